@@ -1,0 +1,67 @@
+"""Short, well-made sounds for machines at work: synthesis, loudness, packs, and a mixer for live speech.
+
+Names are imported from their modules when they are first used, so that `import cues` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cues.bank import load_bank as load_bank
+    from cues.cue import Cue as Cue
+    from cues.errors import AudioFileError as AudioFileError
+    from cues.errors import CueError as CueError
+    from cues.errors import CueTypeError as CueTypeError
+    from cues.errors import CueValueError as CueValueError
+    from cues.errors import MissingFeatureError as MissingFeatureError
+    from cues.errors import UnknownCueError as UnknownCueError
+    from cues.loudness import Measurement as Measurement
+    from cues.loudness import integrated_lufs as integrated_lufs
+    from cues.loudness import measure as measure
+    from cues.loudness import true_peak_dbtp as true_peak_dbtp
+    from cues.mixer import Mixer as Mixer
+    from cues.mixer import Voice as Voice
+    from cues.pacer import Pacer as Pacer
+    from cues.pool import MixerPool as MixerPool
+    from cues.synth import render as render
+    from cues.warmup import warm_up as warm_up
+
+_HOMES = {
+    "AudioFileError": "cues.errors",
+    "Cue": "cues.cue",
+    "CueError": "cues.errors",
+    "CueTypeError": "cues.errors",
+    "CueValueError": "cues.errors",
+    "Measurement": "cues.loudness",
+    "MissingFeatureError": "cues.errors",
+    "Mixer": "cues.mixer",
+    "MixerPool": "cues.pool",
+    "Pacer": "cues.pacer",
+    "UnknownCueError": "cues.errors",
+    "Voice": "cues.mixer",
+    "integrated_lufs": "cues.loudness",
+    "load_bank": "cues.bank",
+    "measure": "cues.loudness",
+    "render": "cues.synth",
+    "true_peak_dbtp": "cues.loudness",
+    "warm_up": "cues.warmup",
+}
+
+__version__ = "0.1.0"
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  (the keys are strings)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its module at first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cues' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,73 @@
+"""A cue: a finished sound, ready to be mixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.errors import CueTypeError, CueValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cues.loudness import Measurement
+    from cues.spec import Spec
+
+__all__ = ["Cue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cue:
+    """A finished sound: samples that a mixer can play as they are.
+
+    Parameters
+    ----------
+    name : what rules and packs call it.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0, finite. Anything float-like is converted; the cue keeps a
+        read-only copy unless it is handed a read-only float32 array already.
+    sample_rate : Hz.
+    spec : what it was rendered from, if it was.
+    measured : its loudness and peaks, if they were measured.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for samples that are no 1-D, non-empty array of finite numbers, or a rate below 1 Hz.
+    """
+
+    name: str
+    samples: NDArray[np.float32]
+    sample_rate: int = 24000
+    spec: Spec | None = None
+    measured: Measurement | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, int | np.integer):
+            raise CueTypeError(f"cue {self.name!r}: sample_rate is {self.sample_rate!r}; it must be a whole number of Hz")
+        if self.sample_rate < 1:
+            raise CueValueError(f"cue {self.name!r}: sample_rate is {self.sample_rate}; it must be at least 1 Hz")
+        object.__setattr__(self, "samples", _frozen(self.name, self.samples))
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return len(self.samples) / self.sample_rate
+
+
+def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`samples` as a read-only, contiguous float32 array of its own."""
+    given = np.asarray(samples)
+    if given.dtype.kind != "f":
+        raise CueTypeError(f"cue {name!r}: samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
+    if given.ndim != 1 or given.size == 0:
+        raise CueValueError(f"cue {name!r}: samples have shape {given.shape}; they must be 1-D and not empty")
+    if not np.isfinite(given).all():
+        raise CueValueError(f"cue {name!r}: samples hold NaN or infinity; they must be finite")
+    shareable = given.dtype == np.float32 and given.flags.c_contiguous and not given.flags.writeable
+    frozen = given if shareable else np.array(given, dtype=np.float32)
+    frozen.flags.writeable = False
+    return frozen

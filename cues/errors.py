@@ -1,0 +1,33 @@
+"""The errors of the audio engine: one root, and subclasses that are the matching builtin too."""
+
+from __future__ import annotations
+
+__all__ = ["AudioFileError", "CueError", "CueTypeError", "CueValueError", "MissingFeatureError", "UnknownCueError"]
+
+
+class CueError(Exception):
+    """Root of every error that `cues` raises on purpose."""
+
+
+class CueValueError(CueError, ValueError):
+    """A parameter has the right type and a value outside of what is allowed."""
+
+
+class CueTypeError(CueError, TypeError):
+    """A parameter has a type that cannot be used here."""
+
+
+class UnknownCueError(CueError, KeyError):
+    """A cue was asked for by a name that the bank does not hold."""
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument; a sentence should stay a sentence.
+        return str(self.args[0]) if self.args else ""
+
+
+class AudioFileError(CueError, ValueError):
+    """A file cannot be used as audio: missing, unreadable, empty, too long or not finite."""
+
+
+class MissingFeatureError(CueError, RuntimeError):
+    """Something that is not installed or not built yet was asked for; the message names it and the way to get it."""

@@ -1,0 +1,166 @@
+"""What a model's stream says, as values: the events that every reader returns.
+
+The readers say when a call is known and when its arguments are complete. Whether the tool ran, and how that went,
+is only ever in a `ToolResult`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = [
+    "CallStatus",
+    "EmptyToolCalls",
+    "Event",
+    "Finish",
+    "ReasoningDelta",
+    "StreamFailed",
+    "TaskStatus",
+    "TextDelta",
+    "ToolCallEnd",
+    "ToolCallStart",
+    "ToolResult",
+    "Usage",
+]
+
+CallStatus: TypeAlias = Literal["ok", "incomplete", "malformed"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """A piece of text to be spoken; `channel` where the server marks one (`"text"`, `"json"`)."""
+
+    text: str
+    channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """A piece of the model's thinking, which is never spoken."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """A tool is being called: sent as soon as its name is certain, so that a cue can sound at once.
+
+    Attributes
+    ----------
+    tool_name : the tool's name, without a `functions.` prefix.
+    tool_call_id : the id that the wire gave; `""` where it gave none.
+    index : the ordinal of the call in this stream, from 0.
+    """
+
+    tool_name: str
+    tool_call_id: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """The arguments of a call are complete, or never will be. It does not say that the tool ran.
+
+    Attributes
+    ----------
+    tool_name, tool_call_id, index : as in the call's `ToolCallStart`; the name is `""` where it was cut off.
+    arguments_json : the arguments as JSON text; `"{}"` if there are none, the raw text if they cannot be read.
+    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, or past the size cap).
+    """
+
+    tool_name: str
+    tool_call_id: str = ""
+    index: int = 0
+    arguments_json: str = "{}"
+    status: CallStatus = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """A tool has run. Only this decides between success and error.
+
+    Attributes
+    ----------
+    tool_call_id, tool_name : as far as they are known; `""` otherwise.
+    is_error : whether the tool failed.
+    content : what it returned, as text.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    is_error: bool
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    """The state of a task that the server itself works on (`"working"`, `"completed"`)."""
+
+    task_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The server gave a finish reason: the wire's own string."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a request cost, where the server says so; `None` where it does not.
+
+    Attributes
+    ----------
+    prompt_tokens, completion_tokens, total_tokens : counts.
+    load_ms, prompt_eval_ms, eval_ms, total_ms : the server's own timings, milliseconds.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    load_ms: float | None = None
+    prompt_eval_ms: float | None = None
+    eval_ms: float | None = None
+    total_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyToolCalls:
+    """The stream held an empty `tool_calls` array and nothing to speak or call. Always the last event."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFailed:
+    """The stream did not end as it should. Nothing follows.
+
+    Attributes
+    ----------
+    message : what the server or the client said.
+    code : the server's code; `"unfinished"` for a stream that ended without a finish reason.
+    status : the HTTP status, where there is one.
+    retry_after_ms : how long the server asks to wait, milliseconds.
+    request_id : the server's id of the request.
+    """
+
+    message: str
+    code: str | None = None
+    status: int | None = None
+    retry_after_ms: float | None = None
+    request_id: str | None = None
+
+
+Event: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStart
+    | ToolCallEnd
+    | ToolResult
+    | TaskStatus
+    | Finish
+    | Usage
+    | EmptyToolCalls
+    | StreamFailed
+)
