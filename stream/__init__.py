@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from stream.events import Usage as Usage
     from stream.ollama_reader import OllamaReader as OllamaReader
     from stream.openai_reader import OpenAIReader as OpenAIReader
-    from stream.read import read as read
-    from stream.read import read_sync as read_sync
+    from stream.reading import read as read
+    from stream.reading import read_sync as read_sync
     from stream.router import CueRouter as CueRouter
     from stream.text_reader import TextReader as TextReader
-    from stream.words import words as words
-    from stream.words import words_sync as words_sync
+    from stream.word_chunks import words as words
+    from stream.word_chunks import words_sync as words_sync
 
 _HOMES = {
     "CueRouter": "stream.router",
@@ -56,10 +56,10 @@ _HOMES = {
     "ToolCallStart": "stream.events",
     "ToolResult": "stream.events",
     "Usage": "stream.events",
-    "read": "stream.read",
-    "read_sync": "stream.read",
-    "words": "stream.words",
-    "words_sync": "stream.words",
+    "read": "stream.reading",
+    "read_sync": "stream.reading",
+    "words": "stream.word_chunks",
+    "words_sync": "stream.word_chunks",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)
