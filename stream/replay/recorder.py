@@ -1,0 +1,76 @@
+"""Record what a model server streams. Secrets are left out by keeping only what is known to hold none."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from stream.errors import MissingFeatureError, StreamError
+from stream.replay.recording import Kind, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["KEPT_HEADERS", "record"]
+
+KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "transfer-encoding", "x-request-id"})
+"""Response headers that are kept; a list of what is allowed cannot forget a secret. Request headers are never kept."""
+
+
+def record(
+    url: str,
+    request: Mapping[str, Any],
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = 120.0,
+) -> Recording:
+    """Send `request` as JSON to `url` and keep every byte of the answer with the time at which it came.
+
+    An answer that breaks off is kept as far as it came.
+
+    Parameters
+    ----------
+    url : the full URL of the endpoint, such as `http://localhost:11434/v1/chat/completions`.
+    request : the JSON body.
+    headers : further request headers (an API key, say); they are sent and not kept.
+    timeout_s : longest wait for the connection, and for each read, seconds.
+
+    Raises
+    ------
+    StreamError : the server cannot be reached, or answered nothing.
+    """
+    try:
+        import httpx2
+    except ImportError as error:
+        raise MissingFeatureError("recording needs the `openai` extra: pip install 'cue-engine[openai]'") from error
+    start_s = time.perf_counter()
+    body, reads = bytearray(), []
+    try:
+        with httpx2.stream("POST", url, json=dict(request), headers=dict(headers or {}), timeout=timeout_s) as response:
+            status, answered = response.status_code, response.headers
+            try:
+                for data in response.iter_bytes():
+                    body += data
+                    reads.append((len(data), round((time.perf_counter() - start_s) * 1000.0, 1)))
+            except httpx2.HTTPError:
+                pass  # What came before the connection broke is the recording of a broken connection.
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise StreamError(f"cannot reach {_without_secrets(url)}: {str(error) or type(error).__name__}") from error
+    kept = {name.lower(): value for name, value in answered.items() if name.lower() in KEPT_HEADERS}
+    kind: Kind = "ndjson" if body.lstrip()[:1] == b"{" else "sse"
+    return Recording(
+        name="recorded",
+        kind=kind,
+        body=bytes(body),
+        status=status,
+        reads=tuple(reads),
+        headers=kept,
+        request=request,
+    )
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password and query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -1,0 +1,164 @@
+"""A recording: the bytes that a model server streamed, as they came, and what is known about how they came.
+
+On disk it is up to three files side by side: `NAME.sse` (server-sent events) or `NAME.ndjson` (JSON lines) holds the
+body; `NAME.http.json` the status, some headers, and the size and time of each read; `NAME.request.json` the request.
+Only the body is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stream.errors import RecordingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MAX_RECORDING_BYTES", "Kind", "Recording", "load_recording", "samples_folder", "save_recording"]
+
+Kind: TypeAlias = Literal["sse", "ndjson"]
+
+CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+
+MAX_RECORDING_BYTES = 64 * 1024 * 1024
+"""A longer file is not taken for a recording of one answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What one request brought.
+
+    Attributes
+    ----------
+    name : file name without folder and suffix.
+    kind : `"sse"` or `"ndjson"`.
+    body : the bytes of the answer, without HTTP's own coding.
+    status : the HTTP status.
+    reads : size (bytes) and time (ms since the request) of each read, in order; empty where they are not known.
+    headers : the headers worth keeping, names in lower case.
+    request : the request's JSON, `None` where it is not known.
+    """
+
+    name: str
+    kind: Kind
+    body: bytes
+    status: int = 200
+    reads: tuple[tuple[int, float], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    request: Mapping[str, Any] | None = None
+
+    @property
+    def content_type(self) -> str:
+        """The content type to serve the body with."""
+        return self.headers.get("content-type") or CONTENT_TYPES[self.kind]
+
+    def pieces(self) -> list[bytes]:
+        """The body in whole events (SSE) or lines (NDJSON), which is how a server writes it; a cut end is a piece too."""
+        separator = b"\n\n" if self.kind == "sse" else b"\n"
+        parts = self.body.split(separator)
+        whole = [part + separator for part in parts[:-1]]
+        return [piece for piece in (*whole, parts[-1]) if piece]
+
+
+def load_recording(path: Path | str) -> Recording:
+    """Read a recording from disk.
+
+    Raises
+    ------
+    RecordingError : the file cannot be read, or holds neither server-sent events nor JSON lines, or its `.http.json`
+        does not describe it.
+    """
+    file = Path(path)
+    body = _read(file)
+    side = _read_json(file.with_suffix(".http.json"))
+    kind = _kind(file, body)
+    reads = tuple((int(size), float(at_ms)) for size, at_ms in side.get("bytes_and_ms_of_each_read", ()))
+    if reads and sum(size for size, _ in reads) != len(body):
+        raise RecordingError(
+            f"{file.with_suffix('.http.json')}: its reads add up to {sum(size for size, _ in reads)} bytes, "
+            f"but {file.name} has {len(body)}"
+        )
+    return Recording(
+        name=file.stem,
+        kind=kind,
+        body=body,
+        status=int(side.get("status", 200)),
+        reads=reads,
+        headers={str(name).lower(): str(value) for name, value in side.get("headers", {}).items()},
+        request=_read_json(file.with_suffix(".request.json")) or None,
+    )
+
+
+def save_recording(recording: Recording, path: Path | str) -> None:
+    """Write a recording's files: the body last, so that a body that is there is whole.
+
+    Raises
+    ------
+    RecordingError : a file cannot be written.
+    """
+    file = Path(path)
+    side = {
+        "status": recording.status,
+        "headers": dict(recording.headers),
+        "bytes_and_ms_of_each_read": [list(read) for read in recording.reads],
+    }
+    try:
+        file.with_suffix(".http.json").write_text(json.dumps(side) + "\n", encoding="utf-8")
+        if recording.request is not None:
+            text = json.dumps(recording.request, indent=1, ensure_ascii=False)
+            file.with_suffix(".request.json").write_text(text + "\n", encoding="utf-8")
+        file.write_bytes(recording.body)
+    except OSError as error:
+        raise RecordingError(f"cannot write the recording {file}: {error.strerror or error}") from error
+
+
+def samples_folder() -> Path:
+    """The folder with the recordings that come with the package."""
+    installed = Path(__file__).resolve().parent.parent / "samples"
+    checkout = installed.parent.parent / "samples" / "streams"
+    for folder in (installed, checkout):
+        if folder.is_dir():
+            return folder
+    raise RecordingError(f"the package's own recordings are missing: neither {installed} nor {checkout} is there")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > MAX_RECORDING_BYTES:
+            raise RecordingError(
+                f"{file} is larger than {MAX_RECORDING_BYTES // 2**20} MiB: not a recording of one answer"
+            )
+        return file.read_bytes()
+    except OSError as error:
+        raise RecordingError(f"cannot read the recording {file}: {error.strerror or error}") from error
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """The JSON object in a side file; empty if the file is not there."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RecordingError(f"cannot read {file}: {error}") from error
+    if not isinstance(value, dict):
+        raise RecordingError(f"{file} holds a JSON {type(value).__name__}; it must be an object")
+    return value
+
+
+def _kind(file: Path, body: bytes) -> Kind:
+    """Events or lines: by what the body begins with; a file without a body goes by its suffix."""
+    head = body.lstrip()[:64]
+    if head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
+        return "sse"
+    if head.startswith(b"{"):
+        return "ndjson"
+    if not head and file.suffix in (".sse", ".ndjson"):
+        return "sse" if file.suffix == ".sse" else "ndjson"
+    raise RecordingError(
+        f"{file} is not a recording: it begins with {head[:24]!r}; "
+        "a recording begins with `data:` (server-sent events) or `{` (JSON lines)"
+    )

@@ -1,0 +1,99 @@
+"""espeak-ng as a speaker: a real voice with no model to download, in a child process.
+
+espeak-ng is GPL-3.0 and keeps one engine per process with state that outlives a call. Both are reasons for a process
+of its own: nothing of it is linked into the program that uses us, and two speakers do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stream.errors import SpeakerError
+from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["EspeakSpeaker"]
+
+
+class EspeakSpeaker(PhraseSpeaker):
+    """Speaks through espeak-ng.
+
+    Parameters
+    ----------
+    voice : a voice of espeak-ng, such as `"en-us"` or `"de"`.
+    words_per_minute : speed of speech, 80 … 450.
+    """
+
+    def __init__(self, voice: str = "en-us", words_per_minute: int = 165) -> None:
+        super().__init__()
+        self.name = f"espeak-ng ({voice})"
+        self._arguments = (voice, str(words_per_minute))
+        self._process: asyncio.subprocess.Process | None = None
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether the `espeak` extra is installed."""
+        return importlib.util.find_spec("espeakng_loader") is not None
+
+    async def start(self) -> None:
+        """Start the child process and wait until its engine is ready."""
+        if not self.is_available():
+            raise SpeakerError("espeak-ng is not installed: pip install 'cue-engine[espeak]'")
+        command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
+        pipe = asyncio.subprocess.PIPE
+        self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+        await self._header()
+
+    async def speak(self, phrase: str) -> AsyncIterator[Speech]:
+        """The speech of one phrase: resampled to 24 kHz as it comes from the child."""
+        import soxr
+
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(phrase).encode() + b"\n")
+        resampler: Any = None
+        is_last = False
+        while not is_last:
+            header = await self._header()
+            rate, is_last = header["sample_rate"], header["last"]
+            data = await process.stdout.readexactly(header["n_bytes"])
+            resampler = resampler or soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32", quality="HQ")
+            samples = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
+            words = tuple(Word(text, start * SAMPLE_RATE // rate) for text, start in header["words"])
+            yield Speech(np.asarray(resampler.resample_chunk(samples, last=is_last), dtype=np.float32), words)
+
+    async def aclose(self) -> None:
+        """End the child process."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+    def _running(self) -> asyncio.subprocess.Process:
+        if self._process is None:
+            raise SpeakerError("the espeak-ng speaker has not been started, or was closed")
+        return self._process
+
+    async def _header(self) -> dict[str, Any]:
+        """The next header line of the child; raises `SpeakerError` with its own words if it has died."""
+        process = self._running()
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = await process.stdout.readline()
+        if line:
+            header: dict[str, Any] = json.loads(line)
+            return header
+        said = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+        raise SpeakerError(f"espeak-ng ended: {said[-1] if said else f'exit code {await process.wait()}'}")
