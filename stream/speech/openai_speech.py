@@ -1,0 +1,77 @@
+"""Any OpenAI-compatible `audio.speech` server as a speaker (OpenAI, Kokoro-FastAPI, openedai-speech, …)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stream.errors import SpeakerError
+from stream.speech.speaker import PhraseSpeaker, Speech
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["OpenAISpeaker"]
+
+
+class OpenAISpeaker(PhraseSpeaker):
+    """Speaks through `POST {base_url}/audio/speech` with `response_format="pcm"`: 24 kHz int16 mono without a header.
+
+    Parameters
+    ----------
+    base_url : of the server, with `/v1`; `None` is OpenAI's own.
+    model, voice : names that the server knows.
+    api_key : `None` takes `OPENAI_API_KEY`; local servers take anything.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        model: str = "gpt-4o-mini-tts",
+        voice: str = "alloy",
+        api_key: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = f"{model} ({voice}) at {base_url or 'OpenAI'}"
+        self._options = {"base_url": base_url, "api_key": api_key}
+        self._model, self._voice = model, voice
+        self._client: Any = None
+
+    async def start(self) -> None:
+        """Make the client; whether the server answers is seen with the first phrase."""
+        try:
+            from openai import AsyncOpenAI, OpenAIError
+        except ImportError as error:
+            raise SpeakerError("the speech server needs a client: pip install 'cue-engine[openai]'") from error
+        try:
+            self._client = AsyncOpenAI(**self._options)
+        except OpenAIError as error:
+            raise SpeakerError(f"cannot make a client for {self.name}: {error}") from error
+
+    async def speak(self, phrase: str) -> AsyncIterator[Speech]:
+        """The speech of one phrase as the network brings it: reads of odd sizes are put together to whole samples."""
+        from openai import OpenAIError
+
+        if self._client is None:
+            raise SpeakerError("the speech server's speaker has not been started, or was closed")
+        request = {"model": self._model, "voice": self._voice, "input": phrase, "response_format": "pcm"}
+        try:
+            async with self._client.audio.speech.with_streaming_response.create(**request) as response:
+                held = b""
+                async for data in response.iter_bytes(4096):
+                    held += data
+                    n_whole = len(held) & ~1
+                    samples = np.frombuffer(held[:n_whole], dtype="<i2").astype(np.float32) / np.float32(32768.0)
+                    held = held[n_whole:]
+                    if len(samples):
+                        yield Speech(samples)
+        except OpenAIError as error:
+            raise SpeakerError(f"{self.name} failed: {error}") from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
