@@ -107,7 +107,7 @@ def _vowel(vowels: str, progress: float, sample_rate: int) -> NDArray[np.float64
     syllable = np.zeros(n_samples)
     for harmonic in range(1, int(min(4500.0, 0.45 * sample_rate) / pitch_hz.max()) + 1):
         level = sum(
-            np.abs(_resonance(harmonic * pitch_hz, start[k] + (stop[k] - start[k]) * along, BANDWIDTHS_HZ[k])) / (1 + 2 * k)
+            _resonance(harmonic * pitch_hz, start[k] + (stop[k] - start[k]) * along, BANDWIDTHS_HZ[k]) / (1 + 2 * k)
             for k in range(3)
         )
         # The glottal pulse falls by 12 dB an octave, the mouth radiates 6 dB an octave more: 1/f is left.

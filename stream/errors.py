@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["MissingFeatureError", "RecordingError", "SpeakerError", "StreamError", "StreamTypeError", "StreamValueError"]
+__all__ = [
+    "MissingFeatureError",
+    "RecordingError",
+    "SpeakerError",
+    "StreamError",
+    "StreamTypeError",
+    "StreamValueError",
+]
 
 
 class StreamError(Exception):

@@ -56,7 +56,7 @@ class Recording:
         return self.headers.get("content-type") or CONTENT_TYPES[self.kind]
 
     def pieces(self) -> list[bytes]:
-        """The body in whole events (SSE) or lines (NDJSON), which is how a server writes it; a cut end is a piece too."""
+        """The body in whole events (SSE) or lines (NDJSON), as a server writes it; a cut end is a piece too."""
         separator = b"\n\n" if self.kind == "sse" else b"\n"
         parts = self.body.split(separator)
         whole = [part + separator for part in parts[:-1]]

@@ -1,7 +1,7 @@
 """The child process that runs espeak-ng: a JSON string a line comes in, audio goes out as it is made.
 
-Every answer is a JSON line `{"sample_rate", "n_bytes", "words", "last"}` followed by `n_bytes` of little-endian int16. The
-first line says that the engine is ready.
+Every answer is a JSON line `{"sample_rate", "n_bytes", "words", "last"}` followed by `n_bytes` of little-endian int16.
+The first line says that the engine is ready.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUFFER_MS = 60
 
 # An English voice spells what is written in these as "Chinese letter"; the voice of the script's language reads it.
 FOREIGN_SCRIPTS = (
-    (re.compile("[㐀-鿿豈-﫿]+"), "cmn"),  # noqa: RUF039
+    (re.compile("[㐀-鿿豈-﫿]+"), "cmn"),
     (re.compile("[぀-ヿ]+"), "ja"),
     (re.compile("[가-힯]+"), "ko"),
     (re.compile("[Ѐ-ӿ]+"), "ru"),
@@ -38,7 +38,7 @@ FOREIGN_SCRIPTS = (
 class Event(ctypes.Structure):
     """`espeak_EVENT`."""
 
-    _fields_ = [  # noqa: RUF012  (ctypes reads it as it stands)
+    _fields_ = [
         ("type", ctypes.c_int),
         ("unique_identifier", ctypes.c_uint),
         ("text_position", ctypes.c_int),

@@ -35,7 +35,7 @@ class OpenAISpeaker(PhraseSpeaker):
     ) -> None:
         super().__init__()
         self.name = f"{model} ({voice}) at {base_url or 'OpenAI'}"
-        self._options = {"base_url": base_url, "api_key": api_key}
+        self._base_url, self._api_key = base_url, api_key
         self._model, self._voice = model, voice
         self._client: Any = None
 
@@ -46,7 +46,7 @@ class OpenAISpeaker(PhraseSpeaker):
         except ImportError as error:
             raise SpeakerError("the speech server needs a client: pip install 'cue-engine[openai]'") from error
         try:
-            self._client = AsyncOpenAI(**self._options)
+            self._client = AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
         except OpenAIError as error:
             raise SpeakerError(f"cannot make a client for {self.name}: {error}") from error
 

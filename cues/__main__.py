@@ -1,0 +1,5 @@
+"""`python -m cues` is the `cues` command."""
+
+from cues.cli import main
+
+main()

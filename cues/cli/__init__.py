@@ -1,0 +1,74 @@
+"""The `cues` command. It may import both packages, and nothing imports it.
+
+Every command lives in a file of its own and is imported only when it is called, so that `cues --help` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from difflib import get_close_matches
+
+import click
+
+import cues
+
+__all__ = ["main"]
+
+# command → (module, what the overview says)
+COMMANDS = {
+    "demo": ("cues.cli.demo", "Hear it: a recorded model stream becomes speech with cues, in one WAV."),
+    "speak": ("cues.cli.speak", "Speak the answer of a live model server, or of a recording, with cues."),
+    "replay": ("cues.cli.replay", "Serve a recording over HTTP, at the pace of a model."),
+    "record": ("cues.cli.record", "Record what a model server streams."),
+    "mix": ("cues.cli.mix", "Mix cues into a speech file."),
+    "export": ("cues.cli.export", "Write the cues as audio files."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        """All names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a suggestion for a name that does not exist."""
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS:
+            near = get_close_matches(name, COMMANDS, n=1)
+            ctx.fail(f"no such command: {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The overview, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(cues.__version__, prog_name="cues")
+def group() -> None:
+    """Short, well-made sounds in a voice assistant's live speech when its language model calls a tool."""
+
+
+def main() -> None:
+    """Run the command line: exit code 0, 1 for what failed, 2 for wrong arguments and unknown names."""
+    from cues.errors import CueError, UnknownCueError
+    from stream.errors import StreamError
+
+    try:
+        group(prog_name="cues")
+    except (CueError, StreamError) as error:
+        click.echo(f"cues: {error}", err=True)
+        sys.exit(2 if isinstance(error, UnknownCueError) else 1)

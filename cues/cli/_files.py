@@ -1,0 +1,68 @@
+"""The files that a turn leaves: opened before anything is spoken, they grow as it is, so that nothing is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Self
+
+from cues.errors import CueError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["TurnFiles"]
+
+
+class TurnFiles:
+    """`STEM.wav` (what is heard), `STEM-speech.wav` (the speech alone, sample for sample) and names for the rest.
+
+    Parameters
+    ----------
+    folder : where the files go; it is made if it is not there.
+    stem : their name.
+    sample_rate : Hz.
+
+    Raises
+    ------
+    CueError : the folder or a file cannot be written.
+    """
+
+    def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
+        import soundfile
+
+        self.wav, self.speech_wav = folder / f"{stem}.wav", folder / f"{stem}-speech.wav"
+        self.png, self.json = folder / f"{stem}.png", folder / f"{stem}.json"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._outputs = [
+                soundfile.SoundFile(path, "w", sample_rate, 1, "PCM_16") for path in (self.wav, self.speech_wav)
+            ]
+        except (OSError, soundfile.SoundFileError) as error:
+            reason = getattr(error, "strerror", None) or getattr(error, "error_string", error)
+            raise CueError(f"cannot write into the folder {folder}: {reason}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for output in self._outputs:
+            output.close()
+
+    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+        """Append one frame to both WAV files."""
+        for output, samples in zip(self._outputs, (mixed, speech), strict=True):
+            output.write(samples)
+
+    def write_json(self, value: dict[str, Any]) -> None:
+        """Write the record."""
+        self.json.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def read_wav(self) -> NDArray[np.float32]:
+        """All that was written to `STEM.wav` until it was closed: float32, shape `(n_samples,)`."""
+        import soundfile
+
+        samples: NDArray[np.float32] = soundfile.read(self.wav, dtype="float32")[0]
+        return samples

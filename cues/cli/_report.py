@@ -1,0 +1,33 @@
+"""What a turn prints when it is over."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from cues.cli._timeline import print_timeline
+
+if TYPE_CHECKING:
+    from cues.cli._turn import TurnReport
+
+__all__ = ["report"]
+
+
+def report(turn: TurnReport, *, as_json: bool) -> None:
+    """Print the timeline and the files; a turn that broke off ends the program with exit code 1."""
+    journal, files = turn.journal, turn.files
+    if as_json:
+        click.echo(json.dumps({"speaker": turn.speaker, **journal.as_dict()}, ensure_ascii=False))
+    else:
+        click.echo(f"speaker: {turn.speaker}\n")
+        print_timeline(journal)
+        names = ", ".join(str(file) for file in (files.wav, files.speech_wav, files.png, files.json) if file.exists())
+        click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
+    for note in turn.notes:
+        click.echo(f"cues: {note}", err=True)
+    if journal.failure is not None:
+        click.echo(f"cues: {journal.failure}", err=True)
+        sys.exit(1)

@@ -1,0 +1,67 @@
+"""`cues demo`: the whole way from a model server's bytes to a WAV, with nothing but this package."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from cues.cli import _options
+from cues.cli._report import report
+from cues.cli._turn import Request, Setup, TurnReport, run_turn
+from stream.clock import WallClock
+from stream.events import ToolCallEnd, ToolResult
+from stream.replay.recording import load_recording, samples_folder
+from stream.replay.server import DEFAULT_TOKENS_PER_S, ReplayServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["command"]
+
+
+@click.command()
+@_options.out
+@_options.speaker
+@_options.pack
+@_options.fast
+@click.option(
+    "--speed", type=click.FloatRange(0.0, 100.0, min_open=True), help="Stream seconds per second; 1 is real time."
+)
+@_options.json_output
+def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: float | None, as_json: bool) -> None:
+    """Hear it: a recorded model stream becomes speech with cues.
+
+    A server on this machine plays back what llama-server really streamed: a sentence, then a call of get_weather. The
+    openai package reads it, a speaker speaks it, and the cue sounds over the speech as soon as the call is known. Then
+    the "tool" answers, and so does the model (that part is scripted; no recorded server got a tool's result).
+
+    Writes demo.wav, demo-speech.wav (the same without cues), demo.png and demo.json.
+    """
+    clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
+    setup = Setup(clock=clock, out=out, stem="demo", speaker=speaker, pack=pack)
+    report(asyncio.run(_demo(setup)), as_json=as_json)
+
+
+async def _demo(setup: Setup) -> TurnReport:
+    folder = samples_folder()
+    script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
+    turns = [load_recording(folder / name) for name in script["turns"]]
+
+    async def run_tool(call: ToolCallEnd) -> ToolResult:
+        await setup.clock.sleep(script["tool_s"])
+        return ToolResult(
+            call.tool_call_id, call.tool_name, is_error=False, content=script["tool_results"][call.tool_name]
+        )
+
+    request = Request(
+        model="replay",
+        messages=[{"role": "user", "content": script["prompt"]}],
+        tools=(turns[0].request or {}).get("tools", ()),
+        run_tool=run_tool,
+    )
+    async with ReplayServer(turns, tokens_per_s=DEFAULT_TOKENS_PER_S, clock=setup.clock) as server:
+        title = f"{script['turns'][0]} at {DEFAULT_TOKENS_PER_S:g} tokens/s, then {script['turns'][1]}"
+        return await run_turn(request, server.base_url, setup, title=title)

@@ -1,0 +1,75 @@
+"""`cues record`: keep what a model server streams, to look at, to replay, or to report a bug with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from stream.errors import StreamError
+from stream.replay.recorder import record
+from stream.replay.recording import save_recording
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("url")
+@click.option("--model", help="The model's name on the server (needed unless --body is given).")
+@click.option("--prompt", help="What to ask it.")
+@click.option(
+    "--tools", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with tool definitions."
+)
+@click.option(
+    "--body", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with the whole request."
+)
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A request header; it is not kept.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.sse or FILE.ndjson."
+)
+def command(
+    *,
+    url: str,
+    model: str | None,
+    prompt: str | None,
+    tools: Path | None,
+    body: Path | None,
+    headers: tuple[str, ...],
+    output: Path,
+) -> None:
+    """Record what the server at URL streams (…/v1/chat/completions, or Ollama's …/api/chat).
+
+    Writes the bytes as they came, and beside them the request (.request.json), the status and the time of each read
+    (.http.json). Request headers are never kept, and of the response's only those that hold no secret.
+    """
+    request = _json_file(body) if body else _request(model, prompt, tools)
+    recording = record(url, request, headers=dict(_header(text) for text in headers))
+    save_recording(recording, output)
+    click.echo(f"{output}: HTTP {recording.status}, {len(recording.body)} bytes in {len(recording.reads)} reads")
+    if recording.status >= 400:
+        raise StreamError(f"the server answered HTTP {recording.status}; its answer was kept in {output}")
+
+
+def _request(model: str | None, prompt: str | None, tools: Path | None) -> dict[str, Any]:
+    if not model or not prompt:
+        raise click.UsageError("--model and --prompt are needed unless --body gives the whole request")
+    request: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": prompt}], "stream": True}
+    if tools:
+        request["tools"] = _json_file(tools)
+    return request
+
+
+def _json_file(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path} is not JSON: {error}") from error
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise click.UsageError("a --header looks like 'Name: value'")  # The value may be a secret: it is not repeated.
+    return name.strip(), value.strip()

@@ -1,0 +1,102 @@
+"""`cues speak`: the answer of a live model server, or of a recording, spoken with cues."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cues.cli import _options
+from cues.cli._report import report
+from cues.cli._turn import Request, Setup, TurnReport, run_turn
+from stream.clock import WallClock
+from stream.replay.recording import load_recording
+from stream.replay.server import ReplayServer
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("prompt", required=False, default="")
+@click.option("--base-url", help="Of an OpenAI-compatible server, such as http://localhost:11434/v1.")
+@click.option("--model", help="The model's name on the server.")
+@click.option(
+    "--tools", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with tool definitions."
+)
+@click.option("--system", help="A system prompt.")
+@click.option(
+    "--replay",
+    "recordings",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Take the answer from a recording instead; once more for the turn after a tool's result.",
+)
+@_options.out
+@_options.speaker
+@_options.pack
+@_options.fast
+@_options.json_output
+def command(
+    *,
+    prompt: str,
+    base_url: str | None,
+    model: str | None,
+    tools: Path | None,
+    system: str | None,
+    recordings: tuple[Path, ...],
+    out: Path,
+    speaker: str,
+    pack: Path | None,
+    fast: bool,
+    as_json: bool,
+) -> None:
+    """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
+
+    The API key is taken from OPENAI_API_KEY; local servers need none. Writes speak.wav, speak-speech.wav (the same
+    without cues), speak.png and speak.json.
+    """
+    if not recordings and not (prompt and base_url and model):
+        raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
+    if recordings and base_url:
+        raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
+    if fast and not recordings:
+        raise click.UsageError("--fast needs --replay: a live model keeps its own pace")
+    messages = [{"role": "system", "content": system}] if system else []
+    request = Request(
+        model=model or "replay",
+        messages=[*messages, {"role": "user", "content": prompt}],
+        tools=_tools(tools),
+    )
+    clock = WallClock(_options.FAST_SPEED if fast else 1.0)
+    setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack)
+    if recordings:
+        turn = asyncio.run(_speak_recordings(recordings, request, setup))
+    else:
+        assert base_url is not None
+        key = os.environ.get("OPENAI_API_KEY") or "none"
+        turn = asyncio.run(run_turn(request, base_url, setup, title=f"{model} at {base_url}", api_key=key))
+    report(turn, as_json=as_json)
+
+
+async def _speak_recordings(files: tuple[Path, ...], request: Request, setup: Setup) -> TurnReport:
+    turns = [load_recording(file) for file in files]
+    title = ", ".join(file.name for file in files)
+    async with ReplayServer(turns, clock=setup.clock) as server:
+        return await run_turn(request, server.base_url, setup, title=title)
+
+
+def _tools(path: Path | None) -> list[dict[str, Any]]:
+    """The tool definitions in a file: a JSON array in OpenAI's form."""
+    if path is None:
+        return []
+    try:
+        tools = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(tools, list) or not all(isinstance(tool, dict) and "function" in tool for tool in tools):
+        raise click.UsageError(f"{path} must hold a JSON array of objects with a `function` each")
+    return tools

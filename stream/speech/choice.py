@@ -1,0 +1,73 @@
+"""Which speaker to take: the one asked for, or the best that is there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stream.errors import SpeakerError, StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.speech.speaker import Speaker
+
+__all__ = ["SPEAKERS", "choose_speaker"]
+
+SPEAKERS = ("auto", "openai", "espeak", "voice-like")
+
+
+async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] = os.environ) -> Speaker:
+    """A speaker that has been started.
+
+    Parameters
+    ----------
+    name : one of `SPEAKERS`. `"auto"` takes the speech server that `CUES_SPEECH_URL` names, else espeak-ng where it is
+        installed and runs, else the voice-like generator.
+    environment : `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
+
+    Raises
+    ------
+    SpeakerError : the speaker asked for cannot be started. `"auto"` never raises for espeak-ng.
+    """
+    if name not in SPEAKERS:
+        raise StreamValueError(f"speaker is {name!r}; it must be one of {', '.join(SPEAKERS)}")
+    url = environment.get("CUES_SPEECH_URL")
+    if name == "openai" or (name == "auto" and url):
+        return await _started(_openai(url, environment))
+    if name == "espeak":
+        return await _started(_espeak())
+    if name == "auto":
+        try:
+            return await _started(_espeak())
+        except SpeakerError:
+            pass  # The next best speaker needs nothing.
+    from stream.speech.voice_like import VoiceLikeSpeaker
+
+    return VoiceLikeSpeaker()
+
+
+def _espeak() -> Speaker:
+    from stream.speech.espeak import EspeakSpeaker
+
+    return EspeakSpeaker()
+
+
+def _openai(url: str | None, environment: Mapping[str, str]) -> Speaker:
+    from stream.speech.openai_speech import OpenAISpeaker
+
+    return OpenAISpeaker(
+        url,
+        model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
+        voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
+        api_key=environment.get("OPENAI_API_KEY") or ("none" if url else None),
+    )
+
+
+async def _started(speaker: Speaker) -> Speaker:
+    try:
+        await speaker.start()
+    except BaseException:
+        await speaker.aclose()
+        raise
+    return speaker
