@@ -75,7 +75,12 @@ def load_recording(path: Path | str) -> Recording:
     body = _read(file)
     side = _read_json(file.with_suffix(".http.json"))
     kind = _kind(file, body)
-    reads = tuple((int(size), float(at_ms)) for size, at_ms in side.get("bytes_and_ms_of_each_read", ()))
+    try:
+        reads = tuple((int(size), float(at_ms)) for size, at_ms in side.get("bytes_and_ms_of_each_read", ()))
+        status = int(side.get("status", 200))
+        headers = {str(name).lower(): str(value) for name, value in side.get("headers", {}).items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(f"{file.with_suffix('.http.json')} does not describe a recording: {error}") from error
     if reads and sum(size for size, _ in reads) != len(body):
         raise RecordingError(
             f"{file.with_suffix('.http.json')}: its reads add up to {sum(size for size, _ in reads)} bytes, "
@@ -85,9 +90,9 @@ def load_recording(path: Path | str) -> Recording:
         name=file.stem,
         kind=kind,
         body=body,
-        status=int(side.get("status", 200)),
+        status=status,
         reads=reads,
-        headers={str(name).lower(): str(value) for name, value in side.get("headers", {}).items()},
+        headers=headers,
         request=_read_json(file.with_suffix(".request.json")) or None,
     )
 

@@ -1,0 +1,183 @@
+"""The replay server over real HTTP on loopback."""
+
+import asyncio
+import json
+
+import httpx2
+import openai
+import pytest
+
+from stream.errors import StreamError, StreamValueError
+from stream.replay.recorder import record
+from stream.replay.recording import Recording, load_recording, samples_folder
+from stream.replay.server import ReplayServer, turn_index
+
+FIRST = Recording(name="first", kind="sse", body=b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n')
+SECOND = Recording(name="second", kind="ndjson", body=b'{"done":true}\n')
+USER, CALL, RESULT = {"role": "user"}, {"role": "assistant"}, {"role": "tool"}
+FAST = 100_000.0
+
+
+def ask(turns, messages, path="/chat/completions", **options):
+    async def go():
+        async with ReplayServer(turns, tokens_per_s=FAST, **options) as server, httpx2.AsyncClient() as client:
+            return await client.post(server.base_url + path, json={"messages": messages})
+
+    return asyncio.run(go())
+
+
+def test_the_bytes_come_back_as_they_were_recorded():
+    recording = load_recording(samples_folder() / "llama-server" / "hermes-text-and-call.sse")
+    response = ask([recording], [USER])
+    assert response.content == recording.body
+    assert response.headers["content-type"] == "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("messages", "turn"),
+    [
+        ([], 0),
+        ([USER], 0),
+        ([USER, CALL, RESULT], 1),
+        ([USER, CALL, RESULT, RESULT], 1),
+        ([USER, CALL, RESULT, CALL, RESULT], 2),
+        ([USER, CALL, RESULT, CALL, USER], 0),
+    ],
+)
+def test_the_turn_is_counted_by_rounds_of_results_since_the_last_user_message(messages, turn):
+    assert turn_index(json.dumps({"messages": messages}).encode()) == turn
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages": 3}', b'{"messages": [3]}', b"\xff"])
+def test_a_request_that_makes_no_sense_gets_the_first_turn(body):
+    assert turn_index(body) == 0
+
+
+def test_a_tools_result_brings_the_next_turn_and_the_last_turn_is_repeated():
+    assert ask([FIRST, SECOND], [USER]).content == FIRST.body
+    assert ask([FIRST, SECOND], [USER, CALL, RESULT]).content == SECOND.body
+    assert ask([FIRST, SECOND], [USER, CALL, RESULT, CALL, RESULT]).content == SECOND.body
+
+
+def test_a_recorded_status_is_served():
+    refused = Recording(name="refused", kind="ndjson", body=b'{"error":{"message":"no such model"}}', status=404)
+    assert ask([refused], [USER]).status_code == 404
+
+
+def test_the_native_path_is_answered_and_any_other_says_what_is():
+    assert ask([SECOND], [USER], path="/../api/chat").status_code == 200
+    missing = ask([SECOND], [USER], path="/embeddings")
+    assert missing.status_code == 404
+    assert "chat/completions" in missing.json()["error"]["message"]
+
+
+def test_one_connection_carries_many_requests_and_many_clients_are_served_at_once():
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server, httpx2.AsyncClient() as client:
+            url = server.base_url + "/chat/completions"
+            answers = await asyncio.gather(*(client.post(url, json={"messages": []}) for _ in range(20)))
+            again = await client.post(url, json={"messages": []})
+            return [answer.content for answer in (*answers, again)]
+
+    assert set(asyncio.run(go())) == {FIRST.body}
+
+
+def test_a_client_that_talks_nonsense_or_leaves_early_does_not_hurt_the_next_one():
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
+            port = int(server.base_url.split(":")[2].split("/")[0])
+            for nonsense in (b"\x00\xff\r\n\r\n", b"POST / HTTP/1.1\r\n", b""):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(nonsense)
+                writer.close()
+            async with httpx2.AsyncClient() as client:
+                return (await client.post(server.base_url + "/chat/completions", json={})).content
+
+    assert asyncio.run(go()) == FIRST.body
+
+
+def test_the_openai_client_reads_the_stream():
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
+            async with openai.AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
+                models = [model.id async for model in client.models.list()]
+                stream = await client.chat.completions.create(model="m", messages=[], stream=True)
+                return models, [chunk.choices[0].delta.content async for chunk in stream]
+
+    assert asyncio.run(go()) == (["replay"], ["a"])
+
+
+class ListedClock:
+    """A clock that stands still and notes how long it was asked to wait."""
+
+    def __init__(self):
+        self.time_s = 0.0
+
+    def now(self):
+        return self.time_s
+
+    async def sleep(self, duration_s):
+        self.time_s += max(duration_s, 0.0)
+
+
+def test_recorded_times_are_kept_when_asked_for():
+    body = b"data: 1\n\ndata: 2\n\n"
+    recording = Recording(name="x", kind="sse", body=body, reads=((4, 100.0), (14, 350.0)))
+    clock = ListedClock()
+
+    async def go():
+        async with ReplayServer([recording], tokens_per_s=None, clock=clock) as server, httpx2.AsyncClient() as client:
+            return await client.post(server.base_url + "/chat/completions", json={})
+
+    assert asyncio.run(go()).content == body
+    assert clock.time_s == pytest.approx(0.35)
+
+
+def test_events_are_paced_by_tokens_per_second():
+    clock = ListedClock()
+
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=10.0, clock=clock) as server, httpx2.AsyncClient() as client:
+            await client.post(server.base_url + "/chat/completions", json={})
+
+    asyncio.run(go())
+    assert clock.time_s == pytest.approx(0.1)  # Two events: the second one comes 1/10 s after the first.
+
+
+def test_a_port_that_is_taken_is_an_error_that_names_it():
+    async def go():
+        async with ReplayServer([FIRST]) as server:
+            port = int(server.base_url.split(":")[2].split("/")[0])
+            async with ReplayServer([FIRST], port=port):
+                pass
+
+    with pytest.raises(StreamError, match=r"cannot listen on 127\.0\.0\.1:\d+"):
+        asyncio.run(go())
+
+
+def test_wrong_parameters_are_named():
+    with pytest.raises(StreamValueError, match="turns is empty"):
+        ReplayServer([])
+    with pytest.raises(StreamValueError, match="tokens_per_s is 0"):
+        ReplayServer([FIRST], tokens_per_s=0)
+
+
+def test_a_recording_of_the_replay_is_the_recording_without_the_secrets():
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
+            headers = {"authorization": "Bearer hidden"}
+            request = {"model": "m", "messages": []}
+            return await asyncio.to_thread(record, server.base_url + "/chat/completions", request, headers=headers)
+
+    recording = asyncio.run(go())
+    assert recording.body == FIRST.body
+    assert sum(size for size, _ in recording.reads) == len(FIRST.body)
+    assert recording.request == {"model": "m", "messages": []}
+    assert "hidden" not in repr(recording)
+    assert "authorization" not in recording.headers
+
+
+def test_a_server_that_cannot_be_reached_is_named_without_its_password():
+    with pytest.raises(StreamError, match="cannot reach http://127.0.0.1:9/v1") as error:
+        record("http://user:hidden@127.0.0.1:9/v1?key=hidden", {})
+    assert "hidden" not in str(error.value)

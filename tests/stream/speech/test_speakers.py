@@ -1,0 +1,161 @@
+"""Every speaker keeps the protocol: 24 kHz float32 in order, words in place, errors as SpeakerError."""
+
+import asyncio
+import sys
+
+import numpy as np
+import pytest
+
+from stream.errors import SpeakerError, StreamValueError
+from stream.speech import espeak
+from stream.speech.choice import choose_speaker
+from stream.speech.espeak import EspeakSpeaker
+from stream.speech.espeak_process import ssml
+from stream.speech.openai_speech import OpenAISpeaker
+from stream.speech.voice_like import VoiceLikeSpeaker
+
+TEXT = ["Let", " me", " look", " that", " up:", " 東京", " first.", " One,", " two"]
+
+
+async def speak(speaker, words=TEXT):
+    """All samples, and the words with their place in them."""
+    await speaker.start()
+    try:
+        for word in words:
+            await speaker.send(word)
+        await speaker.finish()
+        pieces, heard, n_samples = [], [], 0
+        async for speech in speaker:
+            heard += [(word.text, n_samples + word.start_samples) for word in speech.words]
+            pieces.append(speech.samples)
+            n_samples += len(speech.samples)
+        return np.concatenate([np.zeros(0, dtype=np.float32), *pieces]), heard
+    finally:
+        await speaker.aclose()
+
+
+@pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
+def test_a_speaker_speaks_all_words_in_order_within_full_scale(make):
+    samples, heard = asyncio.run(speak(make()))
+    assert samples.dtype == np.float32
+    assert samples.ndim == 1
+    assert 1.5 * 24000 < len(samples) < 8 * 24000
+    assert 0.05 < np.abs(samples).max() <= 1.0
+    assert [text for text, _ in heard] == [word.strip() for word in TEXT]
+    starts = [start for _, start in heard]
+    assert starts == sorted(starts)
+    assert starts[-1] < len(samples)
+
+
+@pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
+def test_a_word_begins_where_the_speaker_says(make):
+    samples, heard = asyncio.run(speak(make(), ["Papa,", " papa,", " papa."]))
+    energy = np.convolve(samples.astype(float) ** 2, np.ones(2400) / 2400, mode="same")
+    for _, start in heard:
+        # Loud within a fifth of a second after each word's mark.
+        assert energy[start : start + 4800].max() > 0.1 * energy.max()
+
+
+def test_the_voice_like_generator_is_the_same_every_time():
+    first, second = (asyncio.run(speak(VoiceLikeSpeaker())) for _ in range(2))
+    assert np.array_equal(first[0], second[0])
+    assert first[1] == second[1]
+
+
+def test_nothing_to_say_is_no_sound():
+    samples, heard = asyncio.run(speak(VoiceLikeSpeaker(), []))
+    assert (len(samples), heard) == (0, [])
+
+
+def test_espeak_reads_markup_and_other_scripts_instead_of_choking_on_them():
+    samples, heard = asyncio.run(speak(EspeakSpeaker(), ["<b>", " &amp;", ' "]]>', " Москва", " 서울."]))
+    assert len(samples) > 24000
+    assert heard[0][0] == "<b>"
+    assert ssml("<東>") == '&lt;<voice xml:lang="cmn">東</voice>&gt;'
+
+
+def test_an_unknown_voice_is_reported_in_espeaks_own_words():
+    with pytest.raises(SpeakerError, match="no voice 'xx-none'"):
+        asyncio.run(speak(EspeakSpeaker(voice="xx-none")))
+
+
+def test_a_child_that_dies_while_it_speaks_is_a_speaker_error():
+    async def go():
+        speaker = EspeakSpeaker()
+        await speaker.start()
+        speaker._process.kill()
+        await speaker._process.wait()
+        await speaker.send("Hello.")
+        await speaker.finish()
+        try:
+            return [speech async for speech in speaker]
+        finally:
+            await speaker.aclose()
+
+    with pytest.raises(SpeakerError, match="espeak-ng ended"):
+        asyncio.run(go())
+
+
+def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(espeak.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SpeakerError, match=r"pip install 'cue-engine\[espeak\]'"):
+        asyncio.run(EspeakSpeaker().start())
+
+
+async def _serve_pcm(reader, writer, body, status=b"200 OK"):
+    """Answer one request; the body leaves in odd pieces."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: audio/pcm\r\nconnection: close\r\n\r\n")
+    for start in range(0, len(body), 333):
+        writer.write(body[start : start + 333])
+        await writer.drain()
+    writer.close()
+
+
+def _speak_from_server(body, status=b"200 OK"):
+    async def go():
+        server = await asyncio.start_server(lambda r, w: _serve_pcm(r, w, body, status), "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            return await speak(OpenAISpeaker(f"http://127.0.0.1:{port}/v1", api_key="none"), ["Hello."])
+
+    return asyncio.run(go())
+
+
+def test_a_speech_servers_odd_reads_become_whole_samples():
+    pcm = (np.sin(np.arange(24000) * 0.05) * 12000).astype("<i2")
+    samples, _ = _speak_from_server(pcm.tobytes())
+    assert np.array_equal(samples, pcm.astype(np.float32) / 32768.0)
+
+
+def test_a_speech_server_that_refuses_is_a_speaker_error():
+    with pytest.raises(SpeakerError, match="failed"):
+        _speak_from_server(b'{"error": {"message": "no such voice"}}', b"400 Bad Request")
+
+
+def chosen(name, environment=None):
+    async def go():
+        speaker = await choose_speaker(name, environment=environment or {})
+        await speaker.aclose()
+        return type(speaker)
+
+    return asyncio.run(go())
+
+
+def test_auto_takes_the_best_that_is_there(monkeypatch):
+    assert chosen("auto", {"CUES_SPEECH_URL": "http://127.0.0.1:9/v1"}) is OpenAISpeaker
+    assert chosen("auto") is EspeakSpeaker
+    monkeypatch.setattr(espeak.importlib.util, "find_spec", lambda _: None)
+    assert chosen("auto") is VoiceLikeSpeaker
+
+
+def test_auto_goes_on_when_espeak_is_installed_but_broken(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert chosen("auto") is VoiceLikeSpeaker
+    with pytest.raises(SpeakerError, match="exit code 1"):
+        chosen("espeak")
+
+
+def test_an_unknown_speaker_is_refused_with_the_names_there_are():
+    with pytest.raises(StreamValueError, match="auto, openai, espeak, voice-like"):
+        chosen("nobody")
