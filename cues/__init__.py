@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cues.bank import Bank as Bank
     from cues.bank import load_bank as load_bank
     from cues.cue import Cue as Cue
     from cues.errors import AudioFileError as AudioFileError
@@ -15,34 +16,51 @@ if TYPE_CHECKING:
     from cues.errors import CueTypeError as CueTypeError
     from cues.errors import CueValueError as CueValueError
     from cues.errors import MissingFeatureError as MissingFeatureError
+    from cues.errors import PackError as PackError
     from cues.errors import UnknownCueError as UnknownCueError
     from cues.loudness import Measurement as Measurement
+    from cues.loudness import Meter as Meter
     from cues.loudness import integrated_lufs as integrated_lufs
     from cues.loudness import measure as measure
     from cues.loudness import true_peak_dbtp as true_peak_dbtp
     from cues.mixer import Mixer as Mixer
     from cues.mixer import Voice as Voice
+    from cues.motifs import motif as motif
     from cues.pacer import Pacer as Pacer
     from cues.pool import MixerPool as MixerPool
+    from cues.spec import Envelope as Envelope
+    from cues.spec import LowPass as LowPass
+    from cues.spec import Note as Note
+    from cues.spec import Oscillator as Oscillator
+    from cues.spec import Spec as Spec
     from cues.synth import render as render
     from cues.warmup import warm_up as warm_up
 
 _HOMES = {
     "AudioFileError": "cues.errors",
+    "Bank": "cues.bank",
     "Cue": "cues.cue",
     "CueError": "cues.errors",
     "CueTypeError": "cues.errors",
     "CueValueError": "cues.errors",
+    "Envelope": "cues.spec",
+    "LowPass": "cues.spec",
     "Measurement": "cues.loudness",
+    "Meter": "cues.loudness",
     "MissingFeatureError": "cues.errors",
     "Mixer": "cues.mixer",
     "MixerPool": "cues.pool",
+    "Note": "cues.spec",
+    "Oscillator": "cues.spec",
     "Pacer": "cues.pacer",
+    "PackError": "cues.errors",
+    "Spec": "cues.spec",
     "UnknownCueError": "cues.errors",
     "Voice": "cues.mixer",
     "integrated_lufs": "cues.loudness",
     "load_bank": "cues.bank",
     "measure": "cues.loudness",
+    "motif": "cues.motifs",
     "render": "cues.synth",
     "true_peak_dbtp": "cues.loudness",
     "warm_up": "cues.warmup",

@@ -30,6 +30,7 @@ class Cue:
     sample_rate : Hz.
     spec : what it was rendered from, if it was.
     measured : its loudness and peaks, if they were measured.
+    loop : whether it is meant to be played in a loop, as the `working` cue is.
 
     Raises
     ------
@@ -41,10 +42,13 @@ class Cue:
     sample_rate: int = 24000
     spec: Spec | None = None
     measured: Measurement | None = None
+    loop: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, int | np.integer):
-            raise CueTypeError(f"cue {self.name!r}: sample_rate is {self.sample_rate!r}; it must be a whole number of Hz")
+            raise CueTypeError(
+                f"cue {self.name!r}: sample_rate is {self.sample_rate!r}; it must be a whole number of Hz"
+            )
         if self.sample_rate < 1:
             raise CueValueError(f"cue {self.name!r}: sample_rate is {self.sample_rate}; it must be at least 1 Hz")
         object.__setattr__(self, "samples", _frozen(self.name, self.samples))
@@ -62,7 +66,9 @@ def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """`samples` as a read-only, contiguous float32 array of its own."""
     given = np.asarray(samples)
     if given.dtype.kind != "f":
-        raise CueTypeError(f"cue {name!r}: samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
+        raise CueTypeError(
+            f"cue {name!r}: samples have dtype {given.dtype}; they must be floating point, full scale ±1.0"
+        )
     if given.ndim != 1 or given.size == 0:
         raise CueValueError(f"cue {name!r}: samples have shape {given.shape}; they must be 1-D and not empty")
     if not np.isfinite(given).all():

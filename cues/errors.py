@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["AudioFileError", "CueError", "CueTypeError", "CueValueError", "MissingFeatureError", "UnknownCueError"]
+__all__ = [
+    "AudioFileError",
+    "CueError",
+    "CueTypeError",
+    "CueValueError",
+    "MissingFeatureError",
+    "PackError",
+    "UnknownCueError",
+]
 
 
 class CueError(Exception):
@@ -27,6 +35,10 @@ class UnknownCueError(CueError, KeyError):
 
 class AudioFileError(CueError, ValueError):
     """A file cannot be used as audio: missing, unreadable, empty, too long or not finite."""
+
+
+class PackError(CueError, ValueError):
+    """A pack cannot be used: its folder, its `pack.toml`, or something that it says."""
 
 
 class MissingFeatureError(CueError, RuntimeError):

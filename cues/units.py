@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import math
+import operator
 
-__all__ = ["db_to_gain", "gain_to_db", "ms_to_samples", "s_to_samples"]
+from cues.errors import CueTypeError, CueValueError
+
+__all__ = [
+    "MAX_SAMPLE_RATE",
+    "MIN_SAMPLE_RATE",
+    "checked_sample_rate",
+    "db_to_gain",
+    "gain_to_db",
+    "ms_to_samples",
+    "s_to_samples",
+]
+
+MIN_SAMPLE_RATE = 8_000
+MAX_SAMPLE_RATE = 192_000
+"""Rates at which cues are rendered and measured (Hz)."""
 
 
 def db_to_gain(db: float) -> float:
@@ -49,3 +64,24 @@ def s_to_samples(s: float, sample_rate: int) -> int:
     3600
     """
     return round(s * sample_rate)
+
+
+def checked_sample_rate(sample_rate: object) -> int:
+    """`sample_rate` as an int, if it is a whole number of Hz from 8000 to 192,000.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : if it is not.
+
+    Examples
+    --------
+    >>> checked_sample_rate(24000)
+    24000
+    """
+    allowed = f"it must be a whole number of Hz from {MIN_SAMPLE_RATE} to {MAX_SAMPLE_RATE}"
+    if isinstance(sample_rate, bool) or not hasattr(sample_rate, "__index__"):
+        raise CueTypeError(f"sample_rate is {sample_rate!r}; {allowed}")
+    rate = operator.index(sample_rate)
+    if not MIN_SAMPLE_RATE <= rate <= MAX_SAMPLE_RATE:
+        raise CueValueError(f"sample_rate is {rate}; {allowed}")
+    return rate

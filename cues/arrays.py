@@ -1,0 +1,35 @@
+"""The check that every public function applies to the samples it is handed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.errors import CueTypeError, CueValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["mono_float32"]
+
+
+def mono_float32(samples: object, *, allow_empty: bool = False) -> NDArray[np.float32]:
+    """`samples` as a contiguous float32 array, itself where it is one already.
+
+    Raises
+    ------
+    CueTypeError : if they are not floating point (int16 must be divided by 32768 first).
+    CueValueError : if they are not 1-D, are empty, or hold NaN or infinity.
+    """
+    given = np.asarray(samples)
+    if given.dtype.kind != "f":
+        raise CueTypeError(f"samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
+    if given.ndim != 1 or not (given.size or allow_empty):
+        raise CueValueError(f"samples have shape {given.shape}; they must be 1-D and not empty")
+    with np.errstate(over="ignore"):
+        mono = np.ascontiguousarray(given, dtype=np.float32)
+    # One pass, no temporary: the sum of the products is finite only if every sample is, or overflows and is looked at again.
+    if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
+        raise CueValueError("samples hold NaN or infinity; they must be finite")
+    return mono

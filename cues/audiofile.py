@@ -1,0 +1,159 @@
+"""Audio files: read with every doubt settled before a sample is used, written with dither where bits are few."""
+
+from __future__ import annotations
+
+import io
+import stat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.errors import AudioFileError, CueValueError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "ENDINGS",
+    "FORMATS",
+    "MAX_FILE_BYTES",
+    "MAX_FILE_S",
+    "decoded",
+    "default_subtype",
+    "dithered_int16",
+    "file_bytes",
+    "read_audio",
+    "write_audio",
+]
+
+MAX_FILE_S = 10.0
+"""No file may last longer (s)."""
+MAX_FILE_BYTES = 64 * 2**20
+"""No file may be larger: 10 s of eight channels at 192 kHz in 32 bits are 61 MB."""
+ENDINGS = (".wav", ".flac", ".ogg")
+"""What an audio file's name ends in."""
+_READABLE = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
+_RATES_HZ = (1_000, 768_000)
+
+FORMATS = {
+    "wav": {"16": "PCM_16", "24": "PCM_24", "float": "FLOAT"},
+    "flac": {"16": "PCM_16", "24": "PCM_24"},
+    "ogg": {"vorbis": "VORBIS"},
+}
+"""File format → name of a sample format → libsndfile's name for it."""
+
+
+def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
+    """Samples of an audio file, its channels averaged, and its sample rate.
+
+    Parameters
+    ----------
+    path : a WAV, FLAC or OGG file of at most 10 s and 64 MB; any rate from 1 kHz to 768 kHz, any number of channels.
+
+    Returns
+    -------
+    samples : float32, shape `(n_samples,)`, full scale ±1.0 (a float file may go beyond), finite.
+    sample_rate : Hz.
+
+    Raises
+    ------
+    AudioFileError : for a file that is missing, unreadable, no audio, empty, too long, too large or not finite.
+    """
+    return decoded(file_bytes(path), path)
+
+
+def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
+    """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as file:
+            _check_header(path, file)
+            channels = file.read(frames=int(MAX_FILE_S * file.samplerate) + 1, dtype="float32", always_2d=True)
+            sample_rate = int(file.samplerate)
+    except (RuntimeError, OSError, TypeError, ValueError) as error:
+        if isinstance(error, AudioFileError):
+            raise
+        raise AudioFileError(f"{path}: cannot be read as audio: {error}; it must be a WAV, FLAC or OGG file") from error
+    if not len(channels):
+        raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
+    if not np.isfinite(channels).all():
+        raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
+    return channels.mean(axis=1, dtype=np.float64).astype(np.float32), sample_rate
+
+
+def file_bytes(path: Path) -> bytes:
+    """What a file holds, if it is a regular file of at most 64 MB; its size is looked at before it is read."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise AudioFileError(f"{path}: is no regular file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
+        return path.read_bytes()
+    except AudioFileError:
+        raise
+    except (OSError, ValueError) as error:
+        raise AudioFileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _check_header(path: Path, file: Any) -> None:
+    if file.format not in _READABLE:
+        raise AudioFileError(f"{path}: is a {file.format} file; it must be WAV, FLAC or OGG")
+    if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
+        raise AudioFileError(
+            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz"
+        )
+    if file.frames > MAX_FILE_S * file.samplerate:
+        raise AudioFileError(
+            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed"
+        )
+
+
+def default_subtype(file_format: str) -> str:
+    """The sample format that a file format is written in if none is asked for: 24 bits, or Vorbis."""
+    return "vorbis" if file_format == "ogg" else "24"
+
+
+def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
+    """Write `samples` to `path`; 16 bits are dithered, the same way for the same samples.
+
+    Parameters
+    ----------
+    path : file to write; an existing one is replaced.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0.
+    sample_rate : Hz.
+    file_format, subtype : a pair of `FORMATS`.
+
+    Raises
+    ------
+    CueValueError : for a pair that `FORMATS` does not hold.
+    AudioFileError : if the file cannot be written.
+    """
+    if file_format not in FORMATS:
+        raise CueValueError(f"format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+    if subtype not in FORMATS[file_format]:
+        allowed = ", ".join(FORMATS[file_format])
+        raise CueValueError(f"subtype of a {file_format} file is {subtype!r}; it must be one of {allowed}")
+    import soundfile
+
+    data = dithered_int16(samples) if subtype == "16" else samples
+    try:
+        soundfile.write(path, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+    except (RuntimeError, OSError) as error:
+        raise AudioFileError(f"{path}: cannot be written: {error}") from error
+
+
+def dithered_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
+    """`samples` as 16-bit integers with triangular dither of ±1 step; digital silence stays silent.
+
+    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers, so that the
+    same samples give the same bytes on every machine.
+    """
+    bits = np.random.PCG64(16).random_raw(2 * len(samples))
+    uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    dither = np.where(samples != 0.0, uniform[: len(samples)] - uniform[len(samples) :], 0.0)
+    steps = np.rint(samples.astype(np.float64) * 32768.0 + dither)
+    return np.clip(steps, -32768, 32767).astype(np.int16)

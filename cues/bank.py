@@ -1,0 +1,251 @@
+"""The bank: every cue by name, finished and leveled, the built-in set overlaid by a pack."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from cues import cache
+from cues.audiofile import decoded, file_bytes
+from cues.catalog import CATALOG, DEFAULT_CUE, RULES
+from cues.cue import Cue
+from cues.errors import AudioFileError, CueError, CueTypeError, CueValueError, PackError, UnknownCueError
+from cues.motifs import motif
+from cues.pack import MOTIF, Override, Pack, find_pack_dir, read_pack
+from cues.shaping import Loop, looped, trimmed, with_soft_edges
+from cues.units import checked_sample_rate
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.levels import Measurement
+    from cues.spec import Spec
+
+    Finished = tuple[NDArray[np.float32], Measurement]
+
+__all__ = ["Bank", "load_bank"]
+
+_SPEECH_LUFS = (-60.0, 0.0)
+_NEW_CUE_LU = -6.0
+_LOOP_PERIOD_MS = 2000.0
+_MAX_REMEMBERED = 256
+_remembered: dict[str, Finished] = {}
+
+
+class Bank(Mapping[str, Cue]):
+    """Cues by name, and the choice of a cue for a tool's name. Made by `load_bank`.
+
+    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), made when it is first asked for; iteration does not
+    list motifs.
+
+    Attributes
+    ----------
+    sample_rate : of every cue, Hz.
+    speech_lufs : loudness of the speech that the cues are leveled for, LUFS.
+    rules : the pack's (tool-name pattern, cue name) pairs, first match first; patterns as in `fnmatch.fnmatchcase`.
+    pack_dir : folder of the pack, or None.
+    """
+
+    def __init__(
+        self, cues: Mapping[str, Cue], *, sample_rate: int, speech_lufs: float, pack: Pack | None = None
+    ) -> None:
+        self._cues = dict(cues)
+        self._motifs: dict[str, Cue] = {}
+        self.sample_rate = sample_rate
+        self.speech_lufs = speech_lufs
+        self.rules: tuple[tuple[str, str], ...] = pack.rules if pack else ()
+        self.pack_dir: Path | None = pack.folder if pack else None
+
+    def __getitem__(self, name: str) -> Cue:
+        if name in self._cues:
+            return self._cues[name]
+        if _is_motif(name):
+            return self._motif(name)
+        near = get_close_matches(str(name), self._cues, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownCueError(f"no cue is named {name!r}; the bank holds {', '.join(self._cues)}{hint}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cues)
+
+    def __len__(self) -> int:
+        return len(self._cues)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cues or _is_motif(name)
+
+    def __repr__(self) -> str:
+        return f"<Bank of {', '.join(self._cues)} at {self.sample_rate} Hz for speech at {self.speech_lufs:g} LUFS>"
+
+    def name_for(self, tool_name: str) -> str:
+        """Name of the cue for a tool: the pack's rules, then the built-in ones, then `tool_call`."""
+        for pattern, cue in (*self.rules, *RULES):
+            if fnmatchcase(tool_name, pattern):
+                return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
+        return DEFAULT_CUE
+
+    def cue_for(self, tool_name: str) -> Cue:
+        """The cue for a tool; a motif is made at its first call, so that asking once beforehand saves a few ms later."""
+        return self[self.name_for(tool_name)]
+
+    def _motif(self, name: str) -> Cue:
+        if name not in self._motifs:
+            if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
+                self._motifs.pop(next(iter(self._motifs)))
+            spec = motif(name.removeprefix(f"{MOTIF}:"))
+            self._motifs[name] = _from_spec(name, spec, self.sample_rate, self.speech_lufs + _NEW_CUE_LU, 0.0)
+        return self._motifs[name]
+
+
+def load_bank(
+    pack_dir: str | os.PathLike[str] | None = None, *, sample_rate: int = 24000, speech_lufs: float = -20.0
+) -> Bank:
+    """All cues, finished: the built-in set, overlaid by a pack if there is one.
+
+    Parameters
+    ----------
+    pack_dir : folder of a pack. Without it the environment variable `CUES_PACK` counts (empty: no pack), then the folder
+        `cue-engine/pack` in the user's configuration folder, if it is there.
+    sample_rate : of the cues, Hz, 8000 … 192,000.
+    speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0.
+
+    Returns
+    -------
+    Bank, a `Mapping[str, Cue]`.
+
+    Raises
+    ------
+    PackError : for a pack that cannot be used; the message names file, key, value and what is allowed.
+    AudioFileError : for a file of the pack that is no audio, or none that a cue can be made of.
+    CueTypeError, CueValueError : for a parameter that is out of range.
+
+    Examples
+    --------
+    >>> bank = load_bank()
+    >>> bank["tool_call"].sample_rate
+    24000
+    """
+    sample_rate = checked_sample_rate(sample_rate)
+    speech = _checked_speech(speech_lufs)
+    folder = find_pack_dir(pack_dir)
+    pack = read_pack(folder) if folder is not None else None
+    overrides = pack.cues if pack else {}
+    cues = {
+        name: _made(name, overrides.get(name), sample_rate, speech)
+        for name in (*CATALOG, *(name for name in overrides if name not in CATALOG))
+    }
+    return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)
+
+
+def _checked_speech(speech_lufs: object) -> float:
+    low, high = _SPEECH_LUFS
+    if isinstance(speech_lufs, bool) or not isinstance(speech_lufs, int | float):
+        raise CueTypeError(f"speech_lufs is {speech_lufs!r}; it must be a number from {low:g} to {high:g}")
+    if not (math.isfinite(speech_lufs) and low <= speech_lufs <= high):
+        raise CueValueError(f"speech_lufs is {speech_lufs!r}; it must be from {low:g} to {high:g}")
+    return float(speech_lufs)
+
+
+def _is_motif(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(f"{MOTIF}:")
+
+
+def _made(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
+    built_in = CATALOG.get(name)
+    if override is None:
+        assert built_in is not None
+        return _from_spec(name, built_in.spec, sample_rate, speech_lufs + built_in.target_lu, 0.0)
+    target_lu = override.target_lu
+    if target_lu is None:
+        target_lu = built_in.target_lu if built_in else _NEW_CUE_LU
+    try:
+        if override.file is None:
+            spec = override.spec or (built_in and built_in.spec)
+            assert spec is not None
+            return _from_spec(name, spec, sample_rate, speech_lufs + target_lu, override.gain_db, override.loop)
+        target_lufs = speech_lufs + target_lu if override.normalize else None
+        loops = built_in is not None and built_in.spec.loop
+        return _from_file(name, override, sample_rate, target_lufs, loops)
+    except AudioFileError as error:
+        raise AudioFileError(f"{override.where}: {error}") from error
+    except PackError:
+        raise
+    except CueError as error:
+        raise PackError(f"{override.where}: {error}") from error
+
+
+def _from_spec(
+    name: str,
+    spec: Spec,
+    sample_rate: int,
+    target_lufs: float,
+    gain_db: float,
+    loop: Loop | bool | None = None,
+) -> Cue:
+    recipe = {"spec": spec.to_table(), "rate": sample_rate, "target_lufs": target_lufs, "gain_db": gain_db}
+
+    def make() -> Finished:
+        from cues.normalize import leveled
+        from cues.synth import render
+
+        return leveled(render(spec, sample_rate), sample_rate, target_lufs=target_lufs, gain_db=gain_db)
+
+    samples, measured = _finished(recipe, make)
+    loops = spec.loop if loop is None else bool(loop)
+    return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
+
+
+def _from_file(name: str, override: Override, sample_rate: int, target_lufs: float | None, loops: bool) -> Cue:
+    path, loop = override.file, override.loop
+    assert path is not None
+    if loop is True:
+        loop = Loop()
+    elif loop is None and loops:
+        # A cue that loops by nature, given as a file that says nothing of loops, must not become a machine gun.
+        loop = Loop(period_ms=_LOOP_PERIOD_MS)
+    data = file_bytes(path)
+    recipe = {
+        "file": hashlib.sha256(data).hexdigest(),
+        "rate": sample_rate,
+        "target_lufs": target_lufs,
+        "gain_db": override.gain_db,
+        "trim": override.trim,
+        "loop": [loop.start_ms, loop.end_ms, loop.period_ms] if isinstance(loop, Loop) else None,
+    }
+
+    def make() -> Finished:
+        from cues.normalize import leveled
+        from cues.resample import resample
+
+        samples = resample(*decoded(data, path), sample_rate)
+        if override.trim:
+            samples = trimmed(samples, sample_rate)
+        shaped = looped(samples, sample_rate, loop) if isinstance(loop, Loop) else with_soft_edges(samples, sample_rate)
+        return leveled(shaped, sample_rate, target_lufs=target_lufs, gain_db=override.gain_db)
+
+    samples, measured = _finished(recipe, make)
+    return Cue(name=name, samples=samples, sample_rate=sample_rate, measured=measured, loop=isinstance(loop, Loop))
+
+
+def _finished(recipe: Mapping[str, Any], make: Callable[[], Finished]) -> Finished:
+    """The samples and levels of a recipe: from this process's memory, else from the disk, else made and kept in both."""
+    key = cache.key_of(recipe)
+    found = _remembered.get(key) or cache.load(key)
+    if found is None:
+        samples, measured = make()
+        samples.flags.writeable = False
+        found = samples, measured
+        cache.store(key, samples, measured)
+    if len(_remembered) >= _MAX_REMEMBERED and key not in _remembered:
+        _remembered.pop(next(iter(_remembered)), None)
+    _remembered[key] = found
+    return found

@@ -1,0 +1,42 @@
+"""Filters that read a signal between its samples, for the true-peak meters."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["phases"]
+
+# Keeps the normal equations solvable: with many taps their smallest eigenvalues lie below the rounding of float64.
+_RIDGE = 1e-13
+
+
+@lru_cache(maxsize=16)
+def phases(oversampling: int, taps: int, band: float) -> NDArray[np.float64]:
+    """Impulse responses that interpolate at `1/oversampling, 2/oversampling, …` between the two middle samples.
+
+    Each is the least-squares fit of the ideal fractional delay over the band `0 … band` (fractions of the sample rate):
+    `∫ |Σ h[k]·e^(−jωk) − e^(−jωd)|² dω` is least where `R·h = r`, both made of sinc values.
+
+    Parameters
+    ----------
+    oversampling : ≥ 2.
+    taps : even, ≥ 2.
+    band : upper edge of the fitted band, 0 … 0.5.
+
+    Returns
+    -------
+    float64, shape `(oversampling − 1, taps)`, read-only; to be slid over the signal, not reversed.
+    """
+    k = np.arange(taps)
+    distance = 2.0 * band * (k[:, None] - k[None, :])
+    delays = taps // 2 - 1 + np.arange(1, oversampling) / oversampling
+    system = np.sinc(distance) + _RIDGE * np.eye(taps)
+    responses: NDArray[np.float64] = np.linalg.solve(system, np.sinc(2.0 * band * (k[:, None] - delays[None, :]))).T
+    responses.flags.writeable = False
+    return responses

@@ -1,0 +1,249 @@
+"""Packs: a folder with sounds of one's own, and the rules that say which tool sounds which cue.
+
+`pack.toml` names them; a folder of audio files whose names are cue names is a pack too. Everything is checked before
+anything is used, and every error names the file, the key, its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cues.audiofile import ENDINGS, file_bytes
+from cues.catalog import CATALOG
+from cues.errors import CueError, PackError
+from cues.shaping import Loop
+from cues.spec import MAX_CUE_MS, Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["MOTIF", "Override", "Pack", "find_pack_dir", "read_pack"]
+
+MOTIF = "motif"
+"""What a rule says instead of a cue to give each of its tools a motif of its own."""
+PACK_FILE = "pack.toml"
+
+_GAIN_DB = (-40.0, 20.0)
+_TARGET_LU = (-40.0, 10.0)
+_LOOP_MS = (0.0, MAX_CUE_MS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What a pack says about one cue.
+
+    Parameters
+    ----------
+    where : the place in the pack, for errors.
+    file, spec : where the sound comes from: one of them, or neither, which keeps the built-in sound.
+    gain_db : on top of the normalization, dB, −40 … 20.
+    target_lu : loudness against the speech, LU, −40 … 10; None is the built-in cue's, or −6 for a new one.
+    normalize : False leaves a file's loudness as it is, but for `gain_db` and the ceiling.
+    trim : whether silence at a file's ends is cut off.
+    loop : how the sound loops, False if it does not, None as the built-in cue does.
+    """
+
+    where: str
+    file: Path | None = None
+    spec: Spec | None = None
+    gain_db: float = 0.0
+    target_lu: float | None = None
+    normalize: bool = True
+    trim: bool = False
+    loop: Loop | bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """A pack that was read and checked.
+
+    Parameters
+    ----------
+    folder : where it lies.
+    cues : cue name → what the pack says about it.
+    rules : (tool-name pattern, cue name or `"motif"`), first match first.
+    """
+
+    folder: Path
+    cues: Mapping[str, Override]
+    rules: tuple[tuple[str, str], ...] = ()
+
+
+def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
+    """The pack to use: the argument, else `$CUES_PACK`, else the user's configuration folder, else none.
+
+    `CUES_PACK` set and empty means none. The folder `cue-engine/pack` in the platform's configuration folder counts if it
+    holds anything.
+    """
+    if pack_dir is not None:
+        return Path(pack_dir)
+    named = os.environ.get("CUES_PACK")
+    if named is not None:
+        return Path(named).expanduser() if named else None
+    import platformdirs
+
+    folder = platformdirs.user_config_path("cue-engine", appauthor=False) / "pack"
+    try:
+        return folder if any(folder.iterdir()) else None
+    except OSError:
+        return None
+
+
+def read_pack(folder: Path) -> Pack:
+    """The pack in `folder`, checked but for the sounds themselves.
+
+    Raises
+    ------
+    PackError : for a folder that is none, a `pack.toml` that cannot be read, or anything wrong in it.
+    """
+    try:
+        if not folder.is_dir():
+            raise PackError(f"{folder}: is no folder; a pack is a folder with a {PACK_FILE} or with audio files")
+        if (folder / PACK_FILE).exists():
+            return _from_toml(folder, folder / PACK_FILE)
+        return _from_files(folder)
+    except (OSError, ValueError) as error:
+        if isinstance(error, CueError):
+            raise
+        raise PackError(f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _from_files(folder: Path) -> Pack:
+    cues: dict[str, Override] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in ENDINGS or path.name.startswith("."):
+            continue
+        name = path.stem
+        if name not in CATALOG:
+            raise PackError(
+                f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
+            )
+        if name in cues:
+            raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
+        cues[name] = Override(where=str(path), file=_inside(folder, path.name, str(path)))
+    if not cues:
+        raise PackError(
+            f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue"
+        )
+    return Pack(folder=folder, cues=cues)
+
+
+def _from_toml(folder: Path, path: Path) -> Pack:
+    try:
+        table = tomllib.loads(file_bytes(path).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PackError(f"{path}: is no valid TOML: {error}") from error
+    except CueError as error:
+        raise PackError(str(error)) from error
+    _known(table, ("pack", "cues", "rules"), f"{path}:", "the file")
+    sections = {name: _typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table") for name in ("cues", "rules")}
+    rules = tuple(_rule(path, pattern, cue) for pattern, cue in sections["rules"].items())
+    ruled = {cue for _, cue in rules}
+    for name in sections["cues"]:
+        if name == MOTIF or name.startswith(f"{MOTIF}:"):
+            raise PackError(
+                f"{path}: [cues] {name}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
+            )
+        if name not in CATALOG and name not in ruled:
+            raise PackError(
+                f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
+                f"or a cue of your own that a rule under [rules] names"
+            )
+    cues = {name: _override(folder, path, name, value) for name, value in sections["cues"].items()}
+    for pattern, cue in rules:
+        if cue not in CATALOG and cue not in cues and cue != MOTIF:
+            known = ", ".join([*CATALOG, *(name for name in cues if name not in CATALOG), MOTIF])
+            raise PackError(f"{path}: [rules] {pattern!r} is {cue!r}; no cue of that name; it must be one of {known}")
+    return Pack(folder=folder, cues=cues, rules=rules)
+
+
+def _rule(path: Path, pattern: str, cue: object) -> tuple[str, str]:
+    name: str = _typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
+    return pattern, name
+
+
+def _override(folder: Path, path: Path, name: str, value: object) -> Override:
+    where = f"{path}: [cues] {name}"
+    if isinstance(value, str):
+        return Override(where=where, file=_inside(folder, value, where))
+    table: dict[str, Any] = _typed(value, dict, where, "a file name or a table")
+    _known(table, ("file", "spec", "gain_db", "target_lu", "normalize", "trim", "loop"), where, "a cue")
+    if "file" in table and "spec" in table:
+        raise PackError(f"{where}: has both file and spec; one is allowed")
+    if "file" not in table and "spec" not in table and name not in CATALOG:
+        raise PackError(f"{where}: has neither file nor spec; a cue of your own needs one")
+    if "file" not in table:
+        for key in ("normalize", "trim"):
+            if key in table:
+                raise PackError(f"{where}.{key} is {table[key]!r}; it is for files")
+    return Override(
+        where=where,
+        file=_inside(folder, table["file"], f"{where}.file") if "file" in table else None,
+        spec=_spec(table["spec"], f"{where}.spec") if "spec" in table else None,
+        gain_db=_number(table.get("gain_db", 0.0), f"{where}.gain_db", *_GAIN_DB),
+        target_lu=_number(table["target_lu"], f"{where}.target_lu", *_TARGET_LU) if "target_lu" in table else None,
+        normalize=_typed(table.get("normalize", True), bool, f"{where}.normalize", "true or false"),
+        trim=_typed(table.get("trim", False), bool, f"{where}.trim", "true or false"),
+        loop=_loop(table["loop"], f"{where}.loop") if "loop" in table else None,
+    )
+
+
+def _inside(folder: Path, value: object, where: str) -> Path:
+    """The file that `value` names, if it lies in the folder: symbolic links are followed first."""
+    name: str = _typed(value, str, where, "the name of a file in the pack")
+    try:
+        path, root = (folder / name).resolve(), folder.resolve()
+        missing = not path.exists()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise PackError(f"{where} is {name!r}; that is no file name: {error}") from error
+    if not path.is_relative_to(root) or Path(name).is_absolute():
+        raise PackError(f"{where} is {name!r}; it must lie inside of the pack's folder, {root}")
+    if missing:
+        raise PackError(f"{where} is {name!r}; there is no such file in {root}")
+    return path
+
+
+def _spec(value: object, where: str) -> Spec:
+    if isinstance(value, str):
+        if value not in CATALOG:
+            raise PackError(f"{where} is {value!r}; it must be a table or one of {', '.join(CATALOG)}")
+        return CATALOG[value].spec
+    try:
+        return Spec.from_table(_typed(value, dict, where, "a table or the name of a built-in cue"))
+    except PackError:
+        raise
+    except CueError as error:
+        raise PackError(f"{where}: {error}") from error
+
+
+def _loop(value: object, where: str) -> Loop | bool:
+    if isinstance(value, bool):
+        return value
+    table: dict[str, Any] = _typed(value, dict, where, "true, false or a table")
+    _known(table, ("start_ms", "end_ms", "period_ms"), where, "a loop")
+    return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
+
+
+def _known(table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str) -> None:
+    for key in table:
+        if key not in allowed:
+            raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}")
+
+
+def _typed(value: object, kind: type, where: str, allowed: str) -> Any:
+    if not isinstance(value, kind):
+        raise PackError(f"{where} is {value!r}; it must be {allowed}")
+    return value
+
+
+def _number(value: object, where: str, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise PackError(f"{where} is {value!r}; it must be a number from {low:g} to {high:g}")
+    if not low <= value <= high:
+        raise PackError(f"{where} is {value!r}; it must be from {low:g} to {high:g}")
+    return float(value)

@@ -1,0 +1,97 @@
+"""Recorded sounds made fit to be cues: trimmed, edges faded, loops closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.errors import CueValueError
+from cues.fades import MIN_FADE_MS, fade_edges, raised_cosine
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Loop", "looped", "padded", "trimmed", "with_soft_edges"]
+
+SEAM_MS = 20.0
+"""Length of the crossfade that closes a loop (ms)."""
+_TRIM_DB = -60.0
+_SILENT_EDGE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """The part of a sound that repeats.
+
+    Parameters
+    ----------
+    start_ms, end_ms : its bounds, ms from the sound's start; `end_ms` None is the sound's end.
+    period_ms : silence is added up to this length, ms; None adds none.
+    """
+
+    start_ms: float = 0.0
+    end_ms: float | None = None
+    period_ms: float | None = None
+
+
+def trimmed(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+    """`samples` without the parts at both ends that stay 60 dB below its peak; 5 ms of them are kept for the fades."""
+    magnitude = np.abs(samples)
+    loud = np.flatnonzero(magnitude > magnitude.max() * 10.0 ** (_TRIM_DB / 20.0))
+    if not len(loud):
+        return samples
+    margin = ms_to_samples(MIN_FADE_MS, sample_rate)
+    return samples[max(0, loud[0] - margin) : loud[-1] + 1 + margin]
+
+
+def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+    """`samples` with 5 ms raised-cosine edges (shorter where the sound is): first and last sample are 0.0."""
+    edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
+    if len(samples) < 2:
+        return np.zeros_like(samples)
+    return fade_edges(samples, edge, edge).astype(np.float32)
+
+
+def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> NDArray[np.float32]:
+    """`samples` followed by silence up to `period_ms`."""
+    missing = ms_to_samples(period_ms, sample_rate) - len(samples)
+    return np.pad(samples, (0, max(0, missing)))
+
+
+def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
+    """The period of a loop, made so that its end runs into its start.
+
+    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at equal gain, into
+    what comes before the start; where that is too short, the loop begins so much later. Ends that are silent need no seam.
+
+    Raises
+    ------
+    CueValueError : for bounds that lie outside of the sound or leave less than 20 ms.
+    """
+    start = ms_to_samples(loop.start_ms, sample_rate)
+    end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)
+    seam = ms_to_samples(SEAM_MS, sample_rate)
+    if not (start >= 0 and start + seam <= end <= len(samples)):
+        raise CueValueError(
+            f"the loop runs from {1000 * start / sample_rate:.1f} to {1000 * end / sample_rate:.1f} ms; it must lie inside of the "
+            f"sound's {1000 * len(samples) / sample_rate:.1f} ms and be at least {SEAM_MS:g} ms long"
+        )
+    if loop.period_ms is not None:
+        return padded(with_soft_edges(samples[start:end], sample_rate), sample_rate, loop.period_ms)
+    return _closed(samples, start, end, min(seam, (end - start) // 4))
+
+
+def _closed(samples: NDArray[np.float32], start: int, end: int, seam: int) -> NDArray[np.float32]:
+    body = samples[start:end]
+    floor = _SILENT_EDGE * float(np.abs(body).max())
+    if np.abs(body[:seam]).max() <= floor and np.abs(body[-seam:]).max() <= floor:
+        return body
+    if start < seam:
+        start += seam
+    before, body = samples[start - seam : start], samples[start:end].copy()
+    rise = raised_cosine(seam).astype(np.float32)
+    body[-seam:] += rise * (before - body[-seam:])
+    return body
