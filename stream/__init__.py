@@ -30,20 +30,51 @@ if TYPE_CHECKING:
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
     from stream.router import CueRouter as CueRouter
+    from stream.services.attempts import Attempts as Attempts
+    from stream.services.connection import Connection as Connection
+    from stream.services.connection import connect as connect
+    from stream.services.filesystem import filesystem_tools as filesystem_tools
+    from stream.services.model_names import normalize_model as normalize_model
+    from stream.services.models import ModelCapabilities as ModelCapabilities
+    from stream.services.models import capabilities_of as capabilities_of
+    from stream.services.notices import AskedAgain as AskedAgain
+    from stream.services.notices import InvalidToolCall as InvalidToolCall
+    from stream.services.notices import ServiceEvent as ServiceEvent
+    from stream.services.notices import ToolsLeftOut as ToolsLeftOut
+    from stream.services.recovery import Fallback as Fallback
+    from stream.services.recovery import Recovery as Recovery
+    from stream.services.retrying import Retries as Retries
+    from stream.services.runner import ToolRunner as ToolRunner
+    from stream.services.tiers import KeywordClassifier as KeywordClassifier
+    from stream.services.tiers import Tier as Tier
+    from stream.services.tiers import ToolTiers as ToolTiers
+    from stream.services.tiers import load_tiers as load_tiers
+    from stream.services.tool import Tool as Tool
+    from stream.services.validation import Validator as Validator
     from stream.text_reader import TextReader as TextReader
     from stream.word_chunks import words as words
     from stream.word_chunks import words_sync as words_sync
 
 _HOMES = {
+    "AskedAgain": "stream.services.notices",
+    "Attempts": "stream.services.attempts",
+    "Connection": "stream.services.connection",
     "CueRouter": "stream.router",
     "EmptyToolCalls": "stream.events",
     "Event": "stream.events",
+    "Fallback": "stream.services.recovery",
     "Finish": "stream.events",
+    "InvalidToolCall": "stream.services.notices",
+    "KeywordClassifier": "stream.services.tiers",
     "MissingFeatureError": "stream.errors",
+    "ModelCapabilities": "stream.services.models",
     "OllamaReader": "stream.ollama_reader",
     "OpenAIReader": "stream.openai_reader",
     "ReasoningDelta": "stream.events",
     "RecordingError": "stream.errors",
+    "Recovery": "stream.services.recovery",
+    "Retries": "stream.services.retrying",
+    "ServiceEvent": "stream.services.notices",
     "SpeakerError": "stream.errors",
     "StreamError": "stream.errors",
     "StreamFailed": "stream.events",
@@ -52,10 +83,21 @@ _HOMES = {
     "TaskStatus": "stream.events",
     "TextDelta": "stream.events",
     "TextReader": "stream.text_reader",
+    "Tier": "stream.services.tiers",
+    "Tool": "stream.services.tool",
     "ToolCallEnd": "stream.events",
     "ToolCallStart": "stream.events",
     "ToolResult": "stream.events",
+    "ToolRunner": "stream.services.runner",
+    "ToolTiers": "stream.services.tiers",
+    "ToolsLeftOut": "stream.services.notices",
     "Usage": "stream.events",
+    "Validator": "stream.services.validation",
+    "capabilities_of": "stream.services.models",
+    "connect": "stream.services.connection",
+    "filesystem_tools": "stream.services.filesystem",
+    "load_tiers": "stream.services.tiers",
+    "normalize_model": "stream.services.model_names",
     "read": "stream.reading",
     "read_sync": "stream.reading",
     "words": "stream.word_chunks",

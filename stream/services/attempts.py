@@ -1,0 +1,113 @@
+"""How often questions are answered at the first attempt, and how often a second one helps: counted, never sent."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stream.services.notices import InvalidToolCall
+
+__all__ = ["Attempts", "Position"]
+
+Position: TypeAlias = Literal["first_query", "later_query", "retry"]
+POSITIONS: tuple[Position, ...] = ("first_query", "later_query", "retry")
+
+logger = logging.getLogger(__name__)
+
+
+class Attempts:
+    """Counts per model: outcomes by position, empty answers, invalid calls.
+
+    A conversation's first question, its later ones and retries stand apart: the first is where a cold model and a long
+    tool list hurt most. One object may serve many sessions of one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[tuple[str, Position, bool]] = Counter()
+        self._seconds: Counter[tuple[str, Position]] = Counter()
+        self._empty: Counter[str] = Counter()
+        self._invalid: Counter[tuple[str, str]] = Counter()
+
+    def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
+        """Count one attempt and log it in one line; `retry` is the number of the retry, from 1."""
+        self._outcomes[model, position, ok] += 1
+        # A counter of floats: mypy's Counter holds whole numbers only.
+        self._seconds[model, position] += seconds  # type: ignore[assignment]  # see above
+        what = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
+        rate = self.rate(model, position)
+        logger.info("%s: %s (%s, %.2f s, rate %.3f)", what, "success" if ok else "failure", model, seconds, rate)
+
+    def empty(self, model: str) -> None:
+        """Count an answer without text and without calls."""
+        self._empty[model] += 1
+
+    def invalid(self, model: str, call: InvalidToolCall) -> None:
+        """Count a call that must not be run."""
+        self._invalid[model, call.reason] += 1
+
+    def rate(self, model: str, position: Position) -> float:
+        """The share of attempts that succeeded, 0 to 1; 0 where there were none."""
+        good, bad = self._outcomes[model, position, True], self._outcomes[model, position, False]
+        return good / (good + bad) if good + bad else 0.0
+
+    def snapshot(self) -> dict[str, Any]:
+        """All counts by model, ready for JSON."""
+        return {model: self._of(model) for model in sorted(self._models())}
+
+    def prometheus(self, prefix: str = "cue_engine") -> str:
+        """All counts in Prometheus' text format, for a metrics endpoint of the application's own.
+
+        References
+        ----------
+        Prometheus text-based exposition format, version 0.0.4.
+        """
+        attempts = [
+            (f'{{model="{_escaped(model)}",position="{position}",outcome="{"success" if ok else "failure"}"}}', count)
+            for (model, position, ok), count in sorted(self._outcomes.items())
+        ]
+        seconds = [
+            (f'{{model="{_escaped(model)}",position="{position}"}}', total)
+            for (model, position), total in sorted(self._seconds.items())
+        ]
+        empty = [(f'{{model="{_escaped(model)}"}}', count) for model, count in sorted(self._empty.items())]
+        invalid = [
+            (f'{{model="{_escaped(model)}",reason="{reason}"}}', count)
+            for (model, reason), count in sorted(self._invalid.items())
+        ]
+        return "".join(
+            (
+                _metric(f"{prefix}_attempts_total", "Questions asked, by position and outcome.", attempts),
+                _metric(f"{prefix}_attempt_seconds_total", "Time spent on them, seconds.", seconds),
+                _metric(f"{prefix}_empty_answers_total", "Answers without text and without calls.", empty),
+                _metric(f"{prefix}_invalid_calls_total", "Calls that were not run, by reason.", invalid),
+            )
+        )
+
+    def _models(self) -> set[str]:
+        return {key[0] for key in self._outcomes} | set(self._empty) | {key[0] for key in self._invalid}
+
+    def _of(self, model: str) -> dict[str, Any]:
+        positions: dict[str, Any] = {
+            position: {
+                "success": self._outcomes[model, position, True],
+                "failure": self._outcomes[model, position, False],
+                "rate": self.rate(model, position),
+                "seconds": self._seconds[model, position],
+            }
+            for position in POSITIONS
+        }
+        invalid = {reason: count for (name, reason), count in sorted(self._invalid.items()) if name == model}
+        return {**positions, "empty_answers": self._empty[model], "invalid_calls": invalid}
+
+
+def _metric(name: str, meaning: str, samples: Iterable[tuple[str, float]]) -> str:
+    lines = [f"# HELP {name} {meaning}", f"# TYPE {name} counter", *(f"{name}{labels} {n}" for labels, n in samples)]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,192 @@
+"""What a caller asks, and how it is written for each endpoint. Pure: no network, nothing kept.
+
+Messages are OpenAI's form everywhere: `tool_calls` with arguments as JSON text, results as messages of role `tool`
+with `tool_call_id`. Ollama's own endpoint gets its own form, made here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stream.errors import StreamTypeError, StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["ChatRequest", "Endpoint", "Message", "Think", "ollama_body", "openai_body", "with_guidance"]
+
+Endpoint: TypeAlias = Literal["openai", "ollama"]
+Message: TypeAlias = "Mapping[str, Any]"
+Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
+
+EFFORTS: dict[object, str] = {False: "none", True: "medium"}
+"""`think` as OpenAI's `reasoning_effort`; words go as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One request, before it is written for an endpoint.
+
+    Attributes
+    ----------
+    model, messages : as sent.
+    tools : in the form that both endpoints take; empty leaves `tools` and `tool_choice` out.
+    tool_choice : a word, or the object that forces one function.
+    format : `"json"`, or a JSON Schema that the answer must fit.
+    temperature : sampling temperature, ≥ 0.
+    think : whether, or how much, a reasoning model thinks.
+    extra : further fields of the body, which win over all others.
+    """
+
+    model: str
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, Any]] = ()
+    tool_choice: str | Mapping[str, Any] | None = None
+    format: str | Mapping[str, Any] | None = None
+    temperature: float | None = None
+    think: Think | None = None
+    extra: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(hasattr(message, "get") for message in self.messages):
+            raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
+        if self.format is not None and self.format != "json" and not hasattr(self.format, "get"):
+            raise StreamValueError(f"format is {self.format!r}; it must be 'json', a JSON Schema, or None")
+        if self.temperature is not None and not self.temperature >= 0.0:
+            raise StreamValueError(f"temperature is {self.temperature!r}; it must be 0 or more")
+        if self.think not in (None, True, False, "low", "medium", "high", "max"):
+            raise StreamValueError(
+                f"think is {self.think!r}; it must be a bool, 'low', 'medium', 'high', 'max', or None"
+            )
+
+
+def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
+    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": [_openai_message(message) for message in request.messages],
+        "stream": True,
+    }
+    if usage:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [dict(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            body["tool_choice"] = request.tool_choice
+    if request.format is not None:
+        body["response_format"] = _response_format(request.format)
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.think is not None:
+        body["reasoning_effort"] = EFFORTS.get(request.think, request.think)
+    return {**body, **(request.extra or {})}
+
+
+def ollama_body(request: ChatRequest) -> dict[str, Any]:
+    """The body for Ollama's `/api/chat`.
+
+    Stock Ollama reads no `tool_choice`. It is sent for servers that do, and what can be had without it is: no tools
+    for `"none"`, one tool alone where it is named.
+    """
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": [*_ollama_messages(request.messages)],
+        "stream": True,
+    }
+    tools = _chosen(request.tools, request.tool_choice)
+    if tools:
+        body["tools"] = tools
+        if request.tool_choice is not None:
+            body["tool_choice"] = request.tool_choice
+    if request.format is not None:
+        body["format"] = request.format
+    if request.temperature is not None:
+        body["options"] = {"temperature": request.temperature}
+    if request.think is not None:
+        body["think"] = request.think
+    return {**body, **(request.extra or {})}
+
+
+def format_of(response_format: Mapping[str, Any] | None) -> str | Mapping[str, Any] | None:
+    """OpenAI's `response_format` as `ChatRequest.format`."""
+    kind = None if response_format is None else response_format.get("type")
+    if kind in (None, "text"):
+        return None
+    schema = (response_format or {}).get("json_schema", {})
+    return "json" if kind == "json_object" else schema.get("schema", schema)
+
+
+def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
+    """The messages with something added to the system prompt, or with a system prompt of it alone."""
+    if not words:
+        return list(messages)
+    if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
+        return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *messages[1:]]
+    return [{"role": "system", "content": words}, *messages]
+
+
+def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(wanted, str):
+        return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": {"name": wanted.get("title", "answer"), "schema": dict(wanted)}}
+
+
+def _openai_message(message: Message) -> dict[str, Any]:
+    """Without `thinking`, which is Ollama's own field and refused by strict servers."""
+    return {key: value for key, value in message.items() if key != "thinking"}
+
+
+def _chosen(tools: Iterable[Mapping[str, Any]], choice: str | Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    if choice == "none":
+        return []
+    only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
+    return [dict(tool) for tool in tools if only in (None, tool["function"]["name"])]
+
+
+def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
+    """Ollama's form: arguments as objects, results with their tool's name, content as one text and its images."""
+    names: dict[str, str] = {}
+    for message in messages:
+        out = {key: message[key] for key in ("role", "thinking", "tool_call_id", "images") if message.get(key)}
+        text, images = _text_and_images(message.get("content"))
+        out["content"] = text
+        if images:
+            out["images"] = [*out.get("images", ()), *images]
+        calls = message.get("tool_calls") or ()
+        if calls:
+            out["tool_calls"] = [_ollama_call(call, place) for place, call in enumerate(calls)]
+            names.update({call.get("id", ""): call["function"]["name"] for call in calls})
+        if message.get("role") == "tool":
+            name = message.get("tool_name") or message.get("name") or names.get(message.get("tool_call_id", ""), "")
+            out["tool_name"] = name
+        yield out
+
+
+def _ollama_call(call: Mapping[str, Any], place: int) -> dict[str, Any]:
+    function = call["function"]
+    arguments = function.get("arguments") or {}
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            arguments = {}  # What the model wrote cannot be sent back in this form; the tool's answer says what it was.
+    written = {"index": place, "name": function["name"], "arguments": arguments if isinstance(arguments, dict) else {}}
+    return {"id": call["id"], "function": written} if call.get("id") else {"function": written}
+
+
+def _text_and_images(content: Any) -> tuple[str, list[str]]:
+    """The text of a content, and its images as base64 without their `data:` head."""
+    if content is None or isinstance(content, str):
+        return content or "", []
+    texts, images = [], []
+    for part in content:
+        if part.get("type") == "text":
+            texts.append(part["text"])
+        elif part.get("type") == "image_url":
+            url = part["image_url"]["url"] if hasattr(part["image_url"], "get") else part["image_url"]
+            if not url.startswith("data:"):
+                raise StreamValueError("Ollama's own endpoint takes images as data: URLs, not as addresses to fetch")
+            images.append(url.split(",", 1)[-1])
+    return "".join(texts), images

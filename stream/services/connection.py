@@ -1,0 +1,259 @@
+"""One interface over two endpoints: OpenAI-compatible `/v1/chat/completions` and Ollama's own `/api/chat`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from stream.errors import StreamTypeError, StreamValueError
+from stream.events import StreamFailed
+from stream.services.chat_request import ChatRequest, format_of, ollama_body, openai_body, with_guidance
+from stream.services.model_names import normalize_model
+from stream.services.models import capabilities_of, guidance, translate_tools, with_server_word
+from stream.services.notices import ToolsLeftOut
+from stream.services.ollama_endpoint import OllamaEndpoint, http_client
+from stream.services.retrying import Retries, with_retries
+from stream.services.tool import as_tools, tool_choice_field
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from stream.events import Event
+    from stream.services.chat_request import Endpoint, Message, Think
+    from stream.services.models import ModelCapabilities
+    from stream.services.notices import ServiceEvent
+    from stream.services.tool import ToolLike
+
+__all__ = ["Connection", "connect", "endpoint_of"]
+
+CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
+KEYS_FROM_ENVIRONMENT = {"api.openai.com": "OPENAI_API_KEY", **dict.fromkeys(CLOUD_HOSTS, "OLLAMA_API_KEY")}
+"""A key from the environment goes to the host it belongs to, and to no other."""
+
+
+def connect(
+    base_url: str,
+    model: str,
+    *,
+    endpoint: Literal["auto", "openai", "ollama"] = "auto",
+    api_key: str | None = None,
+    capabilities: ModelCapabilities | None = None,
+    overrides: Path | str | Sequence[Mapping[str, Any]] | None = None,
+    guide: bool = False,
+    usage: bool = True,
+    retries: Retries | None = None,
+    timeout_s: float = 120.0,
+    connect_timeout_s: float = 5.0,
+    tap: Callable[[Any], None] | None = None,
+) -> Connection:
+    """A connection to one model of one server. Nothing is sent before `chat` or `learn`.
+
+    Parameters
+    ----------
+    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`.
+    model : its name; cloud names are written as the server expects them.
+    endpoint : `"auto"` takes Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
+    api_key : `None` takes `OLLAMA_API_KEY` or `OPENAI_API_KEY` for the hosts that these belong to, none for others.
+    capabilities : what the model can do with tools; `None` takes the table's word.
+    overrides : a file, or entries, that win over the table.
+    guide : whether to add words about the tools, in the model's style, to the system prompt.
+    usage : whether to ask the OpenAI-compatible endpoint for token counts, which a few strict servers refuse.
+    retries : how requests that fail before their first event are sent again.
+    timeout_s, connect_timeout_s : longest wait for the next bytes, and for the connection, seconds.
+    tap : given everything as it came, before it is read: decoded chunks, or bytes of Ollama's own endpoint.
+
+    Raises
+    ------
+    StreamValueError : the URL is not one of HTTP, the model's name is empty, or `endpoint` is unknown.
+    MissingFeatureError : the `services` extra is not installed.
+    """
+    kind, root, url = endpoint_of(base_url, endpoint)
+    host = urlsplit(url).hostname or ""
+    name = normalize_model(model, "cloud" if host in CLOUD_HOSTS else "local")
+    key = api_key or os.environ.get(KEYS_FROM_ENVIRONMENT.get(host, ""))
+    known = capabilities or capabilities_of(name, overrides)
+    waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
+    return Connection(
+        kind,
+        root,
+        url,
+        name,
+        known,
+        key=key,
+        waits=waits,
+        retries=retries or Retries(),
+        guide=guide,
+        usage=usage,
+        tap=tap,
+    )
+
+
+def endpoint_of(base_url: str, endpoint: str = "auto") -> tuple[Endpoint, str, str]:
+    """The endpoint to use, the server's root URL, and the base URL of the endpoint.
+
+    Examples
+    --------
+    >>> endpoint_of("http://localhost:11434")
+    ('openai', 'http://localhost:11434', 'http://localhost:11434/v1')
+    >>> endpoint_of("https://ollama.com")[0]
+    'ollama'
+    """
+    parts = urlsplit(str(base_url).strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise StreamValueError(f"base_url is {base_url!r}; it must be an http:// or https:// address")
+    if endpoint not in ("auto", "openai", "ollama"):
+        raise StreamValueError(f"endpoint is {endpoint!r}; it must be 'auto', 'openai' or 'ollama'")
+    path = parts.path.rstrip("/")
+    for ending in ("/chat/completions", "/api/chat", "/api"):
+        path = path.removesuffix(ending)
+    root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
+    if endpoint == "ollama" or (endpoint == "auto" and parts.hostname in CLOUD_HOSTS):
+        return "ollama", root, root
+    # A path that is neither empty nor /v1 is a server's own, such as /openai/v2: it is taken as it stands.
+    return "openai", root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
+
+
+class Connection:
+    """Asks one model of one server; made by `connect`.
+
+    Attributes
+    ----------
+    endpoint : `"openai"` or `"ollama"`.
+    model : the name as it is sent.
+    capabilities : what the model can do with tools, as far as it is known.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        root: str,
+        url: str,
+        model: str,
+        capabilities: ModelCapabilities,
+        *,
+        key: str | None,
+        waits: Mapping[str, float],
+        retries: Retries,
+        guide: bool,
+        usage: bool,
+        tap: Callable[[Any], None] | None,
+    ) -> None:
+        self.endpoint, self.model, self.capabilities = endpoint, model, capabilities
+        self._root, self._retries, self._guide, self._usage, self._tap = root, retries, guide, usage, tap
+        self._http = http_client(api_key=key, **waits)
+        self._openai: Any = None
+        if endpoint == "openai":
+            from stream.services.openai_endpoint import OpenAIEndpoint, openai_client
+
+            self._openai = openai_client(url, api_key=key, **waits)
+            self._wire: OllamaEndpoint | OpenAIEndpoint = OpenAIEndpoint(self._openai)
+        else:
+            self._wire = OllamaEndpoint(self._http, url)
+
+    async def __aenter__(self) -> Self:
+        """The connection itself."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the sockets; a stream that is still being read ends with a failure."""
+        await self._http.aclose()
+        if self._openai is not None:
+            await self._openai.close()
+
+    async def learn(self) -> ModelCapabilities:
+        """What the model can do, asked from the server where it is an Ollama; elsewhere what the table says.
+
+        The connection goes by the answer from then on.
+        """
+        import httpx2
+
+        try:
+            answer = await self._http.post(f"{self._root}/api/show", json={"model": self.model})
+            shown = answer.json() if answer.status_code == 200 else {}
+        except (httpx2.HTTPError, ValueError):
+            shown = {}  # Another kind of server, or none: asking it to chat will tell.
+        if isinstance(shown, dict):
+            self.capabilities = with_server_word(self.capabilities, shown)
+        return self.capabilities
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Iterable[ToolLike] | None = None,
+        tool_choice: str | Mapping[str, Any] | None = None,
+        format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the wire's own word)
+        response_format: Mapping[str, Any] | None = None,
+        temperature: float | None = None,
+        think: Think | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of one answer. What a server does wrong comes as `StreamFailed`, never as an exception.
+
+        Parameters
+        ----------
+        messages : OpenAI's form, for either endpoint.
+        tools : offered to the model as it is used to; without them the request is as if tools did not exist.
+        tool_choice : `"auto"`, `"none"`, `"required"` or a tool's name.
+        format, response_format : `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
+        temperature : sampling temperature, ≥ 0.
+        think : whether, or how much, a reasoning model thinks.
+        extra : further fields of the body.
+
+        Raises
+        ------
+        StreamValueError, StreamTypeError : a parameter cannot be sent.
+        """
+        if format is not None and response_format is not None:
+            raise StreamTypeError("format and response_format are the same thing in two forms; give one of them")
+        wanted = as_tools(tools)
+        offered, left_out = translate_tools(wanted, self.capabilities)
+        if left_out:
+            yield ToolsLeftOut(left_out, "maximum" if self.capabilities.tools else "untrained")
+        names = tuple(entry["function"]["name"] for entry in offered)
+        kept = wanted[: len(offered)]
+        request = ChatRequest(
+            model=self.model,
+            messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
+            tools=offered,
+            tool_choice=tool_choice_field(tool_choice, names) if names else None,
+            format=format if response_format is None else format_of(response_format),
+            temperature=temperature,
+            think=think,
+            extra=extra,
+        )
+        refused = False
+        async with aclosing(self._asked(request, names)) as events:
+            async for event in events:
+                if names and _refuses_tools(event):
+                    refused = True
+                    break
+                yield event
+        if refused:
+            self.capabilities = with_server_word(self.capabilities, {"capabilities": []})
+            yield ToolsLeftOut(names, "refused")
+            bare = replace(request, messages=list(messages), tools=(), tool_choice=None)
+            async with aclosing(self._asked(bare, ())) as events:
+                async for event in events:
+                    yield event
+
+    async def _asked(self, request: ChatRequest, names: tuple[str, ...]) -> AsyncGenerator[Event, None]:
+        body = ollama_body(request) if self.endpoint == "ollama" else openai_body(request, usage=self._usage)
+        ask = partial(self._wire.ask, body, names or None, self._tap)
+        async with aclosing(with_retries(ask, self._retries)) as events:
+            async for event in events:
+                yield event
+
+
+def _refuses_tools(event: Event) -> bool:
+    """Ollama refuses a whole request for the tools in it where the model's template knows none."""
+    return isinstance(event, StreamFailed) and event.status == 400 and "does not support tools" in event.message

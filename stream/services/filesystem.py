@@ -1,0 +1,46 @@
+"""The sample tools: `list_directory` and `read_file`, which see one folder and nothing outside of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from stream.errors import StreamValueError
+from stream.services.tool import Tool
+
+__all__ = ["filesystem_tools"]
+
+LONGEST_LISTING = 200
+LONGEST_FILE_BYTES = 64 * 1024
+
+
+def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
+    """The pair of tools, for the folder `root`.
+
+    Raises
+    ------
+    StreamValueError : `root` is not a folder.
+    """
+    base = Path(root).resolve()
+    if not base.is_dir():
+        raise StreamValueError(f"root is {str(root)!r}; it must be a folder")
+
+    def list_directory(path: Annotated[str, "folder, relative to the root; '.' is the root itself"] = ".") -> list[str]:
+        """List the files and folders in a folder; folders end with a slash."""
+        entries = sorted(_inside(base, path).iterdir(), key=lambda entry: entry.name)
+        return [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries[:LONGEST_LISTING]]
+
+    def read_file(path: Annotated[str, "file, relative to the root"]) -> str:
+        """Read a text file."""
+        with _inside(base, path).open("rb") as file:
+            return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
+
+    return Tool.of_function(list_directory), Tool.of_function(read_file)
+
+
+def _inside(base: Path, path: str) -> Path:
+    """The path, with links followed; a path that leaves the root is refused without saying what is there."""
+    target = (base / path).resolve()
+    if not target.is_relative_to(base):
+        raise PermissionError("the path leads out of the folder")
+    return target

@@ -1,0 +1,182 @@
+"""What a model can do with tools: a table of families with patterns, an override file, and what the server says."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from stream.errors import StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stream.services.tool import Tool
+
+__all__ = ["ModelCapabilities", "capabilities_of", "guidance", "load_families", "translate_tools", "with_server_word"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCapabilities:
+    """What one model can do with tools.
+
+    Attributes
+    ----------
+    family : the table's line; `"unknown"` for the safe default.
+    tools : whether tools are sent at all.
+    format : `"openai"` (plain), `"hermes"` (`<tool_call>` text underneath) or `"custom"` (a text form of its own).
+    dialect : that text form by its name in `stream.dialects`; `""` if there is none.
+    parallel : whether one answer may hold several calls.
+    streaming : whether calls come while the answer is written.
+    max_tools : how many tools are sent at most.
+    prompt : wording of the guidance: `"standard"`, `"agentic"` or `"hermes"`.
+    multi_turn : how well results are used over several rounds: `"excellent"`, `"good"` or `"poor"`.
+    reasoning : whether it thinks before it answers.
+    min_ollama : the first Ollama version that parses its calls while it streams.
+    source : `"table"`, `"override"`, `"default"`, or `"server"` where the server corrected it.
+    """
+
+    family: str = "unknown"
+    tools: bool = True
+    format: Literal["openai", "hermes", "custom"] = "openai"
+    dialect: str = ""
+    parallel: bool = True
+    streaming: bool = True
+    max_tools: int = 32
+    prompt: Literal["standard", "agentic", "hermes"] = "standard"
+    multi_turn: Literal["excellent", "good", "poor"] = "good"
+    reasoning: bool = False
+    min_ollama: str = "0.8.0"
+    source: Literal["table", "override", "default", "server"] = "default"
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be one of {allowed}")
+        if self.max_tools != int(self.max_tools) or self.max_tools < 0:
+            raise StreamValueError(f"max_tools is {self.max_tools!r}; it must be a whole number from 0")
+
+    def toml(self, pattern: str) -> str:
+        """The capabilities as an entry of an override file."""
+        values = {key: value for key, value in dataclasses.asdict(self).items() if key not in ("family", "source")}
+        lines = [f"{key} = {str(v).lower() if isinstance(v, bool) else repr(v)}" for key, v in values.items()]
+        return "\n".join(["[[family]]", f"name = {self.family!r}", f"patterns = [{pattern!r}]", *lines]) + "\n"
+
+
+CHOICES: dict[str, tuple[object, ...]] = {
+    "tools": (True, False),
+    "format": ("openai", "hermes", "custom"),
+    "parallel": (True, False),
+    "streaming": (True, False),
+    "prompt": ("standard", "agentic", "hermes"),
+    "multi_turn": ("excellent", "good", "poor"),
+    "reasoning": (True, False),
+}
+_KEYS = {field.name for field in dataclasses.fields(ModelCapabilities)} - {"family", "source"}
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(files("stream.services").joinpath("models.toml").read_text(encoding="utf-8"))
+
+
+def load_families(path: Path | str) -> list[dict[str, Any]]:
+    """The `[[family]]` entries of an override file.
+
+    Raises
+    ------
+    StreamValueError : the file cannot be read, or an entry lacks patterns or has unknown keys or values.
+    """
+    try:
+        entries = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("family", [])
+    except (OSError, ValueError) as error:
+        raise StreamValueError(f"cannot read model capabilities from {path}: {error}") from error
+    for entry in entries:
+        unknown = sorted(set(entry) - _KEYS - {"name", "patterns"})
+        if unknown or not entry.get("patterns"):
+            raise StreamValueError(f"{path}: a family needs `patterns` and knows {sorted(_KEYS)}, not {unknown}")
+        _made(entry, "override")
+    return list(entries)
+
+
+def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, Any]] | None = None) -> ModelCapabilities:
+    """What the table says of a model; the keys of the first matching override win over it, one by one.
+
+    Examples
+    --------
+    >>> capabilities_of("ministral-3:14b").dialect
+    'mistral_new'
+    >>> capabilities_of("somebody/their-own-model").family
+    'unknown'
+    """
+    entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
+    name = _plain(model)
+    found, over = _first(name, _table()["family"]), _first(name, entries)
+    base = {**_table()["default"], **(found or {})}
+    if over is not None:
+        return _made({**base, **over}, "override")
+    return _made(base, "default" if found is None else "table")
+
+
+def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> ModelCapabilities:
+    """The capabilities corrected by an answer of Ollama's `/api/show`: whether the template takes tools, and thinking.
+
+    A name that the table does not know is looked up once more by the model's own family.
+    """
+    words = shown.get("capabilities")
+    details = shown.get("details")
+    if known.source == "default" and isinstance(details, dict):
+        known = capabilities_of(str(details.get("family") or ""))
+    if not isinstance(words, list) or known.source == "override":
+        return known
+    tools, reasoning = "tools" in words, "thinking" in words
+    return dataclasses.replace(known, tools=tools, reasoning=reasoning or known.reasoning, source="server")
+
+
+def translate_tools(
+    tools: Iterable[Tool], capabilities: ModelCapabilities
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """The tools as the model should be offered them, and the names of those that were left out.
+
+    All are left out where the model knows no tools, those past its maximum where it does.
+    """
+    wanted = tuple(tools)
+    kept = wanted[: capabilities.max_tools if capabilities.tools else 0]
+    offered = [tool.openai() for tool in kept]
+    if capabilities.format == "hermes":
+        for entry in offered:
+            function = entry["function"]
+            if function["description"]:
+                function["description"] = _table()["hermes"]["description"].format(description=function["description"])
+    return offered, tuple(tool.name for tool in wanted[len(kept) :])
+
+
+def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
+    """What to add to a system prompt about the tools, in the words that suit the model; `""` without tools."""
+    named = [f"- {tool.name}: {tool.description}".rstrip(": ") for tool in tools]
+    if not named or not capabilities.tools:
+        return ""
+    wording: str = _table()["prompts"][capabilities.prompt]
+    return wording.strip().replace("{tools}", "\n".join(named))
+
+
+def _plain(model: str) -> str:
+    """The name to match: lower case, without path, cloud suffix and `:latest`."""
+    name = model.strip().lower().rsplit("/", 1)[-1]
+    for suffix in (":cloud", "-cloud", ":latest"):
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _first(name: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    return next((dict(entry) for entry in entries if any(fnmatchcase(name, p) for p in entry["patterns"])), None)
+
+
+def _made(entry: Mapping[str, Any], source: Literal["table", "override", "default"]) -> ModelCapabilities:
+    values = {key: value for key, value in entry.items() if key in _KEYS}
+    return ModelCapabilities(family=entry.get("name", "unknown"), source=source, **values)

@@ -1,0 +1,188 @@
+"""An answer with nothing in it is asked for again, so that no question ends in silence."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd
+from stream.services.attempts import Attempts, Position
+from stream.services.chat_request import with_guidance
+from stream.services.notices import AskedAgain
+from stream.services.runner import ToolRunner
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+
+    from stream.services.chat_request import Message
+    from stream.services.notices import ServiceEvent
+    from stream.services.source import ChatSource
+    from stream.services.tool import ToolLike
+
+__all__ = ["DIRECT_ANSWER", "Fallback", "Recovery"]
+
+DIRECT_ANSWER = "Answer the question directly without calling any tools."
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """The last way to an answer, such as a web search, with tools that are offered for that one question alone.
+
+    Attributes
+    ----------
+    load_tools : called when it has come to that, sync or async; its tools must have functions.
+    guidance : added to the system prompt of that question.
+    """
+
+    load_tools: Callable[[], Iterable[ToolLike] | Awaitable[Iterable[ToolLike]]]
+    guidance: str = "Use these tools to find the answer, then answer the question."
+
+
+class Recovery:
+    """Stands in front of a source; an answer without text and without calls is asked for again.
+
+    An empty `tool_calls` array, announced calls that never come and an answer of nothing at all are one thing here. A
+    question that was asked with tools is asked once more without them; if that brings nothing either, or there were
+    no tools, the fallback is asked. What was said stays said: only an answer that is empty is asked for again.
+
+    Parameters
+    ----------
+    source : what to chat with.
+    retry : whether to ask again without tools.
+    fallback : what to do after that; `None` ends with the empty answer.
+    attempts : where to count; `None` counts for this object alone.
+    now : a clock in seconds.
+    """
+
+    def __init__(
+        self,
+        source: ChatSource,
+        *,
+        retry: bool = True,
+        fallback: Fallback | None = None,
+        attempts: Attempts | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source, self._retry, self._fallback, self._now = source, retry, fallback, now
+        self.attempts = attempts or Attempts()
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._source.model
+
+    async def chat(
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Any
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of one answer, and of the attempts to get one."""
+        offered = tuple(tools or ())
+        first = _Attempt(self._now)
+        async with aclosing(first.watch(self._source.chat(messages, tools=offered, **fields))) as events:
+            async for event in events:
+                yield event
+        self._count(messages, first)
+        if not first.empty:
+            return
+        self.attempts.empty(self.model)
+        logger.warning("Empty tool call pattern detected (%s, after %.2f s)", self.model, first.seconds)
+        last, number = first, 1
+        for how, ask in self._ways(messages, offered, fields):
+            number += 1
+            yield AskedAgain(number, how)
+            last = _Attempt(self._now)
+            async with aclosing(last.watch(ask())) as events:
+                async for event in events:
+                    yield event
+            self._count_retry(how, number, first, last)
+            if not last.empty:
+                return
+        for held in last.held:
+            yield held
+
+    def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: dict[str, Any]) -> list[Any]:
+        """What is left to try, in order."""
+        plain = {name: value for name, value in fields.items() if name != "tool_choice"}
+        ways: list[Any] = []
+        if self._retry and tools:
+            direct = with_guidance(messages, DIRECT_ANSWER)
+            ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
+        if self._fallback is not None:
+            ways.append(("fallback", lambda: self._fall_back(messages, plain)))
+        return ways
+
+    async def _fall_back(
+        self, messages: Sequence[Message], fields: dict[str, Any]
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        assert self._fallback is not None
+        loaded = self._fallback.load_tools()
+        tools = await loaded if inspect.isawaitable(loaded) else loaded
+        runner = ToolRunner(self._source, tools)
+        async with aclosing(runner.chat(with_guidance(messages, self._fallback.guidance), **fields)) as events:
+            async for event in events:
+                yield event
+
+    def _count(self, messages: Sequence[Message], attempt: _Attempt) -> None:
+        """A round that only brings tool results back is no question of its own."""
+        if not messages or messages[-1].get("role") == "tool":
+            return
+        asked_before = any(message.get("role") == "assistant" for message in messages)
+        position: Position = "later_query" if asked_before else "first_query"
+        self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
+
+    def _count_retry(self, how: str, number: int, first: _Attempt, last: _Attempt) -> None:
+        self.attempts.record(self.model, "retry", ok=last.ok, seconds=last.seconds, retry=number - 1)
+        logger.info(
+            "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s",
+            how,
+            number,
+            self.model,
+            "a valid answer" if last.ok else "no valid answer",
+            last.seconds,
+            first.seconds,
+        )
+
+
+class _Attempt:
+    """One answer as it comes: passes it on, and holds its end back while there is nothing in it."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now, self._start_s = now, now()
+        self.seconds = 0.0
+        self.held: list[ServiceEvent] = []
+        self._something = self._failed = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether the answer has ended in order, with nothing in it."""
+        return not self._something and not self._failed
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer."""
+        return self._something and not self._failed
+
+    async def watch(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
+        async with aclosing(events):
+            async for event in events:
+                self._something = self._something or _is_something(event)
+                self._failed = self._failed or isinstance(event, StreamFailed)
+                if self.empty and (self.held or isinstance(event, (Finish, EmptyToolCalls))):
+                    self.held.append(event)
+                    continue
+                for earlier in self.held:
+                    yield earlier
+                self.held.clear()
+                yield event
+        self.seconds = self._now() - self._start_s
+
+
+def _is_something(event: ServiceEvent) -> bool:
+    if isinstance(event, TextDelta):
+        return bool(event.text.strip())
+    return isinstance(event, ToolCallEnd) and event.status != "incomplete"

@@ -1,0 +1,91 @@
+"""Another try at a request that failed before its first event; afterwards a failure is an event like any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import MissingFeatureError, StreamValueError
+from stream.events import Event, StreamFailed
+from stream.services.failures import is_transient
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+__all__ = ["Retries", "with_retries"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How often, and after what wait. The defaults are short: somebody is listening to the silence.
+
+    Attributes
+    ----------
+    attempts : requests in all, ≥ 1.
+    wait_s : the first wait; it doubles, with a random part as long as itself, seconds.
+    wait_max_s : the longest wait; a server that asks for a longer one is not asked again, seconds.
+    timeout_s : no further try once this much time has passed, seconds.
+    """
+
+    attempts: int = 3
+    wait_s: float = 0.1
+    wait_max_s: float = 2.0
+    timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.attempts != int(self.attempts) or self.attempts < 1:
+            raise StreamValueError(f"attempts is {self.attempts!r}; it must be a whole number from 1")
+        for name in ("wait_s", "wait_max_s", "timeout_s"):
+            if not getattr(self, name) >= 0.0:
+                raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
+
+    def wait_for(self, error: Exception) -> bool | float:
+        """Whether to try again, or the wait that the server asked for, seconds."""
+        if not isinstance(error, _FirstEventError):
+            return False
+        asked_ms = error.failure.retry_after_ms
+        if asked_ms is None:
+            return True
+        return asked_ms / 1000.0 if asked_ms / 1000.0 <= self.wait_max_s else False
+
+
+class _FirstEventError(Exception):
+    """A failure as the first event. Its text goes to logs, so it says nothing that a server or a user wrote."""
+
+    def __init__(self, failure: StreamFailed) -> None:
+        super().__init__(f"status {failure.status}")
+        self.failure = failure
+
+
+async def with_retries(ask: Callable[[], AsyncGenerator[Event, None]], retries: Retries) -> AsyncGenerator[Event, None]:
+    """The events of `ask()`, which is called again while its first event is a failure that may pass."""
+    try:
+        import stamina
+    except ImportError as error:
+        raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
+    pace: dict[str, Any] = {
+        "attempts": retries.attempts,
+        "timeout": retries.timeout_s,
+        "wait_initial": retries.wait_s,
+        "wait_jitter": retries.wait_s,
+        "wait_max": retries.wait_max_s,
+    }
+    events: AsyncGenerator[Event, None] | None = None
+    try:
+        async for attempt in stamina.retry_context(on=retries.wait_for, **pace):
+            with attempt:
+                events = ask()
+                first = await anext(events, None)
+                if isinstance(first, StreamFailed) and is_transient(first):
+                    await events.aclose()
+                    raise _FirstEventError(first)  # noqa: TRY301  (stamina retries what is raised here)
+    except _FirstEventError as error:
+        first = error.failure
+    assert events is not None
+    try:
+        if first is not None:
+            yield first
+        async for event in events:
+            yield event
+    finally:
+        await events.aclose()

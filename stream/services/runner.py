@@ -1,0 +1,286 @@
+"""Runs the tools that a model calls, hands the results back and reads on until there is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from stream.errors import StreamValueError
+from stream.events import (
+    Finish,
+    ReasoningDelta,
+    StreamFailed,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
+from stream.services.notices import InvalidToolCall
+from stream.services.redaction import redacted_arguments
+from stream.services.tool import as_tools
+from stream.services.validation import Strictness, Validator
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+
+    from stream.services.attempts import Attempts
+    from stream.services.chat_request import Message
+    from stream.services.notices import ServiceEvent
+    from stream.services.source import ChatSource
+    from stream.services.tool import Tool, ToolLike
+
+__all__ = ["ToolRunner"]
+
+ROUNDS = {"excellent": 8, "good": 5, "poor": 2}
+"""Rounds of tool calls, by how well a model uses results over several rounds."""
+
+logger = logging.getLogger(__name__)
+
+
+class ToolRunner:
+    """Stands in front of a source and runs the tools that the model calls.
+
+    Some servers (an Ollama with tools of its own) run the tools themselves: where a stream says so, nothing is run
+    here. The calls of one answer run at the same time, after it has ended; every outcome is a `ToolResult`, an
+    exception and a call that cannot be run included. In the last round no tools are offered, so that it brings an
+    answer.
+
+    Parameters
+    ----------
+    source : what to chat with.
+    tools : what may run; each needs a function, unless the server runs them.
+    validation : how calls are checked before they run; see `Validator`.
+    executes : who runs the tools; `"auto"` sees it from the stream.
+    timeout_s : longest run of one tool, seconds.
+    rounds : at most so many rounds of calls; `None` goes by the model's `multi_turn`.
+    parallel : whether the calls of one answer run at the same time.
+    longest_result : longer results are cut to so many characters.
+    attempts : where invalid calls are counted.
+
+    Raises
+    ------
+    StreamValueError : a tool has no function, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        source: ChatSource,
+        tools: Iterable[ToolLike],
+        *,
+        validation: Strictness = "on",
+        executes: Literal["auto", "client", "server"] = "auto",
+        timeout_s: float = 30.0,
+        rounds: int | None = None,
+        parallel: bool = True,
+        longest_result: int = 20_000,
+        attempts: Attempts | None = None,
+    ) -> None:
+        if executes not in ("auto", "client", "server"):
+            raise StreamValueError(f"executes is {executes!r}; it must be 'auto', 'client' or 'server'")
+        if rounds is not None and rounds < 1:
+            raise StreamValueError(f"rounds is {rounds!r}; it must be 1 or more, or None")
+        if not timeout_s > 0.0:
+            raise StreamValueError(f"timeout_s is {timeout_s!r}; it must be above 0")
+        self.tools = as_tools(tools)
+        idle = [tool.name for tool in self.tools if tool.function is None]
+        if idle and executes != "server":
+            raise StreamValueError(f"the tools {idle} have no function to run; give one, or executes='server'")
+        self._source, self._executes, self._timeout_s, self._parallel = source, executes, timeout_s, parallel
+        self._rounds, self._longest, self._attempts = rounds, longest_result, attempts
+        self._by_name = {tool.name: tool for tool in self.tools}
+        self.validator = Validator(self.tools, strictness=validation, model=source.model)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._source.model
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Iterable[ToolLike] | None = None,
+        added: list[Message] | None = None,
+        **fields: Any,
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of all rounds up to the answer.
+
+        Parameters
+        ----------
+        messages : OpenAI's form.
+        tools : what to offer; `None` offers all that may run.
+        added : takes the messages of the rounds (calls and results) for the caller's history.
+        fields : as in `Connection.chat`; `tool_choice` holds for the first round, or a forced call would never end.
+        """
+        history, offered = list(messages), self.tools if tools is None else as_tools(tools)
+        rounds, calls_so_far = self._bound(), 0
+        for number in range(rounds + 1):
+            turn = _Turn(first_index=calls_so_far)
+            last = number == rounds
+            answer = self._source.chat(history, tools=() if last else offered, **fields)
+            async with aclosing(answer), aclosing(self.validator.watch(answer)) as checked:
+                async for event in checked:
+                    if isinstance(event, InvalidToolCall) and self._attempts is not None:
+                        self._attempts.invalid(self.model, event)
+                    yield turn.take(event)
+            if last or not self._is_ours(turn):
+                return
+            results: dict[int, ToolResult] = {}
+            async with aclosing(self._run(turn)) as running:
+                async for place, result in running:
+                    results[place] = result
+                    yield result
+            spoken = turn.messages([results[place] for place in range(len(turn.calls))])
+            history += spoken
+            if added is not None:
+                added += spoken
+            calls_so_far = turn.next_index
+            fields.pop("tool_choice", None)
+
+    def _bound(self) -> int:
+        known = getattr(self._source, "capabilities", None)
+        return self._rounds or ROUNDS[getattr(known, "multi_turn", "good")]
+
+    def _is_ours(self, turn: _Turn) -> bool:
+        """Whether there are calls that nobody has run."""
+        if self._executes == "server" or turn.failed or not turn.calls:
+            return False
+        return self._executes == "client" or not turn.server_ran
+
+    async def _run(self, turn: _Turn) -> AsyncGenerator[tuple[int, ToolResult], None]:
+        """The results, each with its call's place, as they come."""
+        if not self._parallel:
+            for place, call in enumerate(turn.calls):
+                yield place, await self._outcome(call, turn.problems.get(call.index))
+            return
+        tasks = {
+            asyncio.create_task(self._outcome(call, turn.problems.get(call.index))): place
+            for place, call in enumerate(turn.calls)
+        }
+        try:
+            waiting = set(tasks)
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in sorted(done, key=tasks.__getitem__):
+                    yield tasks[task], task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _outcome(self, call: ToolCallEnd, problem: InvalidToolCall | None) -> ToolResult:
+        tool = self._by_name.get(call.tool_name)
+        if problem is not None or tool is None or call.status != "ok":
+            why = f"there is no tool {call.tool_name[:64]!r}" if problem is None else problem.message
+            return ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=f"The tool was not run: {why}.")
+        logger.debug("running %s with %s", tool.name, redacted_arguments(call.arguments_json))
+        is_error, content = await self._called(tool, call)
+        logger.debug("%s %s, %d characters", tool.name, "failed" if is_error else "is done", len(content))
+        if len(content) > self._longest:
+            content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
+        return ToolResult(call.tool_call_id, call.tool_name, is_error=is_error, content=content)
+
+    async def _called(self, tool: Tool, call: ToolCallEnd) -> tuple[bool, str]:
+        """Whether the tool failed, and what it returned as text; whatever it raises is an outcome."""
+        assert tool.function is not None
+        limit = asyncio.timeout(self._timeout_s)
+        try:
+            arguments = self.validator.arguments(call)
+            async with limit:
+                if inspect.iscoroutinefunction(tool.function):
+                    value = await tool.function(**arguments)
+                else:
+                    value = await asyncio.to_thread(tool.function, **arguments)
+                    if inspect.isawaitable(value):
+                        value = await value
+            return bool(getattr(value, "isError", False)), _as_text(value)
+        except Exception as error:  # noqa: BLE001  (a tool may raise anything; the model is told)
+            if limit.expired():
+                return True, f"The tool took longer than {self._timeout_s:g} s."
+            return True, f"{type(error).__name__}: {error}"
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One answer: what it said, what it called, and who ran that."""
+
+    first_index: int
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    calls: list[ToolCallEnd] = field(default_factory=list)
+    problems: dict[int, InvalidToolCall] = field(default_factory=dict)
+    failed: bool = False
+    next_index: int = 0
+    said_after: bool = False
+    reported: bool = False
+    reason: str = ""
+
+    def take(self, event: ServiceEvent) -> ServiceEvent:
+        """Note an event; returns it with an index that counts through all rounds."""
+        if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
+            event = replace(event, index=event.index + self.first_index)
+            self.next_index = max(self.next_index, event.index + 1)
+        if isinstance(event, ToolCallEnd) and event.status != "incomplete":
+            self.calls.append(event)
+            self.said_after = False
+        elif isinstance(event, InvalidToolCall):
+            self.problems[event.index] = event
+        elif isinstance(event, TextDelta):
+            self.text.append(event.text)
+            self.said_after = self.said_after or bool(event.text.strip())
+        elif isinstance(event, ReasoningDelta):
+            self.thinking.append(event.text)
+        elif isinstance(event, (TaskStatus, ToolResult)):
+            self.reported = True
+        elif isinstance(event, Finish):
+            self.reason = event.reason
+        elif isinstance(event, StreamFailed):
+            self.failed = True
+        return event
+
+    @property
+    def server_ran(self) -> bool:
+        """The server reports on its tools, or has answered after them although its last word is not the calls."""
+        return self.reported or (self.said_after and self.reason != "tool_calls")
+
+    def messages(self, results: Sequence[ToolResult]) -> list[Message]:
+        """The turn and its results as messages, in OpenAI's form; a call without an id gets one for this."""
+        ids = [call.tool_call_id or f"call_{call.index}" for call in self.calls]
+        assistant: dict[str, Any] = {
+            "role": "assistant",
+            "content": "".join(self.text),
+            "tool_calls": [_written(call, own_id) for call, own_id in zip(self.calls, ids, strict=True)],
+        }
+        if self.thinking:
+            assistant["thinking"] = "".join(self.thinking)
+        answers = [
+            {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
+            for own_id, result in zip(ids, results, strict=True)
+        ]
+        return [assistant, *answers]
+
+
+def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
+    """A call as it goes back to the server, which refuses arguments that are no JSON."""
+    arguments = call.arguments_json
+    try:
+        if not isinstance(json.loads(arguments), dict):
+            arguments = "{}"
+    except (ValueError, RecursionError):
+        arguments = "{}"
+    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
+
+
+def _as_text(value: Any) -> str:
+    """What a tool returned, as the model reads it: text as it is, an MCP result's texts, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    parts = getattr(value, "content", None)
+    if isinstance(parts, list):
+        return "\n".join(part.text for part in parts if hasattr(part, "text"))
+    return json.dumps(value, ensure_ascii=False, default=str)

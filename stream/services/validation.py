@@ -1,0 +1,173 @@
+"""Calls checked against what was offered: is there such a tool, are the arguments JSON, do they fit its schema."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stream.errors import MissingFeatureError, StreamValueError
+from stream.events import ToolCallEnd
+from stream.services.notices import InvalidToolCall
+from stream.services.tool import Tool, as_tools
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+
+    from stream.services.notices import ServiceEvent
+    from stream.services.tool import ToolLike
+
+__all__ = ["Strictness", "Validator"]
+
+Strictness: TypeAlias = Literal["off", "on", "strict"]
+
+
+class Validator:
+    """Checks calls, and counts what was wrong with them.
+
+    Parameters
+    ----------
+    tools : the registered tools.
+    strictness : `"off"` lets everything pass. `"on"` reports a call that cannot be run; text in place of a number,
+        boolean or object that it spells is taken for that value, because some models have no other way to write it.
+        `"strict"` takes no text for a number and no argument that the schema does not name, and also marks the end of
+        a bad call as malformed, so that nothing after it will run it.
+    model : the name under which the counts stand.
+
+    Raises
+    ------
+    StreamValueError : a tool's schema is not a JSON Schema, or `strictness` is unknown.
+    """
+
+    def __init__(self, tools: Iterable[ToolLike], *, strictness: Strictness = "on", model: str = "") -> None:
+        if strictness not in ("off", "on", "strict"):
+            raise StreamValueError(f"strictness is {strictness!r}; it must be 'off', 'on' or 'strict'")
+        self.strictness = strictness
+        self._model = model
+        self._tools = {tool.name: tool for tool in as_tools(tools)}
+        self._checkers = {name: _checker(tool, strictness) for name, tool in self._tools.items()}
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def counts(self) -> dict[tuple[str, str], int]:
+        """How many calls were checked and found bad, by model and outcome (`"ok"` or a reason)."""
+        return dict(self._counts)
+
+    def check(self, call: ToolCallEnd) -> InvalidToolCall | None:
+        """What is wrong with a call; `None` if nothing is, or if nothing is checked."""
+        if self.strictness == "off" or call.status == "incomplete":
+            return None
+        problem = self._problem(call)
+        self._counts[self._model, "ok" if problem is None else problem.reason] += 1
+        return problem
+
+    def arguments(self, call: ToolCallEnd) -> dict[str, Any]:
+        """The arguments of a good call as values; text that spells what the schema wants is that value."""
+        given = json.loads(call.arguments_json)
+        tool = self._tools.get(call.tool_name)
+        values = given if isinstance(given, dict) else {}
+        return values if tool is None or self.strictness == "strict" else _spelled_out(values, tool.parameters)
+
+    async def watch(self, events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
+        """The events, with an `InvalidToolCall` after each bad call's end."""
+        async for event in events:
+            problem = self.check(event) if isinstance(event, ToolCallEnd) else None
+            if isinstance(event, ToolCallEnd) and problem is not None and self.strictness == "strict":
+                yield replace(event, status="malformed")
+            else:
+                yield event
+            if problem is not None:
+                yield problem
+
+    def _problem(self, call: ToolCallEnd) -> InvalidToolCall | None:
+        def bad(reason: Literal["unknown_tool", "not_json", "schema"], message: str) -> InvalidToolCall:
+            near = _near(call.tool_name, self._tools) if reason == "unknown_tool" else ()
+            return InvalidToolCall(call.tool_name, call.tool_call_id, call.index, reason, message, near)
+
+        if call.tool_name not in self._tools:
+            return bad("unknown_tool", self._unknown(call.tool_name))
+        try:
+            arguments = json.loads(call.arguments_json) if call.status == "ok" else None
+        except (ValueError, RecursionError):
+            arguments = None
+        if not isinstance(arguments, dict):
+            return bad("not_json", f"the arguments of {call.tool_name} are not a JSON object")
+        if self.strictness == "on":
+            arguments = _spelled_out(arguments, self._tools[call.tool_name].parameters)
+        # The deepest error is the telling one; its own message would repeat values, so it is put in words here.
+        error = next(iter(sorted(self._checkers[call.tool_name].iter_errors(arguments), key=_order)), None)
+        return None if error is None else bad("schema", _words(call.tool_name, error))
+
+    def _unknown(self, name: str) -> str:
+        near = _near(name, self._tools)
+        hint = f"; did you mean {' or '.join(near)}" if near else f"; there is {', '.join(self._tools) or 'none'}"
+        return f"there is no tool {name[:64]!r}{hint}"
+
+
+def _checker(tool: Tool, strictness: Strictness) -> Any:
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise MissingFeatureError("validation needs jsonschema: pip install 'cue-engine[services]'") from error
+    schema = dict(tool.parameters)
+    if strictness == "strict":
+        schema.setdefault("additionalProperties", False)
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise StreamValueError(f"the parameters of {tool.name} are not a JSON Schema: {error.message}") from error
+    return kind(schema)
+
+
+def _near(name: str, tools: Iterable[str]) -> tuple[str, ...]:
+    """Registered names close to `name`, without regard to case, `-` or `.`."""
+    plain = {other.lower().replace("-", "_").replace(".", "_"): other for other in tools}
+    close = get_close_matches(name.lower().replace("-", "_").replace(".", "_"), plain, n=3, cutoff=0.6)
+    return tuple(plain[one] for one in close)
+
+
+def _order(error: Any) -> tuple[int, list[str]]:
+    return len(error.path), [str(step) for step in error.path]
+
+
+def _words(name: str, error: Any) -> str:
+    """What is wrong, by the schema's words and never by the value's."""
+    where = ".".join(str(step) for step in error.path)
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"{name} lacks {', '.join(missing)}{f' in {where}' if where else ''}"
+    if error.validator == "additionalProperties":
+        known = ", ".join(error.schema.get("properties", {})) or "none"
+        return f"{name} has an argument that it does not know; it knows {known}"
+    return f"{name}: {where or 'the arguments'} must satisfy {error.validator}: {json.dumps(error.validator_value)}"
+
+
+def _spelled_out(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with text that spells a value of the wanted type as that value."""
+    properties = schema.get("properties", {})
+    return {key: _spelled(value, properties.get(key, {})) for key, value in arguments.items()}
+
+
+def _spelled(value: Any, schema: Any) -> Any:
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    wanted = {kinds} if isinstance(kinds, str) else set(kinds or ())
+    if not isinstance(value, str) or not wanted or "string" in wanted:
+        return value
+    try:
+        read = json.loads(value.lower() if value in ("True", "False", "None") else value)
+    except (ValueError, RecursionError):
+        return value
+    return read if wanted & _KINDS_OF.get(type(read), frozenset()) else value
+
+
+_KINDS_OF = {
+    bool: frozenset({"boolean"}),
+    int: frozenset({"integer", "number"}),
+    float: frozenset({"number"}),
+    dict: frozenset({"object"}),
+    list: frozenset({"array"}),
+    type(None): frozenset({"null"}),
+}
