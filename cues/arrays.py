@@ -29,7 +29,8 @@ def mono_float32(samples: object, *, allow_empty: bool = False) -> NDArray[np.fl
         raise CueValueError(f"samples have shape {given.shape}; they must be 1-D and not empty")
     with np.errstate(over="ignore"):
         mono = np.ascontiguousarray(given, dtype=np.float32)
-    # One pass, no temporary: the sum of the products is finite only if every sample is, or overflows and is looked at again.
+    # One pass, no temporary: the sum of the products is finite only if every sample is, or overflows and is
+    # looked at again.
     if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
         raise CueValueError("samples hold NaN or infinity; they must be finite")
     return mono

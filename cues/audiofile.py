@@ -88,15 +88,15 @@ def file_bytes(path: Path) -> bytes:
     """What a file holds, if it is a regular file of at most 64 MB; its size is looked at before it is read."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise AudioFileError(f"{path}: is no regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
-        return path.read_bytes()
-    except AudioFileError:
-        raise
+        fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+        data = path.read_bytes() if fit else None
     except (OSError, ValueError) as error:
         raise AudioFileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if data is not None:
+        return data
+    if not stat.S_ISREG(status.st_mode):
+        raise AudioFileError(f"{path}: is no regular file")
+    raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
 
 
 def _check_header(path: Path, file: Any) -> None:
@@ -149,8 +149,8 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
 def dithered_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
     """`samples` as 16-bit integers with triangular dither of ±1 step; digital silence stays silent.
 
-    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers, so that the
-    same samples give the same bytes on every machine.
+    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers,
+    so that the same samples give the same bytes on every machine.
     """
     bits = np.random.PCG64(16).random_raw(2 * len(samples))
     uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

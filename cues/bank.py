@@ -44,8 +44,8 @@ _remembered: dict[str, Finished] = {}
 class Bank(Mapping[str, Cue]):
     """Cues by name, and the choice of a cue for a tool's name. Made by `load_bank`.
 
-    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), made when it is first asked for; iteration does not
-    list motifs.
+    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), made when it is first asked for;
+    iteration does not list motifs.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Bank(Mapping[str, Cue]):
         return DEFAULT_CUE
 
     def cue_for(self, tool_name: str) -> Cue:
-        """The cue for a tool; a motif is made at its first call, so that asking once beforehand saves a few ms later."""
+        """The cue for a tool; asking once beforehand saves the few ms that the making of a motif takes."""
         return self[self.name_for(tool_name)]
 
     def _motif(self, name: str) -> Cue:
@@ -102,7 +102,7 @@ class Bank(Mapping[str, Cue]):
             if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
                 self._motifs.pop(next(iter(self._motifs)))
             spec = motif(name.removeprefix(f"{MOTIF}:"))
-            self._motifs[name] = _from_spec(name, spec, self.sample_rate, self.speech_lufs + _NEW_CUE_LU, 0.0)
+            self._motifs[name] = _from_spec(name, spec, self.sample_rate, self.speech_lufs + _NEW_CUE_LU)
         return self._motifs[name]
 
 
@@ -113,8 +113,8 @@ def load_bank(
 
     Parameters
     ----------
-    pack_dir : folder of a pack. Without it the environment variable `CUES_PACK` counts (empty: no pack), then the folder
-        `cue-engine/pack` in the user's configuration folder, if it is there.
+    pack_dir : folder of a pack. Without it the environment variable `CUES_PACK` counts (empty: no pack), then
+        the folder `cue-engine/pack` in the user's configuration folder, if it is there.
     sample_rate : of the cues, Hz, 8000 … 192,000.
     speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0.
 
@@ -163,15 +163,15 @@ def _made(name: str, override: Override | None, sample_rate: int, speech_lufs: f
     built_in = CATALOG.get(name)
     if override is None:
         assert built_in is not None
-        return _from_spec(name, built_in.spec, sample_rate, speech_lufs + built_in.target_lu, 0.0)
+        return _from_spec(name, built_in.spec, sample_rate, speech_lufs + built_in.target_lu)
     target_lu = override.target_lu
     if target_lu is None:
         target_lu = built_in.target_lu if built_in else _NEW_CUE_LU
     try:
         if override.file is None:
-            spec = override.spec or (built_in and built_in.spec)
-            assert spec is not None
-            return _from_spec(name, spec, sample_rate, speech_lufs + target_lu, override.gain_db, override.loop)
+            spec = override.spec or CATALOG[name].spec
+            gain_db, loop = override.gain_db, override.loop
+            return _from_spec(name, spec, sample_rate, speech_lufs + target_lu, gain_db=gain_db, loop=loop)
         target_lufs = speech_lufs + target_lu if override.normalize else None
         loops = built_in is not None and built_in.spec.loop
         return _from_file(name, override, sample_rate, target_lufs, loops)
@@ -188,7 +188,8 @@ def _from_spec(
     spec: Spec,
     sample_rate: int,
     target_lufs: float,
-    gain_db: float,
+    *,
+    gain_db: float = 0.0,
     loop: Loop | bool | None = None,
 ) -> Cue:
     recipe = {"spec": spec.to_table(), "rate": sample_rate, "target_lufs": target_lufs, "gain_db": gain_db}
@@ -237,7 +238,7 @@ def _from_file(name: str, override: Override, sample_rate: int, target_lufs: flo
 
 
 def _finished(recipe: Mapping[str, Any], make: Callable[[], Finished]) -> Finished:
-    """The samples and levels of a recipe: from this process's memory, else from the disk, else made and kept in both."""
+    """What a recipe gives: from this process's memory, else from the disk, else made and kept in both."""
     key = cache.key_of(recipe)
     found = _remembered.get(key) or cache.load(key)
     if found is None:

@@ -1,8 +1,8 @@
 """Finished cues on disk, so that they are rendered and measured once a machine and not once a process.
 
 An entry is one file: a mark, a digest of all that follows, a JSON header, the samples. It is written under another name
-and moved into place, so that two processes may write it at once; whatever does not read back exactly as it was written is
-no entry. Nothing here raises for the disk's sake: without a cache a cue is rendered anew.
+and moved into place, so that two processes may write it at once; whatever does not read back exactly as it was
+written is no entry. Nothing here raises for the disk's sake: without a cache a cue is rendered anew.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SOURCES_OF_FILES = ("resample", "shaping", "bank", "cache")
 
 
 def cache_dir() -> Path | None:
-    """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if the variable is set and empty."""
+    """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if it is empty."""
     named = os.environ.get("CUES_CACHE_DIR")
     if named is not None:
         return Path(named).expanduser() if named else None

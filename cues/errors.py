@@ -8,6 +8,7 @@ __all__ = [
     "CueTypeError",
     "CueValueError",
     "MissingFeatureError",
+    "MixerClosedError",
     "PackError",
     "UnknownCueError",
 ]
@@ -43,3 +44,7 @@ class PackError(CueError, ValueError):
 
 class MissingFeatureError(CueError, RuntimeError):
     """Something that is not installed or not built yet was asked for; the message names it and the way to get it."""
+
+
+class MixerClosedError(CueError, RuntimeError):
+    """A cue was posted to a session that has ended."""

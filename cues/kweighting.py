@@ -1,9 +1,9 @@
-"""K-weighting at any sample rate: the 48 kHz filters of ITU-R BS.1770-5, refitted so that their response stays the same.
+"""K-weighting at any sample rate: the filters of ITU-R BS.1770-5, refitted so that their response stays the same.
 
 Deriving them again by the bilinear transform bends the response (0.07 dB at 24 kHz), so the magnitude itself is fitted.
 With `x = sin²(ω/2)` the squared magnitude of a biquad is a ratio of quadratics in `x`, and the cascade has seven free
-numbers: `|H|² = g·x²·(x² + p1·x + p0) / ((x² + q1·x + q0)(x² + r1·x + r0))`. A few Gauss-Newton steps on its logarithm find
-them; each quadratic is then factored into the biquad whose roots lie inside the unit circle.
+numbers: `|H|² = g·x²·(x² + p1·x + p0) / ((x² + q1·x + q0)(x² + r1·x + r0))`. A few Gauss-Newton steps on its
+logarithm find them; each quadratic is then factored into the biquad whose roots lie inside the unit circle.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ SETTLE_S = 0.2
 def design(sample_rate: int) -> KWeighting:
     """The filters at `sample_rate`, fitted to the 48 kHz reference.
 
-    Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 at 16 kHz; to 0.996 of it (24 kHz
-    at most): 0.0002 dB at 24 kHz, 0.00003 from 32 kHz on (tests/cues/test_kweighting.py).
+    Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 at 16 kHz; to 0.996 of
+    it (24 kHz at most): 0.0002 dB at 24 kHz, 0.00003 from 32 kHz on (tests/cues/test_kweighting.py).
 
     Parameters
     ----------
@@ -93,7 +93,8 @@ def magnitude_db(weighting: KWeighting, hz: NDArray[np.float64], sample_rate: in
 def k_weighted(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
     """`samples` through the K-weighting filters, in plain numpy: the twin of the compiled recursion.
 
-    The response is applied to the spectrum of the zero-padded signal. The padding outlasts the impulse response, so that
+    The response is applied to the spectrum of the zero-padded signal. The padding outlasts the impulse
+    response, so that
     nothing wraps round and the result is that of the recursion to about 1e-15. Meant for short sounds: a process that
     only loads cues never imports numba.
 

@@ -117,7 +117,7 @@ def gated_mean_square(blocks: NDArray[np.float64]) -> float:
 
 
 def loudness_range_lu(short_term: NDArray[np.float64]) -> float:
-    """From the 10th to the 95th percentile of the short-term loudness above both gates (EBU Tech 3342); 0.0 for silence."""
+    """From the 10th to the 95th percentile of the gated short-term loudness (EBU Tech 3342); 0.0 for silence."""
     loud = short_term[short_term >= _ABSOLUTE_GATE]
     if not len(loud):
         return 0.0

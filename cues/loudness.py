@@ -1,4 +1,4 @@
-"""Loudness and peaks of whole sounds, by ITU-R BS.1770-5 and EBU R 128; `Meter` is the twin for sounds that arrive in parts.
+"""Loudness and peaks of whole sounds, by ITU-R BS.1770-5 and EBU R 128; `Meter` is the streaming twin.
 
 One channel is measured: a full-scale sine of 997 Hz reads −3.01 LUFS. `dual_mono=True` measures what two loudspeakers
 playing that channel give, 3.01 LU more.

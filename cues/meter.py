@@ -102,8 +102,8 @@ class Meter:
         if not self._position + self._n_waiting:
             raise CueValueError("the meter was fed no samples; it needs at least one")
         finished = copy.deepcopy(self)
-        finished._finish()
-        return finished._measurement()
+        finished._finish()  # noqa: SLF001  (its own class)
+        return finished._measurement()  # noqa: SLF001
 
     def _take(self, step: NDArray[np.float32]) -> None:
         """Work off one step of 100 ms."""

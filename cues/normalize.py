@@ -48,7 +48,8 @@ def leveled(
     before = measure(samples, sample_rate)
     if before.m100_max_lufs < _SILENCE_LUFS:
         raise CueValueError(
-            f"the sound is silent: {before.m100_max_lufs:.1f} LUFS in its loudest 100 ms; it must be above {_SILENCE_LUFS:g}"
+            f"the sound is silent: its loudest 100 ms have {before.m100_max_lufs:.1f} LUFS; "
+            f"more than {_SILENCE_LUFS:g} LUFS are needed"
         )
     total_db = gain_db
     if target_lufs is not None:

@@ -77,8 +77,8 @@ class Pack:
 def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
     """The pack to use: the argument, else `$CUES_PACK`, else the user's configuration folder, else none.
 
-    `CUES_PACK` set and empty means none. The folder `cue-engine/pack` in the platform's configuration folder counts if it
-    holds anything.
+    `CUES_PACK` set and empty means none. The folder `cue-engine/pack` in the platform's configuration folder
+    counts if it holds anything.
     """
     if pack_dir is not None:
         return Path(pack_dir)

@@ -133,7 +133,7 @@ def _title(cue: Cue) -> str:
 
 
 def _short_time_power(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
-    """Power spectra of overlapping Hann windows: shape `(n_windows, n_bins)`; about 20 ms each, at most 1500 of them."""
+    """Power spectra of overlapping Hann windows: shape `(n_windows, n_bins)`; about 20 ms each."""
     length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
     hop = max(length // 32, len(samples) // 1500, 1)
     padded = np.concatenate([np.zeros(length // 2), samples, np.zeros(length // 2)])

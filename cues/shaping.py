@@ -64,8 +64,10 @@ def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> 
 def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
     """The period of a loop, made so that its end runs into its start.
 
-    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at equal gain, into
-    what comes before the start; where that is too short, the loop begins so much later. Ends that are silent need no seam.
+    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at
+    equal gain, into
+    what comes before the start; where that is too short, the loop begins so much later. Ends that are silent
+    need no seam.
 
     Raises
     ------
@@ -76,7 +78,8 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
     seam = ms_to_samples(SEAM_MS, sample_rate)
     if not (start >= 0 and start + seam <= end <= len(samples)):
         raise CueValueError(
-            f"the loop runs from {1000 * start / sample_rate:.1f} to {1000 * end / sample_rate:.1f} ms; it must lie inside of the "
+            f"the loop runs from {1000 * start / sample_rate:.1f} to {1000 * end / sample_rate:.1f} ms; "
+            f"it must lie inside of the "
             f"sound's {1000 * len(samples) / sample_rate:.1f} ms and be at least {SEAM_MS:g} ms long"
         )
     if loop.period_ms is not None:

@@ -1,7 +1,7 @@
 """What a cue sounds like, as data: notes, their timbre and their envelope; `cues.render` makes samples of it.
 
-A spec is a value: frozen, comparable, hashable, and convertible to plain tables and back (`to_table`, `from_table`), which
-is how a pack's TOML file and an export's JSON sidecar hold it.
+A spec is a value: frozen, comparable, hashable, and convertible to plain tables and back (`to_table`,
+`from_table`), which is how a pack's TOML file and an export's JSON sidecar hold it.
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ class Spec(_Checked):
             _instance("Spec.notes", note, Note)
             if note.length_ms < ramps_ms:
                 raise CueValueError(
-                    f"Note.length_ms is {note.length_ms:g}; it must hold the attack and the release, {ramps_ms:g} ms together"
+                    f"Note.length_ms is {note.length_ms:g}; it must hold the attack and the release, "
+                    f"{ramps_ms:g} ms together"
                 )
         if self.length_ms > MAX_CUE_MS:
             raise CueValueError(f"the spec is {self.length_ms:g} ms long; at most {MAX_CUE_MS:g} ms are allowed")
@@ -206,7 +207,7 @@ class Spec(_Checked):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Spec:
-        """The spec that a table made by `to_table`, or written by hand, describes; what it leaves out has its default."""
+        """The spec that a table, made by `to_table` or by hand, describes; what it leaves out has its default."""
         values = _fields(cls, table)
         notes = values.get("notes")
         if not isinstance(notes, list | tuple):

@@ -1,4 +1,4 @@
-"""Spec → samples: additive synthesis whose every edge is a flat ramp and whose phase is the integral of its frequency."""
+"""Spec → samples: additive synthesis; every edge is a flat ramp, the phase is the integral of the frequency."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.errors import CueTypeError
+from cues.errors import CueTypeError, CueValueError
 from cues.fades import fade_edges
 from cues.spec import Spec
 from cues.units import checked_sample_rate, db_to_gain, ms_to_samples
@@ -14,7 +14,7 @@ from cues.units import checked_sample_rate, db_to_gain, ms_to_samples
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.spec import LowPass, Note, Oscillator
+    from cues.spec import LowPass, Note
 
 __all__ = ["render"]
 
@@ -36,7 +36,7 @@ def render(spec: Spec, sample_rate: int = 24000) -> NDArray[np.float32]:
 
     Raises
     ------
-    CueTypeError, CueValueError : for a `spec` that is no `Spec`, or a rate that is out of range.
+    CueTypeError, CueValueError : for a `spec` that is no `Spec` or silent at that rate, or a rate that is out of range.
 
     Examples
     --------
@@ -57,19 +57,26 @@ def render(spec: Spec, sample_rate: int = 24000) -> NDArray[np.float32]:
         )
         sound[start : start + len(tone)] += tone
         sounding[start : start + len(tone)] += envelope
-    # Short sounds keep a mean of a few 1e-4. It is taken out in the shape of the envelope, which is silent where the cue is
-    # silent and flat at its edges; the bump that this leaves lies below 10 Hz.
+    # Short sounds keep a mean of a few 1e-4. It is taken out in the shape of the envelope, which is silent
+    # where the cue is silent and flat at its edges; the bump that this leaves lies below 10 Hz.
     sound -= sounding * (sound.sum() / sounding.sum())
-    return (sound * (spec.peak / np.abs(sound).max())).astype(np.float32)
+    peak = float(np.abs(sound).max())
+    if peak == 0.0:
+        raise CueValueError(
+            f"the spec is silent at {sample_rate} Hz: all of its harmonics lie above what the rate can hold"
+        )
+    rendered: NDArray[np.float32] = (sound * (spec.peak / peak)).astype(np.float32)
+    return rendered
 
 
 def _tone(spec: Spec, note: Note, n_samples: int, sample_rate: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """One note and its envelope: float64, shape `(n_samples,)` each."""
-    ramps = (ms_to_samples(spec.envelope.attack_ms, sample_rate), ms_to_samples(spec.envelope.release_ms, sample_rate))
+    attack, release = (ms_to_samples(ms, sample_rate) for ms in (spec.envelope.attack_ms, spec.envelope.release_ms))
     t_s = np.arange(n_samples) / sample_rate
     hz, phase = _glide(note, t_s)
-    harmonics = _harmonics(spec.oscillator, spec.low_pass, spec.envelope.decay_per_s, t_s, hz, phase, sample_rate)
-    level = fade_edges(np.full(n_samples, db_to_gain(note.level_db)), *ramps)
+    harmonics = _harmonics(spec, t_s, hz, phase, sample_rate)
+    # Each length is rounded by itself: together the ramps may come out a sample longer than the note.
+    level = fade_edges(np.full(n_samples, db_to_gain(note.level_db)), attack, min(release, n_samples - attack))
     return harmonics * level, np.exp(-spec.envelope.decay_per_s * t_s) * level
 
 
@@ -82,9 +89,7 @@ def _glide(note: Note, t_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], N
 
 
 def _harmonics(
-    oscillator: Oscillator,
-    low_pass: LowPass | None,
-    decay_per_s: float,
+    spec: Spec,
     t_s: NDArray[np.float64],
     hz: NDArray[np.float64],
     phase: NDArray[np.float64],
@@ -92,10 +97,11 @@ def _harmonics(
 ) -> NDArray[np.float64]:
     """Sum of the decaying harmonics, without attack and release."""
     total = np.zeros_like(t_s)
+    oscillator, rate = spec.oscillator, spec.envelope.decay_per_s
     for k, level in enumerate(oscillator.partials, start=1):
         if level and k * hz.min() < _TOP_END * sample_rate:
-            decay = np.exp(-decay_per_s * (1.0 + oscillator.damping * (k - 1)) * t_s)
-            gain = level * _weight(low_pass, k * hz) * _below_nyquist(k * hz, sample_rate)
+            decay = np.exp(-rate * (1.0 + oscillator.damping * (k - 1)) * t_s)
+            gain = level * _weight(spec.low_pass, k * hz) * _below_nyquist(k * hz, sample_rate)
             total += gain * decay * np.sin(k * phase)
     return total
 

@@ -22,7 +22,8 @@ TAPS = 128
 """Context that one interpolated point reads, samples."""
 _MAX_OVERSAMPLING = 64
 _BAND = 0.485
-# The quick meter: 16 taps fitted up to 0.4 of the rate err by no more than 0.03 dB above what four points a sample miss.
+# The quick meter: 16 taps fitted up to 0.4 of the rate err by no more than 0.03 dB above what four points a
+# sample miss.
 _QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND = 4, 16, 0.40
 _BLOCK = 1024
 # From here on the compiled loop is worth its loading.
@@ -33,8 +34,8 @@ def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, over
     """True peak of `samples`, never below their sample peak; minus infinity for silence.
 
     Four points a sample are what BS.1770 asks for at 48 kHz and read up to 0.7 dB too low near the Nyquist frequency;
-    8 read 0.17, 16 read 0.04 dB too low. `oversampling=4` is the quick meter: for long signals a compiled loop with 16 taps
-    a phase. All others have 128 taps a phase.
+    8 read 0.17, 16 read 0.04 dB too low. `oversampling=4` is the quick meter: for long signals a compiled loop
+    with 16 taps a phase. All others have 128 taps a phase.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def in_silence(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 def interpolated_peak(
     padded: NDArray[np.float32], oversampling: int = FINE_OVERSAMPLING, at_least: float = 0.0
 ) -> float:
-    """Largest magnitude, linear, of the points whose whole context lies inside `padded`, or `at_least` if that is larger.
+    """Largest magnitude of the points whose whole context lies inside `padded`, or `at_least` if that is larger.
 
     Parameters
     ----------
@@ -88,9 +89,10 @@ def interpolated_peak(
 
 
 def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_least: float) -> float:
-    """Blocks are read in the order of their sample peaks, and no further than where the next could hold the largest point.
+    """Largest magnitude among the points of all filters, or `at_least`.
 
-    A point is at most the filter's absolute sum times the largest sample that it reads.
+    Blocks are read in the order of their sample peaks, and no further than where one could hold the
+    largest point: a point is at most the filter's absolute sum times the largest sample that it reads.
     """
     taps = filters.shape[1]
     n_windows = len(padded) - taps + 1

@@ -1,9 +1,10 @@
 """Loops of the meters: K-weighted energy of a signal in slots of a millisecond, and its peak at four times the rate.
 
-Each has a twin in plain numpy that it is held against: `cues.kweighting.k_weighted`, `cues.true_peak.interpolated_peak`.
+Each has a twin in plain numpy that it is held against: `cues.kweighting.k_weighted`,
+`cues.true_peak.interpolated_peak`.
 """
 
-# ruff: noqa: ANN001, ANN202  (numba infers the types; the callers in cues/ state them)
+# ruff: noqa: ANN001, ANN202, PLR0917  (numba infers the types and takes positions; the callers in cues/ state both)
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _TAPS = 16
 def slot_energies(samples, coefficients, state, position, sample_rate, energies):
     """Filter the next `samples` of a signal, store the energy of each slot that they finish, return how many did.
 
-    samples : float32 (n,); coefficients : float64 (6,); state : float64 (5,), the filters' four and the energy of the slot
-    begun; position : samples before these; energies : float64, room for each slot that may end here.
+    samples : float32 (n,); coefficients : float64 (6,); state : float64 (5,), the filters' four and the energy
+    of the slot begun; position : samples before these; energies : float64, room for each slot that may end here.
     """
     c0, c1, c2, c3, c4, c5 = coefficients
     s0, s1, s2, s3, energy = state
@@ -60,10 +61,12 @@ def slot_energies(samples, coefficients, state, position, sample_rate, energies)
 def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, energies):
     """Filter `LANES` equal parts of a signal side by side: one part's recursion cannot be vectorized, sixteen can.
 
-    Each lane starts `n_settle` slots before its part, from rest, so that its filters have settled when it counts. The first
+    Each lane starts `n_settle` slots before its part, from rest, so that its filters have settled when it
+    counts. The first
     lane starts on silence, as the signal does. Leaves the state of the last lane in `state`, to go on from.
 
-    samples : float32 (n,), of which `LANES·n_slots` slots are read; n_slots : slots of a lane, a whole number of samples;
+    samples : float32 (n,), of which `LANES·n_slots` slots are read; n_slots : slots of a lane, a whole number
+        of samples;
     energies : float64 (LANES·n_slots,).
     """
     c0, c1, c2, c3, c4, c5 = coefficients
@@ -100,7 +103,8 @@ def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, 
 def peak_4x(samples, even, odd, middle):
     """Largest magnitude, as its float32 bit pattern, of a signal and of the three points between each two samples.
 
-    The point at 3/4 mirrors the one at 1/4, so that both come from the same sums (`even`) and differences (`odd`) of the
+    The point at 3/4 mirrors the one at 1/4, so that both come from the same sums (`even`) and differences
+    (`odd`) of the
     samples left and right. Bit patterns of magnitudes order as the magnitudes do, NaN above all, and integers compare
     without the branches that keep float maxima from being vectorized.
 
