@@ -1,22 +1,157 @@
-"""How kernels are compiled: one set of options for all of them."""
+"""How kernels are compiled and kept: one set of options for all of them, one cache for all processes.
+
+numba's own cache notices a changed file only for the function that was called first, not for the helpers in other
+files that were compiled into it, and it gives up beside a read-only install. Here the folder's name is a digest of
+every kernel's source and of the compiler's version: any number of processes, installs and container images with the
+same code share it, stale code cannot be found, and a folder that may only be read (built into an image) still serves.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import llvmlite
 import numba
+from numba.core import caching
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["kernel"]
+__all__ = ["callback", "kernel"]
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` compiled at its first call for the types it gets, and kept on disk.
+def kernel(
+    function: Callable[..., Any] | None = None, *, signature: str | None = None, nogil: bool = True
+) -> Any:
+    """`function` compiled for `signature` at once, or without one at its first call for the types it gets.
 
     `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized. The cache's
-    key does not know these options: nothing may be compiled with others.
+    key does not know these options: no function may be compiled with two sets of them.
     """
-    compiled: Callable[..., Any] = numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    if function is None:
+        return lambda decorated: kernel(decorated, signature=signature, nogil=nogil)
+    compiled = numba.njit(error_model="numpy", nogil=nogil)(function)
+    compiled._cache = _cache_of(function)  # noqa: SLF001  (what its enable_caching() does, with another cache)
+    if signature is not None:
+        compiled.compile(signature)
+        compiled.disable_compile()
     return compiled
+
+
+def callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function to one that C calls with machine words; its `.address` is where."""
+
+    def compile_now(function: Callable[..., Any]) -> Any:
+        arguments, result = normalize_signature(signature)
+        compiled = CFunc(function, (arguments, result), locals={}, options={"error_model": "numpy"})
+        compiled._cache = _cache_of(function)  # noqa: SLF001  (as in `kernel`)
+        compiled.compile()
+        return compiled
+
+    return compile_now
+
+
+@cache
+def _folder() -> Path | None:
+    """Where compiled kernels are kept; None where nothing can be kept and nothing is there."""
+    candidates: list[Path] = []
+    for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR"):
+        if os.environ.get(variable):
+            candidates.append(Path(os.environ[variable]))
+    with contextlib.suppress(ImportError, RuntimeError, OSError):
+        from platformdirs import user_cache_path
+
+        candidates.append(user_cache_path("cue-engine", appauthor=False))
+    usable = [base / "kernels" / _digest() for base in candidates]
+    for folder in usable:
+        if _writable(folder) or any(folder.glob("*.nbi")):
+            return folder
+    return _private_temporary_folder()
+
+
+@cache
+def _digest() -> str:
+    """A name for this code under this compiler."""
+    digest = hashlib.sha256(f"numba {numba.__version__} llvmlite {llvmlite.__version__}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _private_temporary_folder() -> Path | None:
+    """A folder among the temporary files that nobody else can write to: what lies in a cache is run as code."""
+    if not hasattr(os, "getuid"):
+        return None
+    base = Path(tempfile.gettempdir()) / f"cue-engine-{os.getuid()}"
+    try:
+        base.mkdir(mode=0o700, exist_ok=True)
+        status = base.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    folder = base / "kernels" / _digest()
+    return folder if private and _writable(folder) else None
+
+
+class _Locator:
+    """Tells numba's cache where to look; the interface is `numba.core.caching._CacheLocator`."""
+
+    _py_file = __file__
+
+    @classmethod
+    def from_function(cls, _function: Callable[..., Any], _file: str) -> _Locator:
+        return cls()
+
+    def ensure_cache_path(self) -> None:
+        Path(self.get_cache_path()).mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(_folder())
+
+    def get_source_stamp(self) -> str:
+        return _digest()
+
+    def get_disambiguator(self) -> str:
+        return "shared"
+
+
+class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba is not typed
+    _locator_classes = (_Locator,)
+
+
+class _SharedCache(caching.FunctionCache):  # type: ignore[misc]  # numba is not typed
+    _impl_class = _Implementation
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As inherited; a damaged file counts as none."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001  (whatever unpickling met, compiling again mends it)
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """As inherited; where the folder cannot be written, the kernel just is not kept."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def _cache_of(function: Callable[..., Any]) -> Any:
+    return caching.NullCache() if _folder() is None else _SharedCache(function)

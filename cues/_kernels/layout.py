@@ -1,0 +1,94 @@
+"""Where everything lies in a session's row of memory: the one table that kernels, numpy path and planner agree on.
+
+A row is 80 bytes of bus and 32 bytes for each voice, so eight voices and the slot for stolen tails are 368 bytes.
+Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
+
+A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
+`q` is the quintic smoothstep and `h` the quintic that starts with slope 1 and ends flat, so a ramp can take over from
+another in mid-course. A negative `n` marks the equal-power law.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BUS_BYTES",
+    "CEILING_KNEE",
+    "FLAGS_I32",
+    "FLAG_BUSY",
+    "FLAG_GUARD",
+    "FLAG_LIMITER",
+    "HEADER_FLOATS",
+    "LIMITED_I32",
+    "LIMITER_I64",
+    "NEVER",
+    "NEXT_G1_F32",
+    "NEXT_N_I32",
+    "NEXT_T0_I64",
+    "NONFINITE_I32",
+    "POSITION_I64",
+    "RAMP_MASK",
+    "SLOTS_I32",
+    "SPEECH_G0_F32",
+    "SPEECH_G1_F32",
+    "SPEECH_N_I32",
+    "SPEECH_SLOPE_F32",
+    "SPEECH_T0_I64",
+    "VOICE_BYTES",
+    "VOICE_ENDS",
+    "VOICE_G0_F32",
+    "VOICE_G1_F32",
+    "VOICE_LOOPS",
+    "VOICE_N_I32",
+    "VOICE_SOUND_I64",
+    "VOICE_START_I64",
+    "VOICE_T0_I32",
+    "WAKE_I64",
+    "row_bytes",
+]
+
+NEVER = 1 << 62
+"""A position that no session reaches."""
+
+POSITION_I64 = 0
+WAKE_I64 = 1  # the planner must run before this sample is mixed; −1: at once
+SPEECH_T0_I64 = 2
+NEXT_T0_I64 = 3
+SPEECH_N_I32 = 8
+NEXT_N_I32 = 9
+FLAGS_I32 = 10
+SLOTS_I32 = 11
+LIMITED_I32 = 12
+NONFINITE_I32 = 13
+SPEECH_G0_F32 = 14
+SPEECH_G1_F32 = 15
+SPEECH_SLOPE_F32 = 16  # per ramp, not per sample
+NEXT_G1_F32 = 17
+LIMITER_I64 = 9  # address of the limiter's state, or 0
+BUS_BYTES = 80
+
+FLAG_BUSY = 1  # a voice sounds, or the speech's gain is not at rest at 1
+FLAG_GUARD = 2
+FLAG_LIMITER = 4
+
+# Within one voice; add 8 (or 4 for int32 and float32) times its number, and the bus in front.
+VOICE_START_I64 = 0
+VOICE_SOUND_I64 = 1  # address of its sound's header; 0: the slot is free
+VOICE_T0_I32 = 4  # relative to the start
+VOICE_N_I32 = 5  # length of the ramp and two flags
+VOICE_G0_F32 = 6
+VOICE_G1_F32 = 7
+VOICE_BYTES = 32
+VOICE_ENDS = 1 << 28  # the voice ends with its ramp
+VOICE_LOOPS = 1 << 29
+RAMP_MASK = VOICE_ENDS - 1
+
+HEADER_FLOATS = 4
+"""A sound in memory: its length (int64), its peak (float32), padding, then its samples (float32)."""
+
+CEILING_KNEE = 0.95
+"""Samples above are bent so that they stay below 1.0; samples below are left exactly alone."""
+
+
+def row_bytes(voices: int) -> int:
+    """Bytes of state of a session with `voices` voices and the slot for stolen tails, without limiter."""
+    return BUS_BYTES + VOICE_BYTES * (voices + 1)

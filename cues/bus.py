@@ -1,0 +1,160 @@
+"""The speech's gain: ducked under cues, out of the way of a cue that replaces it, silent after a release.
+
+Ducking belongs to the bus and not to a voice: the speech is down while any cue sounds and for a hold after the last
+one, so two cues in a row do not pump. From the ends of the voices, which are known beforehand, the planner works out
+the next two ramps; the loops follow them by themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues.numpy_mixing import promote
+from cues.sounds import CROSSFADE_MS
+from cues.units import db_to_gain, ms_to_samples
+
+if TYPE_CHECKING:
+    from cues.state import Row
+    from cues.voices import Voice
+
+__all__ = ["ATTACK_MS", "HOLD_MS", "RELEASE_MS", "SpeechBus"]
+
+ATTACK_MS = 20.0
+HOLD_MS = 200.0
+RELEASE_MS = 300.0
+
+
+class SpeechBus:
+    """Plans the speech's gain of one session; see the module."""
+
+    def __init__(self, row: Row, sample_rate: int, duck_db: float) -> None:
+        self._row = row
+        self._duck = float(np.float32(db_to_gain(duck_db)))
+        self._attack = max(1, ms_to_samples(ATTACK_MS, sample_rate))
+        self._hold = max(1, ms_to_samples(HOLD_MS, sample_rate))
+        self._release = max(1, ms_to_samples(RELEASE_MS, sample_rate))
+        self._crossfade = max(1, ms_to_samples(CROSSFADE_MS, sample_rate))
+        self._ends: dict[Voice, int] = {}
+        self._duck_end = self._replace_end = self._fade_end = 0
+        self._muted = False
+
+    @property
+    def muted(self) -> bool:
+        """Whether a release holds the speech."""
+        return self._muted
+
+    def begin(self, voice: Voice, end: int) -> None:
+        """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
+        self._muted = False
+        self._ends[voice] = end
+
+    def ends(self, voice: Voice, end: int) -> None:
+        """Note that a voice will end sooner."""
+        self._ends[voice] = end
+
+    def ended(self, voice: Voice) -> None:
+        """Forget a voice that has ended, but not when it did."""
+        end = self._ends.pop(voice)
+        self._duck_end, self._replace_end = self._latest({voice: end})
+
+    def release(self, now: int, n: int) -> None:
+        """Fade to silence over `n` samples and stay there."""
+        if self._muted:
+            return
+        self._muted = True
+        self._fade_end = now + n
+        self._settle(now)
+        self._ramp(now, 0.0, n)
+
+    def resume(self) -> None:
+        """Let the speech pass again once the fade of a release is over."""
+        self._muted = False
+
+    def plan(self, now: int) -> int:
+        """Bring the row's ramps up to date; the sample at which that has to be done again."""
+        words, ints, floats = self._row.words, self._row.ints, self._row.floats
+        self._settle(now)
+        level = self._level(now)
+        if level != floats[at.SPEECH_G1_F32]:
+            if words[at.NEXT_T0_I64] != at.NEVER and floats[at.NEXT_G1_F32] == level:
+                return int(words[at.NEXT_T0_I64])  # only waits for a ramp to come to rest
+            self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
+        change = self._next_change(now, level)
+        if change == at.NEVER:
+            words[at.NEXT_T0_I64] = at.NEVER
+            return change
+        later = self._level(change)
+        rest = int(words[at.SPEECH_T0_I64]) + abs(int(ints[at.SPEECH_N_I32]))
+        words[at.NEXT_T0_I64] = max(change, rest)
+        ints[at.NEXT_N_I32] = self._length(level, later)
+        floats[at.NEXT_G1_F32] = later
+        return at.NEVER if later == 1.0 else max(change, rest)
+
+    def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
+        """Where ducking ends, and where speech comes back from being replaced."""
+        duck, replace = self._duck_end, self._replace_end
+        for voice, end in ends.items():
+            if voice.placement == "replace":
+                replace = max(replace, end - self._crossfade)
+            else:
+                duck = max(duck, end + self._hold)
+        return duck, replace
+
+    def _level(self, now: int) -> float:
+        """What the speech's gain should be, or become, at `now`."""
+        duck_end, replace_end = self._latest(self._ends)
+        if self._muted or now < self._fade_end or now < replace_end:
+            return 0.0
+        return self._duck if now < duck_end else 1.0
+
+    def _next_change(self, now: int, level: float) -> int:
+        """The next sample at which that is something else."""
+        changes = [t for t in (self._fade_end, *self._latest(self._ends)) if now < t < at.NEVER // 2]
+        return min((t for t in changes if self._level(t) != level), default=at.NEVER)
+
+    def _length(self, before: float, after: float) -> int:
+        """Samples that a change takes; negative for the equal-power law."""
+        if before == 0.0 or after == 0.0:
+            return -self._crossfade
+        return self._attack if after < before else self._release
+
+    def _settle(self, now: int) -> None:
+        """Let a ramp whose time has come take over, as the loops would."""
+        if self._row.words[at.NEXT_T0_I64] <= now:
+            promote(self._row)
+
+    def _ramp(self, now: int, level: float, n: int) -> None:
+        """Go to `level` from `now` on, from the value and the slope that are there."""
+        words, ints, floats = self._row.words, self._row.ints, self._row.floats
+        value, slope = self._state(now)
+        if slope:
+            n = abs(n)  # the equal-power law cannot take over a slope
+        words[at.SPEECH_T0_I64] = now
+        words[at.NEXT_T0_I64] = at.NEVER
+        ints[at.SPEECH_N_I32] = n
+        floats[at.SPEECH_G0_F32] = value
+        floats[at.SPEECH_G1_F32] = level
+        floats[at.SPEECH_SLOPE_F32] = slope * abs(n)
+
+    def _state(self, now: int) -> tuple[float, float]:
+        """Gain, and its slope per sample, at `now`."""
+        row = self._row
+        n = int(row.ints[at.SPEECH_N_I32])
+        k = now - int(row.words[at.SPEECH_T0_I64])
+        g0, g1 = float(row.floats[at.SPEECH_G0_F32]), float(row.floats[at.SPEECH_G1_F32])
+        if k >= abs(n):
+            return g1, 0.0
+        s = float(row.floats[at.SPEECH_SLOPE_F32])
+        u = k / abs(n)
+        q = u**3 * (10 - 15 * u + 6 * u * u)
+        dq = 30 * u * u * (1 - u) ** 2
+        if n > 0:
+            value = g0 + (g1 - g0) * q + s * (u - 6 * u**3 + 8 * u**4 - 3 * u**5)
+            return value, ((g1 - g0) * dq + s * (1 - 18 * u**2 + 32 * u**3 - 15 * u**4)) / n
+        angle = 0.5 * math.pi * q
+        value = g0 * math.cos(angle) + g1 * math.sin(angle)
+        return value, 0.5 * math.pi * dq / -n * (g1 * math.cos(angle) - g0 * math.sin(angle))

@@ -1,0 +1,44 @@
+"""Which loops run: numpy's until `warm_up()`, the compiled ones from then on.
+
+Nothing here compiles or imports numba; `cues.warmup` hands the kernels in when they are ready.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cues import numpy_mixing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.sounds import Sound
+    from cues.state import Row
+
+__all__ = ["install", "kernels", "mix_row"]
+
+_kernels: Any = None
+
+
+def kernels() -> Any:
+    """The module of compiled mixing loops, or None before `warm_up()`."""
+    return _kernels
+
+
+def install(module: Any) -> None:
+    """Use the compiled loops of `module` from the next frame on; None goes back to numpy's."""
+    global _kernels  # noqa: PLW0603  (one switch for the process)
+    _kernels = module
+
+
+def mix_row(
+    row: Row, sounds: Sequence[Sound | None], source: NDArray[np.float32], target: NDArray[np.float32]
+) -> None:
+    """Mix `source` into `target`, contiguous and of equal length, and move the session of `row` on."""
+    if _kernels is None:
+        numpy_mixing.mix_row(row, sounds, source, target)
+    else:
+        _kernels.mix_row(row.address, source.ctypes.data, target.ctypes.data, len(source))

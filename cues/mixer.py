@@ -1,0 +1,406 @@
+"""The mixer of one session: cues into live speech, to the sample."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues import direct, engine
+from cues._kernels import layout as at
+from cues.cue import Cue
+from cues.errors import CueTypeError, CueValueError, MixerClosedError
+from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.session import Session
+from cues.sounds import prepare
+from cues.state import Row, new_table
+from cues.voices import Placement, Voice, checked_fade_ms, checked_gain_db
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["Mixer", "MixerStats", "Voice"]
+
+_PLACEMENTS = ("overlay", "replace", "gap")
+MAX_WAITING = 1024
+"""Cues that one session may have posted and not yet begun."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerStats:
+    """Counters of one session since it began; also readable as a mapping (`stats["late"]`, `dict(stats)`).
+
+    Attributes
+    ----------
+    started : voices that began to sound.
+    late : of those, asked for at a sample that had passed.
+    stolen : voices that lost their slot, or never got one, to more important ones.
+    limited_samples : samples that were bent or turned down to stay under the ceiling.
+    nonfinite_samples : NaN and infinite samples that were silenced.
+    silence_frames : frames that `silence` made.
+    """
+
+    started: int
+    late: int
+    stolen: int
+    limited_samples: int
+    nonfinite_samples: int
+    silence_frames: int
+
+    def __getitem__(self, name: str) -> int:
+        """Return the counter of that name."""
+        if name not in self.keys():
+            raise KeyError(name)
+        value: int = getattr(self, name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """Names of the counters."""
+        return [field.name for field in fields(self)]
+
+
+class Mixer:
+    """Puts cues into the speech of one session. Costs nothing while it has nothing to do.
+
+    `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
+    first sample of the next `mix`. `mix`, `mix_pcm16` and `silence` belong to one thread at a time, wait for nothing and
+    never raise on what the audio holds. Output never leaves ±1.0.
+
+    Parameters
+    ----------
+    sample_rate : Hz, 1000 … 384,000.
+    voices : how many cues may sound at once, 1 … 256.
+    limiter : keep the true peak at or under −0.95 dBTP with a look-ahead of `latency_samples`.
+    guard : silence NaN and infinity also while idle.
+    duck_db : level of the speech under a cue, −60 … 0 dB.
+    gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for a parameter outside of these limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cues
+    >>> mixer = cues.Mixer()
+    >>> frame = np.zeros(480, dtype=np.float32)
+    >>> mixer.mix(frame) is frame
+    True
+    >>> beep = cues.Cue(name="beep", samples=0.1 * np.sin(np.arange(2400) * 0.2))
+    >>> voice = mixer.play(beep, at=600)
+    >>> out = mixer.mix(frame)
+    >>> mixer.position, mixer.active, bool(out[:120].any()), bool(out[120:].any())
+    (960, True, False, True)
+    """
+
+    def __init__(
+        self,
+        sample_rate: int = 24000,
+        *,
+        voices: int = 8,
+        limiter: bool = False,
+        guard: bool = False,
+        duck_db: float = -6.0,
+        gap_limit_ms: float = 1000.0,
+    ) -> None:
+        sample_rate = _whole("sample_rate", sample_rate, 1000, 384_000)
+        voices = _whole("voices", voices, 1, 256)
+        duck_db = _within("duck_db", duck_db, -60.0, 0.0)
+        gap_limit_ms = _within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
+        flags = at.FLAG_GUARD if guard else 0
+        row = Row(new_table(1, voices, flags)[0])
+        self._attach(
+            Session(row, sample_rate, voices=voices, flags=flags, duck_db=duck_db, gap_limit_ms=gap_limit_ms)
+        )
+
+    def _attach(self, session: Session) -> None:
+        self._session = session
+        self._row = session.row
+        self._direct = False
+        self._connect()
+
+    def _connect(self) -> None:
+        """Let Python find the compiled entries in place of `mix` and `mix_pcm16`, where there are any."""
+        kernels = engine.kernels()
+        if self._direct or kernels is None or not direct.understood():
+            return
+        self._direct = True
+        if type(self).mix is Mixer.mix:  # a subclass may have its own
+            self.__dict__["mix"] = direct.mix_method(kernels, self._row, self._mix)
+        if type(self).mix_pcm16 is Mixer.mix_pcm16:
+            self.__dict__["mix_pcm16"] = direct.mix_pcm16_method(kernels, self._row, self._mix_pcm16)
+
+    # Sound.
+
+    def mix(self, frame: Samples, out: Samples | None = None) -> Samples:
+        """Return `frame` with the cues of this moment in it.
+
+        Parameters
+        ----------
+        frame : float32, shape `(n_samples,)`, full scale ±1.0, any length. Other float dtypes and strides are converted.
+        out : float32, shape `(n_samples,)`, contiguous: where to write the result; may be `frame`.
+
+        Returns
+        -------
+        float32, shape `(n_samples,)`: `out` if given; else `frame` itself, unread, while the mixer is idle; else a new
+        array.
+
+        Raises
+        ------
+        CueTypeError, CueValueError : for a frame that is not 1-D and float, or an `out` that does not fit; the session is
+            left as it was.
+        """
+        return self._mix(frame, out)
+
+    def mix_pcm16(self, data: bytes) -> bytes:
+        """Return int16 little-endian samples with the cues of this moment in them, as `mix` does.
+
+        Parameters
+        ----------
+        data : bytes or anything with a buffer, an even number of bytes.
+
+        Returns
+        -------
+        bytes of the same length; `data` itself while the mixer is idle.
+
+        Raises
+        ------
+        CueTypeError : for something without a buffer.
+        CueValueError : for an odd number of bytes; the session is left as it was.
+        """
+        return self._mix_pcm16(data)
+
+    def silence(self, n_samples: int) -> Samples:
+        """Return the cues alone, for a moment in which no speech is due: as `mix` of `n_samples` zeros.
+
+        Raises
+        ------
+        CueTypeError, CueValueError : for an `n_samples` that is no whole number of 0 or more.
+        """
+        n = _whole("n_samples", n_samples, 0, 1 << 40)
+        frame = np.zeros(n, dtype=np.float32)
+        self._session.silence_frames += 1
+        self._mix(frame, frame)
+        return frame
+
+    # Control.
+
+    def play(
+        self,
+        cue: Cue,
+        at: int | None = None,
+        gain_db: float = 0.0,
+        loop: bool = False,
+        priority: int = 0,
+        placement: Placement = "overlay",
+    ) -> Voice:
+        """Let `cue` sound, and return a handle to it.
+
+        The first use of a cue prepares it in the calling thread: another sample rate is converted (soxr HQ), an edge that
+        would click gets a fade of 5 ms.
+
+        Parameters
+        ----------
+        at : absolute output sample of the cue's first sample (`position` counts them); None is the first sample of the
+            next `mix`. A sample that has passed means the same and is counted as late.
+        gain_db : at most 40 dB; −inf is silence.
+        loop : go on until stopped, without a seam.
+        priority : where voices are short, the lowest loses, and among equals the oldest; it fades in 5 ms.
+        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "gap" waits, from `at` on and at
+            most `gap_limit_ms`, for a pause in the speech that passes.
+
+        Raises
+        ------
+        CueTypeError, CueValueError : for a parameter that is none of these.
+        MixerClosedError : after `close`.
+        """
+        session = self._session
+        if session.closed:
+            raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
+        if not isinstance(cue, Cue):
+            raise CueTypeError(f"cue is {cue!r}; it must be a cues.Cue (a bank's value)")
+        if placement not in _PLACEMENTS:
+            raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
+        sound = prepare(cue, session.sample_rate, loop=bool(loop), replace=placement == "replace")
+        voice = Voice(
+            session,
+            cue,
+            sound,
+            at=None if at is None else _whole("at", at, -(1 << 61), 1 << 61),
+            gain_db=checked_gain_db(gain_db),
+            loop=bool(loop),
+            priority=_whole("priority", priority, -(1 << 31), 1 << 31),
+            placement=placement,
+        )
+        if session.n_waiting() >= MAX_WAITING:
+            raise CueValueError(f"{MAX_WAITING} cues wait already; call mix, or release to forget them")
+        session.post(session.schedule, voice)
+        return voice
+
+    def release(self, fade_ms: float = 30.0) -> None:
+        """Barge-in: fade everything that sounds, speech too, and cancel what was scheduled.
+
+        Silence follows until the next cue begins or `resume` is called; either lets the speech pass again.
+
+        Parameters
+        ----------
+        fade_ms : 5 … 250 ms; what is outside is taken as the nearest of these.
+        """
+        self._session.post(self._session.release, checked_fade_ms(fade_ms, 250.0))
+
+    def resume(self) -> None:
+        """Let the speech pass again after `release`; it fades in over 20 ms."""
+        self._session.post(self._session.resume)
+
+    def close(self) -> None:
+        """End the session: voices fade in 5 ms, and from then on frames pass as they are. `play` raises; `mix` does not."""
+        self._session.closed = True
+        self._session.post(self._session.close)
+
+    # State.
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz."""
+        return self._session.sample_rate
+
+    @property
+    def position(self) -> int:
+        """Samples out so far, those of `silence` included."""
+        return self._row.position
+
+    @property
+    def active(self) -> bool:
+        """Whether a cue sounds or waits for its time."""
+        return self._session.active
+
+    @property
+    def latency_samples(self) -> int:
+        """Samples by which the output is behind the input; constant for the mixer's life."""
+        return 0
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of state that the mixing loops keep for this session."""
+        return self._row.words.nbytes
+
+    @property
+    def stats(self) -> MixerStats:
+        """The counters as they are now."""
+        session, ints = self._session, self._row.ints
+        return MixerStats(
+            started=session.started,
+            late=session.late,
+            stolen=session.stolen,
+            limited_samples=int(ints[at.LIMITED_I32]),
+            nonfinite_samples=int(ints[at.NONFINITE_I32]),
+            silence_frames=session.silence_frames,
+        )
+
+    # The ways of a frame that needs Python: a command is due, or something has to be converted or refused.
+
+    def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
+        source = _float32_frame(frame)
+        if out is not None:
+            _check_out(out, len(source))
+        self._connect()
+        if len(source) == 0:
+            return source if out is None else out
+        if self._idle_for(len(source)) and not self._is_bad(source):
+            self._row.words[at.POSITION_I64] += len(source)
+            if out is None:
+                return source
+            if out is not source:
+                out[:] = source
+            return out
+        contiguous = np.ascontiguousarray(source)
+        target = np.empty(len(source), dtype=np.float32) if out is None else out
+        if target is not contiguous and np.may_share_memory(target, contiguous):
+            contiguous = contiguous.copy()
+        self._session.mix(contiguous, target)
+        return target
+
+    def _mix_pcm16(self, data: bytes) -> bytes:
+        raw = data if isinstance(data, bytes) else _bytes_of(data)
+        if len(raw) % 2:
+            raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
+        self._connect()
+        if not raw or self._idle_for(len(raw) // 2):
+            self._row.words[at.POSITION_I64] += len(raw) // 2
+            return data
+        samples = float_of_pcm16(raw)
+        self._session.mix(samples, samples)
+        return pcm16_of_float(samples)
+
+    def _idle_for(self, n_samples: int) -> bool:
+        """Whether nothing happens in the next samples; plans first if a command is waiting."""
+        row = self._row
+        if row.position + n_samples > row.words[at.WAKE_I64]:
+            self._session.plan()
+        flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_GUARD
+        return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
+
+    def _is_bad(self, source: Samples) -> bool:
+        """Whether a guarded mixer has something to silence."""
+        return bool(self._row.ints[at.FLAGS_I32] & at.FLAG_GUARD) and not np.isfinite(source).all()
+
+
+def _float32_frame(frame: ArrayLike) -> Samples:
+    """`frame` as a 1-D float32 array; itself if it is one."""
+    if isinstance(frame, np.ndarray) and frame.dtype == np.float32 and frame.ndim == 1:
+        return frame
+    array = np.asarray(frame)
+    if array.dtype.kind != "f":
+        raise CueTypeError(
+            f"frame has dtype {array.dtype}; it must be floating point, full scale ±1.0 (int16 bytes: mix_pcm16)"
+        )
+    if array.ndim != 1:
+        raise CueValueError(f"frame has shape {array.shape}; it must be 1-D: one channel")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
+
+
+def _check_out(out: Samples, n_samples: int) -> None:
+    if not isinstance(out, np.ndarray) or out.dtype != np.float32:
+        raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
+    if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:
+        raise CueValueError(
+            f"out has shape {out.shape}; it must be a writeable, contiguous array of shape ({n_samples},)"
+        )
+
+
+def _bytes_of(data: Any) -> bytes:
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise CueTypeError(f"{name} is {value!r}; it must be a whole number") from None
+    if not least <= whole <= most:
+        raise CueValueError(f"{name} is {whole}; it must be {least} … {most}")
+    return whole
+
+
+def _within(name: str, value: Any, least: float, most: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise CueTypeError(f"{name} is {value!r}; it must be a number") from None
+    if not least <= number <= most:  # also refuses NaN
+        raise CueValueError(f"{name} is {number:g}; it must be {least:g} … {most:g}")
+    return number

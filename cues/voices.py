@@ -1,0 +1,122 @@
+"""A voice: one sounding of a cue, and the handle that `Mixer.play` returns."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from cues.errors import CueTypeError, CueValueError
+from cues.units import db_to_gain
+
+if TYPE_CHECKING:
+    from cues.cue import Cue
+    from cues.session import Session
+    from cues.sounds import Sound
+
+__all__ = ["MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
+
+Placement = Literal["overlay", "replace", "gap"]
+
+MAX_GAIN_DB = 40.0
+"""No voice is amplified by more (dB)."""
+
+
+class Voice:
+    """One sounding of a cue. Made by `Mixer.play`; its methods may be called from any thread, at any time.
+
+    Attributes
+    ----------
+    cue : what sounds.
+    at : absolute output sample that was asked for.
+    priority : higher wins where voices are short.
+    loop : whether it goes on until it is stopped.
+    placement : "overlay", "replace" or "gap".
+    """
+
+    __slots__ = (
+        "_gain_db",
+        "_session",
+        "at",
+        "cue",
+        "gain_waits",
+        "loop",
+        "number",
+        "order",
+        "placement",
+        "priority",
+        "slot",
+        "sound",
+        "state",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        cue: Cue,
+        sound: Sound,
+        *,
+        at: int | None,
+        gain_db: float,
+        loop: bool,
+        priority: int,
+        placement: Placement,
+    ) -> None:
+        self._session = session
+        self._gain_db = gain_db
+        self.cue = cue
+        self.sound = sound
+        self.at = at
+        self.loop = loop
+        self.priority = priority
+        self.placement: Placement = placement
+        self.state: Literal["waiting", "sounding", "done"] = "waiting"
+        self.slot = -1
+        self.order = 0
+        self.gain_waits = False
+
+    @property
+    def active(self) -> bool:
+        """Whether it sounds or still waits for its time."""
+        return self.state == "waiting" or (self.state == "sounding" and self._session.sounds_in(self))
+
+    @property
+    def gain_db(self) -> float:
+        """Level in decibels; setting it takes 10 ms, without a click."""
+        return self._gain_db
+
+    @gain_db.setter
+    def gain_db(self, gain_db: float) -> None:
+        self._gain_db = checked_gain_db(gain_db)
+        self._session.post(self._session.change_gain, self)
+
+    @property
+    def gain(self) -> float:
+        """`gain_db` as a factor."""
+        return db_to_gain(self._gain_db)
+
+    def stop(self, fade_ms: float = 10.0) -> None:
+        """Fade out over `fade_ms` (5 … 10,000 ms; less is taken as 5) from the next `mix` on, or never begin."""
+        self._session.post(self._session.stop, self, checked_fade_ms(fade_ms, 10_000.0))
+
+    def __repr__(self) -> str:
+        return f"<Voice of {self.cue.name!r}, {self.state}, {self._gain_db:g} dB>"
+
+
+def checked_gain_db(gain_db: float) -> float:
+    """`gain_db` as a float, if it is a number of at most `MAX_GAIN_DB`."""
+    if isinstance(gain_db, bool) or not isinstance(gain_db, float | int) and not hasattr(gain_db, "__float__"):
+        raise CueTypeError(f"gain_db is {gain_db!r}; it must be a number of decibels")
+    value = float(gain_db)
+    if math.isnan(value) or value > MAX_GAIN_DB:
+        raise CueValueError(f"gain_db is {value:g}; it must be a number of at most {MAX_GAIN_DB:g} (−inf is silence)")
+    return value
+
+
+def checked_fade_ms(fade_ms: float, longest_ms: float) -> float:
+    """`fade_ms` brought into 5 … `longest_ms`, if it is a number."""
+    if isinstance(fade_ms, bool) or not hasattr(fade_ms, "__float__"):
+        raise CueTypeError(f"fade_ms is {fade_ms!r}; it must be a number of milliseconds")
+    value = float(fade_ms)
+    if math.isnan(value):
+        raise CueValueError("fade_ms is NaN; it must be a number of milliseconds")
+    return min(max(value, 5.0), longest_ms)
