@@ -84,6 +84,10 @@ class Mixer:
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
 
+    Attributes
+    ----------
+    lead_samples : how far the output is released ahead of real time at most, as a `Pacer` in front of it knows; else 0.
+
     Raises
     ------
     CueTypeError, CueValueError : for a parameter outside of these limits.
@@ -127,6 +131,7 @@ class Mixer:
         self._session = session
         self._row = session.row
         self._direct = False
+        self.lead_samples = 0
         self._connect()
 
     def _connect(self) -> None:

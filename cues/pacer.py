@@ -1,0 +1,234 @@
+"""The pacer: releases mixed frames a little ahead of real time, so that a cue of this moment is heard at this moment.
+
+A speech synthesizer runs ahead of real time. Whoever mixes before the point that paces puts a cue behind all speech that
+is already queued; so the queue is in here, in front of the mixer.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.errors import CueTypeError, CueValueError
+from cues.numpy_mixing import float_of_pcm16
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from cues.mixer import Mixer
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["Pacer"]
+
+
+class Pacer:
+    """A queue of speech in front of a mixer, emptied at the speed of the clock.
+
+    A frame is due while what was released and has not been heard yet, the frame included, is at most the lead. Without
+    speech, frames of silence are made while a cue sounds or is scheduled, and none otherwise. It does no I/O, sleeps
+    never and starts nothing: call `due` from your loop, and `wait_s` says when the next call is worth it.
+
+    Parameters
+    ----------
+    mixer : of the session; its `lead_samples` is set.
+    frame_samples : length of every released frame, samples, ≥ 1.
+    lead_ms : how far ahead of real time frames are released at most; at least one frame, at most 10,000 ms.
+    clock : seconds on a clock that never goes back.
+
+    Attributes
+    ----------
+    underruns : times that speech which had not ended came too late, or not in time for a whole frame.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for a parameter outside of these limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cues
+    >>> now = 0.0
+    >>> pacer = cues.Pacer(cues.Mixer(), frame_samples=480, lead_ms=80.0, clock=lambda: now)
+    >>> pacer.push(np.zeros(24000, dtype=np.float32))
+    >>> len(pacer.due()), pacer.queued_samples
+    (4, 22080)
+    >>> now = 0.05
+    >>> len(pacer.due())
+    2
+    """
+
+    def __init__(
+        self,
+        mixer: Mixer,
+        *,
+        frame_samples: int = 480,
+        lead_ms: float = 80.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if isinstance(frame_samples, bool) or not isinstance(frame_samples, int | np.integer):
+            raise CueTypeError(f"frame_samples is {frame_samples!r}; it must be a whole number")
+        least_ms = 1000.0 * frame_samples / mixer.sample_rate
+        if frame_samples < 1 or not least_ms <= lead_ms <= 10_000.0:
+            raise CueValueError(
+                f"frame_samples is {frame_samples}, lead_ms {lead_ms}; a frame must be ≥ 1 and the lead one frame to 10 s"
+            )
+        self._mixer = mixer
+        self._frame = int(frame_samples)
+        self._lead = ms_to_samples(lead_ms, mixer.sample_rate)
+        self._clock = clock
+        self._queue: deque[Samples] = deque()
+        self._queued = 0
+        self._odd_byte = b""
+        self._heard_from: float | None = None  # when what was released last began to run out
+        self._released = 0  # samples since then
+        self._speaking = False
+        self._dry = False
+        self.underruns = 0
+        mixer.lead_samples = self._lead
+
+    @property
+    def lead_samples(self) -> int:
+        """How far ahead of real time frames are released at most, samples."""
+        return self._lead
+
+    @property
+    def queued_samples(self) -> int:
+        """Speech that waits to be released, samples."""
+        return self._queued
+
+    def push(self, samples: ArrayLike) -> None:
+        """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied."""
+        speech = np.asarray(samples)
+        if speech.dtype.kind != "f":
+            raise CueTypeError(f"speech has dtype {speech.dtype}; it must be floating point (int16 bytes: push_pcm16)")
+        if speech.ndim != 1:
+            raise CueValueError(f"speech has shape {speech.shape}; it must be 1-D: one channel")
+        if len(speech):
+            with np.errstate(over="ignore"):
+                self._queue.append(np.array(speech, dtype=np.float32))
+            self._queued += len(speech)
+            self._speaking = True
+            self._dry = False
+
+    def push_pcm16(self, data: bytes) -> None:
+        """Queue speech as int16 little-endian bytes; a sample may be cut in two by the network."""
+        whole = self._odd_byte + bytes(data)
+        even = len(whole) - len(whole) % 2
+        self._odd_byte = whole[even:]
+        self.push(float_of_pcm16(whole[:even]))
+
+    def end(self) -> None:
+        """Say that the utterance is complete: what is left may go out short of a frame, and silence is no underrun."""
+        self._speaking = False
+        self._odd_byte = b""
+
+    def clear(self, keep_ms: float = 0.0) -> int:
+        """Drop queued speech and return how many samples that were.
+
+        Parameters
+        ----------
+        keep_ms : what of it still goes out first; the length of the fade that `mixer.release` was asked for.
+        """
+        keep = min(self._queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
+        dropped = self._queued - keep
+        kept = self._pop(keep)
+        self._queue.clear()
+        self._queued = 0
+        if keep:
+            self._queue.append(kept)
+            self._queued = keep
+        self.end()
+        return dropped
+
+    def interrupt(self, fade_ms: float = 30.0) -> int:
+        """Barge-in: fade out what sounds, drop the rest, and return how many samples of speech were never spoken.
+
+        Speech that is pushed afterwards is muted until `mixer.resume()` or the next cue, so that what an answer's task
+        still writes is not heard.
+        """
+        self._mixer.release(fade_ms=fade_ms)
+        return self.clear(keep_ms=fade_ms)
+
+    def due(self) -> list[Samples]:
+        """Return the mixed frames that are to be handed to the transport now, oldest first."""
+        frames: list[Samples] = []
+        now = self._clock()
+        while (frame := self._next(now)) is not None:
+            frames.append(frame)
+        return frames
+
+    def wait_s(self) -> float | None:
+        """Seconds until `due` has something to give: 0.0 if it has now, None while there is nothing to say."""
+        if not self._queued and not self._mixer.active:
+            return None
+        ahead_s = self._ahead(self._clock()) / self._mixer.sample_rate
+        return max(0.0, ahead_s - self._limit() / self._mixer.sample_rate)
+
+    def _limit(self) -> int:
+        """How many samples may be out and unheard when the next frame is released."""
+        if self._queued >= self._frame or (not self._queued and not self._speaking):
+            return self._lead - self._frame
+        # Too little for a frame, and more is to come: wait as long as nothing is missed.
+        return self._lead - self._frame if not self._speaking else min(self._frame, self._lead - self._frame)
+
+    def _ahead(self, now: float) -> float:
+        """Samples released and not yet heard."""
+        if self._heard_from is None:
+            return 0.0
+        return max(0.0, self._released - (now - self._heard_from) * self._mixer.sample_rate)
+
+    def _next(self, now: float) -> Samples | None:
+        """The next frame, if one is due."""
+        if not self._queued:
+            self._note_underrun(now)
+            if not self._mixer.active:
+                return None
+        if math.floor(self._ahead(now)) > self._limit():
+            return None
+        if self._heard_from is None or self._ahead(now) == 0.0:
+            self._heard_from, self._released = now, 0
+        self._released += self._frame
+        if not self._queued:
+            return self._mixer.silence(self._frame)
+        short = self._queued < self._frame
+        if short and self._speaking:
+            self.underruns += 1
+        return self._mixer.mix(self._pop(self._frame))
+
+    def _note_underrun(self, now: float) -> None:
+        """Count once that an utterance ran dry before its end."""
+        if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) == 0.0:
+            self.underruns += 1
+            self._dry = True
+
+    def _pop(self, n_samples: int) -> Samples:
+        """Take `n_samples` from the queue, zeros where it is too short."""
+        if self._queue and len(self._queue[0]) >= n_samples:
+            head = self._queue[0]
+            frame = head[:n_samples]
+            self._drop_head(n_samples)
+            return frame
+        frame = np.zeros(n_samples, dtype=np.float32)
+        filled = 0
+        while self._queue and filled < n_samples:
+            head = self._queue[0]
+            n = min(len(head), n_samples - filled)
+            frame[filled : filled + n] = head[:n]
+            self._drop_head(n)
+            filled += n
+        return frame
+
+    def _drop_head(self, n_samples: int) -> None:
+        """Take `n_samples` off the first piece of the queue."""
+        head = self._queue.popleft()
+        if n_samples < len(head):
+            self._queue.appendleft(head[n_samples:])
+        self._queued -= n_samples
