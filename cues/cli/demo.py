@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import stream
 from cues.cli import _options
 from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
-from stream.events import ToolCallEnd, ToolResult
 from stream.replay.recording import load_recording, samples_folder
 from stream.replay.server import DEFAULT_TOKENS_PER_S, ReplayServer
 
@@ -49,19 +50,23 @@ async def _demo(setup: Setup) -> TurnReport:
     folder = samples_folder()
     script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
     turns = [load_recording(folder / name) for name in script["turns"]]
-
-    async def run_tool(call: ToolCallEnd) -> ToolResult:
-        await setup.clock.sleep(script["tool_s"])
-        return ToolResult(
-            call.tool_call_id, call.tool_name, is_error=False, content=script["tool_results"][call.tool_name]
-        )
-
-    request = Request(
-        model="replay",
-        messages=[{"role": "user", "content": script["prompt"]}],
-        tools=(turns[0].request or {}).get("tools", ()),
-        run_tool=run_tool,
-    )
     async with ReplayServer(turns, tokens_per_s=DEFAULT_TOKENS_PER_S, clock=setup.clock) as server:
+        request = Request(
+            base_url=server.base_url,
+            model="replay",
+            messages=[{"role": "user", "content": script["prompt"]}],
+            tools=[_scripted(tool, script, setup.clock) for tool in (turns[0].request or {})["tools"]],
+        )
         title = f"{script['turns'][0]} at {DEFAULT_TOKENS_PER_S:g} tokens/s, then {script['turns'][1]}"
-        return await run_turn(request, server.base_url, setup, title=title)
+        return await run_turn(request, setup, title=title)
+
+
+def _scripted(definition: dict[str, Any], script: dict[str, Any], clock: WallClock) -> stream.Tool:
+    """A tool of the recorded request that takes its time and answers what the script says."""
+    tool = stream.Tool.of(definition)
+
+    async def answer(**_: object) -> str:
+        await clock.sleep(script["tool_s"])
+        return str(script["tool_results"][tool.name])
+
+    return replace(tool, function=answer)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,6 +16,12 @@ from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
 from stream.replay.server import ReplayServer
+from stream.services.tool import as_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import stream
 
 __all__ = ["command"]
 
@@ -66,37 +72,33 @@ def command(
     if fast and not recordings:
         raise click.UsageError("--fast needs --replay: a live model keeps its own pace")
     messages = [{"role": "system", "content": system}] if system else []
-    request = Request(
-        model=model or "replay",
-        messages=[*messages, {"role": "user", "content": prompt}],
-        tools=_tools(tools),
-    )
+    messages.append({"role": "user", "content": prompt})
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
     setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack)
     if recordings:
-        turn = asyncio.run(_speak_recordings(recordings, request, setup))
+        turn = asyncio.run(_speak_recordings(recordings, messages, setup))
     else:
         assert base_url is not None
-        key = os.environ.get("OPENAI_API_KEY") or "none"
-        turn = asyncio.run(run_turn(request, base_url, setup, title=f"{model} at {base_url}", api_key=key))
+        assert model is not None
+        request = Request(base_url=base_url, model=model, messages=messages, tools=_tools(tools))
+        key = os.environ.get("OPENAI_API_KEY")
+        turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))
     report(turn, as_json=as_json)
 
 
-async def _speak_recordings(files: tuple[Path, ...], request: Request, setup: Setup) -> TurnReport:
+async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[str, Any]], setup: Setup) -> TurnReport:
     turns = [load_recording(file) for file in files]
-    title = ", ".join(file.name for file in files)
+    endpoint: Literal["openai", "ollama"] = "ollama" if turns[0].kind == "ndjson" else "openai"
     async with ReplayServer(turns, clock=setup.clock) as server:
-        return await run_turn(request, server.base_url, setup, title=title)
+        request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
+        return await run_turn(request, setup, title=", ".join(file.name for file in files))
 
 
-def _tools(path: Path | None) -> list[dict[str, Any]]:
+def _tools(path: Path | None) -> list[stream.Tool]:
     """The tool definitions in a file: a JSON array in OpenAI's form."""
     if path is None:
         return []
     try:
-        tools = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"{path} is not JSON: {error}") from error
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) and "function" in tool for tool in tools):
-        raise click.UsageError(f"{path} must hold a JSON array of objects with a `function` each")
-    return tools
+        return list(as_tools(json.loads(path.read_text(encoding="utf-8"))))
+    except (OSError, ValueError, TypeError) as error:
+        raise click.UsageError(f"{path} holds no tool definitions: {error}") from error
