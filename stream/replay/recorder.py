@@ -49,12 +49,13 @@ def record(
     try:
         with httpx2.stream("POST", url, json=dict(request), headers=dict(headers or {}), timeout=timeout_s) as response:
             status, answered = response.status_code, response.headers
+            complete = True
             try:
                 for data in response.iter_bytes():
                     body += data
                     reads.append((len(data), round((time.perf_counter() - start_s) * 1000.0, 1)))
             except httpx2.HTTPError:
-                pass  # What came before the connection broke is the recording of a broken connection.
+                complete = False  # What came before the connection broke is the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise StreamError(f"cannot reach {_without_secrets(url)}: {str(error) or type(error).__name__}") from error
     kept = {name.lower(): value for name, value in answered.items() if name.lower() in KEPT_HEADERS}
@@ -67,6 +68,7 @@ def record(
         reads=tuple(reads),
         headers=kept,
         request=request,
+        complete=complete,
     )
 
 

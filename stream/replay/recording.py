@@ -17,11 +17,22 @@ from stream.errors import RecordingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_RECORDING_BYTES", "Kind", "Recording", "load_recording", "samples_folder", "save_recording"]
+__all__ = [
+    "MAX_RECORDING_BYTES",
+    "SERVED_HEADERS",
+    "Kind",
+    "Recording",
+    "load_recording",
+    "samples_folder",
+    "save_recording",
+]
 
 Kind: TypeAlias = Literal["sse", "ndjson"]
 
 CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+
+SERVED_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-request-id"})
+"""Headers of a recording that mean something when it is served again."""
 
 MAX_RECORDING_BYTES = 64 * 1024 * 1024
 """A longer file is not taken for a recording of one answer."""
@@ -40,6 +51,7 @@ class Recording:
     reads : size (bytes) and time (ms since the request) of each read, in order; empty where they are not known.
     headers : the headers worth keeping, names in lower case.
     request : the request's JSON, `None` where it is not known.
+    complete : whether the answer came to its end; where not, a replay breaks the connection there.
     """
 
     name: str
@@ -49,6 +61,7 @@ class Recording:
     reads: tuple[tuple[int, float], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     request: Mapping[str, Any] | None = None
+    complete: bool = True
 
     @property
     def content_type(self) -> str:
@@ -94,6 +107,7 @@ def load_recording(path: Path | str) -> Recording:
         reads=reads,
         headers=headers,
         request=_read_json(file.with_suffix(".request.json")) or None,
+        complete=bool(side.get("complete", True)),
     )
 
 
@@ -110,6 +124,8 @@ def save_recording(recording: Recording, path: Path | str) -> None:
         "headers": dict(recording.headers),
         "bytes_and_ms_of_each_read": [list(read) for read in recording.reads],
     }
+    if not recording.complete:
+        side["complete"] = False
     try:
         file.with_suffix(".http.json").write_text(json.dumps(side) + "\n", encoding="utf-8")
         if recording.request is not None:

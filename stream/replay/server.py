@@ -1,4 +1,4 @@
-"""A server that plays recordings back over real HTTP, at the pace of a model.
+"""A server that plays recordings or scenarios over real HTTP, at the pace of a model.
 
 It answers `POST …/chat/completions` and `POST /api/chat` with the turn that the conversation has reached: a request
 whose last messages are tool results gets the next turn. So it keeps no state, and any number of clients may talk to it.
@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
+from stream.replay.recording import SERVED_HEADERS, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from stream.replay.recording import Recording
-
-__all__ = ["DEFAULT_TOKENS_PER_S", "ReplayServer", "turn_index"]
+__all__ = ["DEFAULT_TOKENS_PER_S", "ReplayServer", "Script", "turn_index"]
 
 DEFAULT_TOKENS_PER_S = 40.0
 """A mid-sized model on one graphics card; recordings of tiny models come far faster than any model that talks well."""
@@ -30,13 +30,48 @@ MAX_REQUEST_BYTES = 16 * 1024 * 1024
 CHAT_PATHS = ("/chat/completions", "/api/chat")
 
 
+class Script(Protocol):
+    """What a server says, request by request; a list of turns is one of them, a `Scenario` another."""
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether the reads of its recordings are part of it, whatever the pace of the server."""
+        ...
+
+    @property
+    def pages(self) -> Mapping[str, Any]:
+        """Further paths, and the JSON that they answer with."""
+        ...
+
+    def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
+        """The answer to a chat request; `None` for a path that there is not."""
+        ...
+
+
+class Turns:
+    """Recorded turns as a script: the first is the answer at first, the last one is repeated."""
+
+    as_recorded = False
+    pages: Mapping[str, Any] = {}
+
+    def __init__(self, turns: Sequence[Recording]) -> None:
+        if not turns:
+            raise StreamValueError("turns is empty; a replay needs at least one recording")
+        self._turns = tuple(turns)
+
+    def answer(self, path: str, request: Mapping[str, Any]) -> Recording:  # noqa: ARG002  (a Script's)
+        """The turn that the conversation has reached, on either path."""
+        return self._turns[min(turn_index(request), len(self._turns) - 1)]
+
+
 class ReplayServer:
-    """Serves recorded turns on loopback.
+    """Serves recorded turns or a scenario on loopback.
 
     Parameters
     ----------
-    turns : what to answer at first, after the first tool results, and so on; the last one is repeated.
+    turns : what to answer at first, after the first tool results, and so on (the last one is repeated); or a script.
     tokens_per_s : pace of the events; `None` plays each read at its recorded time.
+    on_request : told the path and the JSON of every chat request.
     clock : stream time; its speed is the server's.
     host, port : where to listen; port 0 takes a free one.
 
@@ -47,21 +82,21 @@ class ReplayServer:
 
     def __init__(
         self,
-        turns: Sequence[Recording],
+        turns: Sequence[Recording] | Script,
         *,
         tokens_per_s: float | None = DEFAULT_TOKENS_PER_S,
+        on_request: Callable[[str, Mapping[str, Any]], None] | None = None,
         clock: Clock | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        if not turns:
-            raise StreamValueError("turns is empty; a replay needs at least one recording")
         if tokens_per_s is not None and not tokens_per_s > 0.0:
             raise StreamValueError(
                 f"tokens_per_s is {tokens_per_s!r}; it must be above 0, or None for the recorded times"
             )
-        self._turns = tuple(turns)
-        self._tokens_per_s = tokens_per_s
+        self._script: Script = Turns(turns) if isinstance(turns, Sequence) else turns
+        self._tokens_per_s = None if self._script.as_recorded else tokens_per_s
+        self._on_request = on_request
         self._clock = clock or WallClock()
         self._host, self._port = host, port
         self._server: asyncio.Server | None = None
@@ -117,8 +152,15 @@ class ReplayServer:
         if request is None:
             return False
         path = request.target.decode("latin-1").split("?")[0]
-        if request.method == b"POST" and path.endswith(CHAT_PATHS):
-            await self._play(connection, writer, self._turns[min(turn_index(body), len(self._turns) - 1)])
+        asked = _decoded(body)
+        is_chat = request.method == b"POST" and path.endswith(CHAT_PATHS)
+        if is_chat and self._on_request is not None:
+            self._on_request(path, asked)
+        recording = self._script.answer(path, asked) if is_chat else None
+        if recording is not None:
+            return await self._play(connection, writer, recording)
+        if path in self._script.pages:
+            await _send_json(connection, writer, 200, self._script.pages[path])
         elif request.method == b"GET" and path.endswith("/models"):
             await _send_json(connection, writer, 200, {"object": "list", "data": [{"id": "replay", "object": "model"}]})
         else:
@@ -126,16 +168,21 @@ class ReplayServer:
             await _send_json(connection, writer, 404, {"error": {"message": message, "code": "not_found"}})
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
-    async def _play(self, connection: h11.Connection, writer: asyncio.StreamWriter, recording: Recording) -> None:
+    async def _play(self, connection: h11.Connection, writer: asyncio.StreamWriter, recording: Recording) -> bool:
+        """Send a recording; False if the connection is to be closed, as after one that did not come to its end."""
         start_s = self._clock.now()
-        headers = [("content-type", recording.content_type), ("cache-control", "no-cache")]
+        kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
+        headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
         writer.write(connection.send(h11.Response(status_code=recording.status, headers=headers)) or b"")
         for piece, at_s in self._schedule(recording):
             await self._clock.sleep(start_s + at_s - self._clock.now())
             writer.write(connection.send(h11.Data(data=piece)) or b"")
             await writer.drain()
+        if not recording.complete:
+            return False
         writer.write(connection.send(h11.EndOfMessage()) or b"")
         await writer.drain()
+        return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
     def _schedule(self, recording: Recording) -> Iterator[tuple[bytes, float]]:
         """The pieces of a recording, each with its time in seconds since the request."""
@@ -149,22 +196,30 @@ class ReplayServer:
             start += size
 
 
-def turn_index(body: bytes) -> int:
+def turn_index(request: Mapping[str, Any]) -> int:
     """How many rounds of tool results follow the last user message of a request.
 
     Examples
     --------
-    >>> turn_index(b'{"messages": [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]}')
+    >>> turn_index({"messages": [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]})
     1
     """
     try:
-        messages = json.loads(body)["messages"]
-        roles = [message.get("role") for message in messages]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        roles = [message.get("role") for message in request["messages"]]
+    except (KeyError, TypeError, AttributeError):
         return 0
     last_user = max((place for place, role in enumerate(roles) if role == "user"), default=-1)
     since = roles[last_user + 1 :]
     return sum(role == "tool" and previous != "tool" for previous, role in zip([None, *since], since, strict=False))
+
+
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    """The JSON object of a request; empty if it is none."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:

@@ -1,7 +1,6 @@
 """The replay server over real HTTP on loopback."""
 
 import asyncio
-import json
 
 import httpx2
 import openai
@@ -45,7 +44,7 @@ def test_the_bytes_come_back_as_they_were_recorded():
     ],
 )
 def test_the_turn_is_counted_by_rounds_of_results_since_the_last_user_message(messages, turn):
-    assert turn_index(json.dumps({"messages": messages}).encode()) == turn
+    assert turn_index({"messages": messages}) == turn
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages": 3}', b'{"messages": [3]}', b"\xff"])

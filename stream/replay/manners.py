@@ -1,0 +1,258 @@
+"""The manners of model servers: one script, written the way a given server would stream it. Pure: steps in, bytes out.
+
+A script is a list of steps: ``["say", text]``, ``["think", text]``, ``["call", name, arguments]`` (several in a row
+are one answer's parallel calls), ``["results", [text, …]]`` (the server ran the tools itself), ``["finish", reason]``
+in mid-stream, ``["announce"]`` (an empty `tool_calls` array), ``["fail", error]`` and ``["break"]`` (the connection
+ends there).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Manner", "native_lines", "sse_events"]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How one server writes.
+
+    Attributes
+    ----------
+    role_everywhere : `role` in every chunk, not in the first alone.
+    empty_content : `content: ""` beside everything else.
+    fragment : arguments in pieces of so many characters; 0 for whole ones.
+    ids : `"call"` (`call_` and 8 letters), `"long"`, or `"none"` (empty strings).
+    same_index : index 0 for every call.
+    repeat_head : id and name in every piece of a call.
+    duplicate : every call is sent twice.
+    nulls : `null` for every empty field.
+    usage, done : a usage chunk, and `[DONE]`, at the end.
+    no_finish : no finish reason ever.
+    double_finish : the last chunk comes twice.
+    calls_on_done : in Ollama's own endpoint all calls ride on the `done` line.
+    task : `task_id` and `task_status`, because the server runs the tools itself.
+    reasoning : name of the field that thinking goes into, in the OpenAI-compatible endpoint.
+    kind : mark of the text's channel, in Ollama's own endpoint.
+    """
+
+    role_everywhere: bool = False
+    empty_content: bool = False
+    fragment: int = 0
+    ids: str = "call"
+    same_index: bool = False
+    repeat_head: bool = False
+    duplicate: bool = False
+    nulls: bool = False
+    usage: bool = True
+    done: bool = True
+    no_finish: bool = False
+    double_finish: bool = False
+    calls_on_done: bool = False
+    task: bool = False
+    reasoning: str = "reasoning"
+    kind: str = ""
+
+
+def sse_events(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> tuple[list[bytes], bool]:
+    """The server-sent events of a script, and whether the answer came to its end."""
+    pieces: list[bytes] = []
+    complete = True
+    for value in _chunks(steps, manner):
+        if value is None:
+            complete = False
+            break
+        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
+        body = value if "error" in value else {**head, **value}
+        pieces.append(b"data: " + _dumped(body) + b"\n\n")
+    ended = complete and not (steps and steps[-1][0] == "fail")
+    if ended and manner.done:
+        pieces.append(b"data: [DONE]\n\n")
+    return pieces, complete
+
+
+def native_lines(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> tuple[list[bytes], bool]:
+    """The JSON lines of a script, as Ollama's own endpoint writes them, and whether the answer came to its end."""
+    pieces: list[bytes] = []
+    for value in _lines(steps, manner):
+        if value is None:
+            return pieces, False
+        head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
+        pieces.append(_dumped(value if set(value) == {"error"} else {**head, **value}) + b"\n")
+    return pieces, True
+
+
+def _chunks(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | None]:
+    first, reason, calls = True, "stop", 0
+    for step in _grouped(steps):
+        kind = step[0]
+        if kind == "break":
+            yield None
+            return
+        if kind == "fail":
+            yield {"error": step[1]}
+            return
+        if kind == "finish":
+            yield _chunk({}, manner, finish=step[1], first=first)
+        elif kind == "results":
+            reason = "stop"  # This endpoint never shows what the server's tools returned.
+        else:
+            reason = "tool_calls" if kind in ("calls", "announce") else reason if kind == "think" else "stop"
+            for delta in _deltas(step, manner, calls):
+                yield _chunk(delta, manner, first=first)
+                first = False
+            calls += len(step[1]) if kind == "calls" else 0
+    if not manner.no_finish:
+        for _ in range(2 if manner.double_finish else 1):
+            yield _chunk({}, manner, finish=reason, first=first)
+    if manner.usage:
+        yield {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}}
+
+
+def _chunk(delta: Json, manner: Manner, *, finish: str | None = None, first: bool = False) -> Json:
+    if first or manner.role_everywhere:
+        delta = {"role": "assistant", **delta}
+    if manner.empty_content and "content" not in delta:
+        delta["content"] = ""
+    if manner.nulls:
+        delta = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, **delta}
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def _deltas(step: Sequence[Any], manner: Manner, calls_before: int) -> Iterator[Json]:
+    kind = step[0]
+    if kind == "say":
+        yield from ({"content": word} for word in _words(step[1]))
+    elif kind == "think":
+        yield from ({manner.reasoning: word} for word in _words(step[1]))
+    elif kind == "announce":
+        yield {"tool_calls": []}
+    elif kind == "calls":
+        for place, (name, arguments) in enumerate(step[1], calls_before):
+            for _ in range(2 if manner.duplicate else 1):
+                yield from ({"tool_calls": [piece]} for piece in _call_pieces(name, arguments, place, manner))
+    else:
+        raise StreamValueError(f"a step is {kind!r}; see stream.replay.manners for what there is")
+
+
+def _call_pieces(name: str, arguments: Any, place: int, manner: Manner) -> Iterator[Json]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    index = 0 if manner.same_index else place
+    head: Json = {"index": index, "id": _call_id(place, manner), "type": "function"}
+    if not manner.fragment:
+        yield {**head, "function": {"name": name, "arguments": text}}
+        return
+    yield {**head, "function": {"name": name, "arguments": ""}}
+    for start in range(0, len(text), manner.fragment):
+        piece = text[start : start + manner.fragment]
+        if manner.repeat_head:
+            yield {**head, "function": {"name": name, "arguments": piece}}
+        else:
+            yield {"index": index, "function": {"arguments": piece}}
+
+
+def _lines(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | None]:
+    on_done: list[Json] = []
+    calls, working = 0, False
+    for step in _grouped(steps):
+        kind = step[0]
+        if kind == "break":
+            yield None
+            return
+        if kind == "fail":
+            yield _failed(step[1])
+            return
+        if kind in ("say", "think"):
+            field = "content" if kind == "say" else "thinking"
+            yield from (_line(manner, **{field: word}) for word in _words(step[1]))
+        elif kind == "announce":
+            yield _line(manner, tool_calls=[])
+        elif kind == "results":
+            yield {**_line(manner), "tool_results": [{"content": one} for one in step[1]]}
+        elif kind == "finish":
+            yield {**_line(manner), "done": True, "done_reason": "stop", **_TIMINGS}
+        elif kind == "calls":
+            written = [_native_call(name, given, place, manner) for place, (name, given) in enumerate(step[1], calls)]
+            calls += len(written)
+            working = manner.task
+            if manner.calls_on_done:
+                on_done += written
+                continue
+            for call in written:
+                for _ in range(2 if manner.duplicate else 1):
+                    yield {**_line(manner, tool_calls=[call]), **(_task("working") if manner.task else {})}
+    last = _line(manner, **({"tool_calls": on_done} if on_done else {}))
+    end = {} if manner.no_finish else {"done": True, "done_reason": "stop", **_TIMINGS}
+    yield {**last, **end, **(_task("completed") if working else {})}
+
+
+def _line(manner: Manner, **message: Any) -> Json:
+    line: Json = {"message": {"role": "assistant", "content": "", **message}, "done": False}
+    return {**line, "kind": manner.kind} if manner.kind and message.get("content") else line
+
+
+def _task(status: str) -> Json:
+    return {"task_id": "5f0c6c1e-0000-4000-8000-000000000001", "task_status": status}
+
+
+def _native_call(name: str, arguments: Any, place: int, manner: Manner) -> Json:
+    call_id = _call_id(place, manner)
+    function = {"index": 0 if manner.same_index else place, "name": name, "arguments": arguments}
+    return {"id": call_id, "function": function} if call_id else {"function": function}
+
+
+def _failed(error: Any) -> Json:
+    """A text is a line of its own; an object comes in the done line."""
+    if isinstance(error, str):
+        return {"error": error}
+    return {"message": {"role": "assistant", "content": ""}, "done": True, "error": error}
+
+
+_TIMINGS = {
+    "total_duration": 188_000_000,
+    "load_duration": 12_000_000,
+    "prompt_eval_count": 20,
+    "prompt_eval_duration": 60_000_000,
+    "eval_count": 10,
+    "eval_duration": 110_000_000,
+}
+
+
+def _grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """The steps, with calls that stand in a row as one."""
+    row: list[tuple[str, Any]] = []
+    for step in steps:
+        if step[0] == "call":
+            row.append((step[1], step[2]))
+            continue
+        if row:
+            yield ["calls", row]
+            row = []
+        yield step
+    if row:
+        yield ["calls", row]
+
+
+def _call_id(place: int, manner: Manner) -> str:
+    if manner.ids == "none":
+        return ""
+    return f"call_{place:08x}" if manner.ids == "call" else f"chatcmpl-tool-{place:032x}"
+
+
+def _words(text: str) -> list[str]:
+    """The text in pieces of about a token: words with the space before them."""
+    return re.findall(r"\s*\S+\s*$|\s*\S+", text) or [text]
+
+
+def _dumped(value: Json) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

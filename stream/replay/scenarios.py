@@ -1,0 +1,124 @@
+"""What servers do, by name: scripts in a table, played by the manners of the servers they were seen on."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import StreamValueError
+from stream.replay.manners import Manner, native_lines, sse_events
+from stream.replay.recording import Recording
+from stream.replay.server import turn_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Scenario", "names", "scenario"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A server's behavior that `ReplayServer` can serve, on both endpoints where both have it.
+
+    Attributes
+    ----------
+    name : such as `fork-duplicate`; begins with the server it was seen on.
+    about : what happens, in a sentence.
+    manner : how the server writes.
+    turns : what it says at first, after the first tool results, and so on; the last one repeats.
+    without_tools : what it says when no tools are offered; `None` makes no difference.
+    endpoints : which of `"openai"` and `"ollama"` it answers.
+    refusal : status, headers and body of an answer that is no stream; `None` streams.
+    refuses_tools_only : whether that answer is for requests with tools alone.
+    read_bytes, read_ms : size of each read, and the time between two, where these matter; 0 leaves them to the server.
+    pages : other paths and the JSON they answer with.
+    """
+
+    name: str
+    about: str
+    manner: Manner = field(default_factory=Manner)
+    turns: Sequence[Sequence[Sequence[Any]]]
+    without_tools: Sequence[Sequence[Any]] | None = None
+    endpoints: tuple[str, ...] = ("openai", "ollama")
+    refusal: Mapping[str, Any] | None = None
+    refuses_tools_only: bool = False
+    read_bytes: int = 0
+    read_ms: float = 0.0
+    pages: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether its reads are part of it."""
+        return self.read_bytes > 0 or self.read_ms > 0.0
+
+    def steps(self, request: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+        """The script that a request is answered with."""
+        if self.without_tools is not None and not request.get("tools"):
+            return self.without_tools
+        return self.turns[min(turn_index(request), len(self.turns) - 1)]
+
+    def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
+        """The answer to a chat request; `None` where the server has no such endpoint."""
+        endpoint = "ollama" if path.endswith("/api/chat") else "openai"
+        if endpoint not in self.endpoints:
+            return None
+        if self.refusal is not None and (request.get("tools") or not self.refuses_tools_only):
+            headers = {"content-type": "application/json", **self.refusal.get("headers", {})}
+            body = self.refusal["body"].encode()
+            return Recording(name=self.name, kind="ndjson", body=body, status=self.refusal["status"], headers=headers)
+        write = native_lines if endpoint == "ollama" else sse_events
+        pieces, complete = write(self.steps(request), self.manner, str(request.get("model", "model")))
+        return Recording(
+            name=self.name,
+            kind="ndjson" if endpoint == "ollama" else "sse",
+            body=b"".join(pieces),
+            reads=self._reads(pieces),
+            complete=complete,
+        )
+
+    def _reads(self, pieces: Sequence[bytes]) -> tuple[tuple[int, float], ...]:
+        if not self.as_recorded:
+            return ()
+        sizes = [len(piece) for piece in pieces]
+        if self.read_bytes:
+            total = sum(sizes)
+            sizes = [min(self.read_bytes, total - start) for start in range(0, total, self.read_bytes)]
+        return tuple((size, place * self.read_ms) for place, size in enumerate(sizes))
+
+
+def names() -> list[str]:
+    """The names of all scenarios, in order."""
+    return sorted(_table())
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario of a name.
+
+    Raises
+    ------
+    StreamValueError : there is none.
+
+    Examples
+    --------
+    >>> scenario("fork-duplicate").manner.duplicate
+    True
+    """
+    if name not in _table():
+        raise StreamValueError(f"scenario is {name!r}; it must be one of {', '.join(names())}")
+    return _table()[name]
+
+
+@cache
+def _table() -> dict[str, Scenario]:
+    table = tomllib.loads(files("stream.replay").joinpath("scenarios.toml").read_text(encoding="utf-8"))
+    return {entry["name"]: _made(entry, table["manner"]) for entry in table["scenario"]}
+
+
+def _made(entry: dict[str, Any], manners: Mapping[str, Mapping[str, Any]]) -> Scenario:
+    own = {**manners[entry.pop("as")], **entry.pop("with", {})}
+    entry["endpoints"] = tuple(entry.get("endpoints", own.pop("endpoints", ("openai", "ollama"))))
+    own.pop("endpoints", None)
+    return Scenario(manner=Manner(**own), **entry)
