@@ -16,7 +16,9 @@ from tests.support.virtual_clock import VirtualClock
 
 RATE = 24000
 CUE = cues.Cue(
-    name="tool_call", samples=(0.1 * np.hanning(3600) * np.sin(np.arange(3600) * 0.2)).astype(np.float32), sample_rate=RATE
+    name="tool_call",
+    samples=(0.1 * np.hanning(3600) * np.sin(np.arange(3600) * 0.2)).astype(np.float32),
+    sample_rate=RATE,
 )
 
 
@@ -57,10 +59,15 @@ def run(script, speaker=None, bank=None, **options):
     return asyncio.run(go())
 
 
-TEXT = [(0.02 * n, TextDelta(word)) for n, word in enumerate("Let me look that up in the big book , okay ?".split(" "))]
-SPOKEN = [(0.02 * n, TextDelta(("" if n == 0 else " ") + word)) for n, word in enumerate(["Let", "me", "look.", "Papa!"])]
+SPOKEN = [
+    (0.02 * n, TextDelta(("" if n == 0 else " ") + word)) for n, word in enumerate(["Let", "me", "look.", "Papa!"])
+]
 CALL = [(0.2, ToolCallStart("read_file", "1")), (0.3, ToolCallEnd("read_file", "1")), (0.31, Finish("tool_calls"))]
-ANSWER = [(1.5, ToolResult("1", "read_file", is_error=False, content="x")), (1.6, TextDelta("Done.")), (1.7, Finish("stop"))]
+ANSWER = [
+    (1.5, ToolResult("1", "read_file", is_error=False, content="x")),
+    (1.6, TextDelta("Done.")),
+    (1.7, Finish("stop")),
+]
 
 
 def test_a_turn_speaks_the_text_and_the_cue_sounds_over_the_speech():
@@ -98,7 +105,7 @@ def test_a_word_is_marked_at_the_sample_where_it_is_heard():
 
 
 def test_text_before_a_call_is_spoken_at_once_without_waiting_for_its_mark():
-    journal, tape = run([(0.0, TextDelta("Let me see")), *CALL, (9.0, Finish("stop"))])
+    journal, _ = run([(0.0, TextDelta("Let me see")), *CALL, (9.0, Finish("stop"))])
     assert [heard.text for heard in journal.heard] == ["Let", "me", "see"]
     assert journal.heard[0].onset_samples < 0.5 * RATE
 
@@ -138,7 +145,7 @@ def test_a_speaker_that_dies_is_a_failure_of_the_turn_and_its_speech_is_kept():
 
 
 def test_an_empty_answer_ends_at_once():
-    journal, tape = run([(0.0, Finish("stop"))])
+    journal, _ = run([(0.0, Finish("stop"))])
     assert (journal.spoken_text, journal.heard, journal.sounded) == ("", [], [])
 
 

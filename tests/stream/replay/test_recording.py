@@ -8,7 +8,9 @@ from stream.errors import RecordingError
 from stream.replay.recording import Recording, load_recording, samples_folder, save_recording
 
 
-@pytest.mark.parametrize("path", sorted(samples_folder().rglob("*.sse")) + sorted(samples_folder().rglob("*.ndjson")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted(samples_folder().rglob("*.sse")) + sorted(samples_folder().rglob("*.ndjson")), ids=lambda p: p.name
+)
 def test_the_recordings_that_come_with_the_package_load_and_their_pieces_add_up(path):
     recording = load_recording(path)
     assert b"".join(recording.pieces()) == recording.body == path.read_bytes()

@@ -1,0 +1,212 @@
+"""`cues demo`, `speak`, `replay` and `record` as a user runs them: processes, files, exit codes and one-line errors."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from stream.replay.recording import load_recording, samples_folder
+
+SAMPLES = samples_folder()
+CALL = SAMPLES / "llama-server" / "hermes-text-and-call.sse"
+
+
+def cues(*arguments, cwd=None, environment=None, timeout=120):
+    return subprocess.run(
+        [sys.executable, "-m", "cues", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1", **(environment or {})},
+        timeout=timeout,
+        check=False,
+    )
+
+
+def one_line(result):
+    """The error that a failed command printed: one line and no traceback."""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    out = tmp_path_factory.mktemp("demo")
+    result = cues("demo", "--fast", "--speaker", "voice-like", "--out", out)
+    assert result.returncode == 0, result.stderr
+    return out, result, json.loads((out / "demo.json").read_text(encoding="utf-8"))
+
+
+def test_the_demo_prints_a_timeline_and_names_the_speaker_and_the_files(demo):
+    _, result, _ = demo
+    assert "speaker: voice-like generator" in result.stdout
+    for expected in ("Let me look that up: 東京 first.", "get_weather", "♪ cue", "demo.wav", "demo.png", "demo.json"):
+        assert expected in result.stdout
+
+
+def test_the_demos_speech_is_as_long_with_cues_as_without(demo):
+    out, _, record = demo
+    mixed, rate = soundfile.read(out / "demo.wav")
+    speech, _ = soundfile.read(out / "demo-speech.wav")
+    assert rate == 24000
+    assert len(mixed) == len(speech) == record["output_samples"]
+
+
+def test_the_demos_cue_begins_within_40_ms_of_the_call(demo):
+    _, _, record = demo
+    (announced,) = [cue for cue in record["cues"] if cue["for"] == "ToolCallStart"]
+    (call,) = [event for event in record["events"] if event["type"] == "ToolCallStart"]
+    assert announced["cue"] == "tool_call"
+    assert 0.0 <= announced["delay_ms"] <= 40.0
+    assert announced["onset_s"] - call["arrival_s"] == pytest.approx(announced["delay_ms"] / 1000.0, abs=1e-3)
+
+
+def test_in_the_demo_the_cue_is_where_the_record_says_and_nowhere_before(demo):
+    out, _, record = demo
+    mixed, _ = soundfile.read(out / "demo.wav")
+    speech, _ = soundfile.read(out / "demo-speech.wav")
+    onset = record["cues"][0]["onset_sample"]
+    assert np.array_equal(mixed[:onset], speech[:onset])
+    assert np.abs(mixed - speech)[onset : onset + 2400].max() > 0.01
+
+
+def test_the_demo_speaks_the_answer_after_the_tool(demo):
+    _, _, record = demo
+    assert " ".join(record["spoken_text"].split()) == (
+        "Let me look that up: 東京 first. It is 21 degrees in Tokyo, and sunny. A good day for a walk."
+    )
+    kinds = [event["type"] for event in record["events"]]
+    assert kinds.index("ToolCallStart") < kinds.index("ToolCallEnd") < kinds.index("ToolResult")
+
+
+def test_what_was_spoken_before_the_stream_broke_is_kept(tmp_path):
+    body = CALL.read_bytes()
+    (tmp_path / "cut.sse").write_bytes(body[: body.index(b'"tool_calls"')])
+    result = cues("speak", "--replay", "cut.sse", "--fast", "--speaker", "voice-like", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "ended without a finish reason" in one_line(result) or "unfinished" in one_line(result)
+    speech, _ = soundfile.read(tmp_path / "speak-speech.wav")
+    assert np.abs(speech).max() > 0.1
+    assert "Let me look that up" in json.loads((tmp_path / "speak.json").read_text())["spoken_text"]
+
+
+def test_a_server_that_refuses_is_named_with_its_status_and_words(tmp_path):
+    (tmp_path / "no.ndjson").write_text('{"error":{"message":"model \\"x\\" not found"}}')
+    (tmp_path / "no.http.json").write_text('{"status": 404, "headers": {"content-type": "application/json"}}')
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cues", "replay", "no.ndjson", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    try:
+        url = re.search(r"http://\S+", server.stdout.readline())[0]
+        result = cues("speak", "hi", "--base-url", url, "--model", "x", "--speaker", "voice-like", cwd=tmp_path)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=20)
+    assert result.returncode == 1
+    assert "404" in one_line(result)
+    assert 'model "x" not found' in one_line(result)
+    assert server.returncode == 0
+
+
+def test_a_server_that_cannot_be_reached_is_named(tmp_path):
+    result = cues("speak", "hi", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--out", tmp_path)
+    assert result.returncode == 1
+    assert "127.0.0.1:9" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["speak", "--replay", "none.sse"], "none.sse"),
+        (["speak", "--replay", "picture.sse"], "not a recording"),
+        (["replay", "none.sse"], "none.sse"),
+        (["record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "-o", "x.sse"], "127.0.0.1:9"),
+        (["demo", "--out", "file"], "file"),
+        (["demo", "--fast", "--out", "file/below"], "file/below"),
+    ],
+    ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tmp_path):
+    (tmp_path / "picture.sse").write_bytes(b"\x89PNG")
+    (tmp_path / "file").write_text("")
+    result = cues(*arguments, cwd=tmp_path)
+    assert result.returncode in (1, 2)
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["demmo"],
+        ["demo", "--speaker", "nobody"],
+        ["demo", "--speed", "0"],
+        ["speak"],
+        ["speak", "hi"],
+        ["speak", "hi", "--base-url", "x", "--model", "m", "--fast"],
+        ["speak", "--replay", str(CALL), "--base-url", "x"],
+        ["speak", "hi", "--base-url", "http://x", "--model", "m", "--tools", "tools.json"],
+        ["replay"],
+        ["record", "http://x", "-o", "x.sse"],
+        ["record", "http://x", "-o", "x.sse", "--model", "m", "--prompt", "p", "--header", "secret"],
+    ],
+    ids=lambda value: " ".join(value[:3]),
+)
+def test_wrong_arguments_end_with_code_2_and_no_traceback(arguments, tmp_path):
+    (tmp_path / "tools.json").write_text("{")
+    result = cues(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.glob("*.wav"))
+
+
+def test_a_mistyped_command_gets_a_suggestion():
+    assert "Did you mean 'demo'?" in cues("demmo").stderr
+
+
+def test_a_secret_header_is_repeated_nowhere(tmp_path):
+    result = cues(
+        "record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "--header", "k3y", "-o", tmp_path / "x.sse"
+    )
+    assert "k3y" not in result.stderr + result.stdout
+
+
+def test_replay_serves_what_record_keeps(tmp_path):
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cues", "replay", CALL, "--port", "0", "--tokens-per-s", "1000"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        url = re.search(r"http://\S+", server.stdout.readline())[0] + "/chat/completions"
+        arguments = [
+            "--model",
+            "m",
+            "--prompt",
+            "p",
+            "--header",
+            "Authorization: Bearer k3y",
+            "-o",
+            tmp_path / "mine.sse",
+        ]
+        result = cues("record", url, *arguments)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=20)
+    assert result.returncode == 0, result.stderr
+    kept = load_recording(tmp_path / "mine.sse")
+    assert kept.body == CALL.read_bytes()
+    assert kept.request["messages"] == [{"role": "user", "content": "p"}]
+    assert not any("k3y" in path.read_text() for path in Path(tmp_path).iterdir())
