@@ -176,8 +176,8 @@ def test_a_queue_gives_every_sample_once_in_any_portions():
 
 def test_speech_that_arrives_in_time_has_no_gap():
     class Steady(VoiceLikeSpeaker):
-        async def speak(self, phrase):
-            for _ in range(10):
+        async def speak(self, _):
+            for _piece in range(10):
                 yield Speech(np.full(2400, 0.1, dtype=np.float32))
 
     _, tape = run([(0.0, TextDelta("Go."))], speaker=Steady())
