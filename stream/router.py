@@ -6,63 +6,32 @@ positions give the same sounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import ceil
 from typing import TYPE_CHECKING
 
-from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.calls import CallsUnderWay
+from stream.cue_rules import DEFAULT_RULES, CueRules, Placement
+from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.spans import Spans
+from stream.throttle import Throttle
+from stream.waiting_sound import WaitingSound
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cues import Cue, Mixer, Voice
+    from stream.calls import CallUnderWay
     from stream.events import Event
+    from stream.spans import Span
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CueRules:
-    """What sounds for what. `None` for a cue's name means silence.
-
-    Attributes
-    ----------
-    tools : pairs of a pattern for the tool's name (`read_*`) and a cue; the first that fits is taken.
-    tool_call : the cue of a tool that no pattern names.
-    success, error : the cues of a tool's result; `error` also of a call that was cut off, cannot be read, or names a
-        tool that was never declared.
-    working : the loop that sounds while a tool runs.
-    working_after_s : how long a tool runs before the loop begins, seconds.
-    coalesce_ms : the same cue within this time sounds once.
-    burst : so many cues may come at once; beyond that, `sustained_per_s` a second.
-    sustained_per_s : cues a second in the long run.
-    """
-
-    tools: tuple[tuple[str, str | None], ...] = ()
-    tool_call: str | None = "tool_call"
-    success: str | None = "success"
-    error: str | None = "error"
-    working: str | None = "working"
-    working_after_s: float = 3.5
-    coalesce_ms: float = 300.0
-    burst: int = 3
-    sustained_per_s: float = 1.0
-
-    def cue_for_tool(self, tool_name: str) -> str | None:
-        """The cue that announces a call of `tool_name`.
-
-        Examples
-        --------
-        >>> DEFAULT_RULES.cue_for_tool("delegate"), DEFAULT_RULES.cue_for_tool("read_file")
-        ('agent', 'tool_call')
-        """
-        for pattern, cue in self.tools:
-            if fnmatchcase(tool_name, pattern):
-                return cue
-        return self.tool_call
-
-
-DEFAULT_RULES = CueRules(tools=(("spawn_agent", "agent"), ("delegate", "agent"), ("run_sub_agent", "agent")))
+_MOTIF = "motif"
+_OUTCOME_PRIORITY = 1  # Where voices are short, how it ended counts more than that it began.
+# A stream that ends with one of these leaves its calls to whoever reads it; any other reason means that they are over.
+_TOOLS_FOLLOW = ("tool_calls", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +42,14 @@ class Played:
     ----------
     cue : its name.
     event : what it sounds for.
-    onset_samples : the output sample at which it begins.
+    onset_samples : the output sample at which it begins; for `"in_pause"` the first at which it may.
+    placement : where the rules put it.
     """
 
     cue: str
     event: Event
     onset_samples: int
+    placement: Placement = "now"
 
 
 @dataclass(slots=True)
@@ -91,14 +62,6 @@ class RouterStats:
     muted: int = 0
 
 
-@dataclass(slots=True)
-class _Pending:
-    """The calls whose results are awaited, and the waiting sound that they share."""
-
-    calls: set[tuple[str, str]] = field(default_factory=set)
-    sound: Voice | None = None
-
-
 class CueRouter:
     """Turns the events of a stream into cues.
 
@@ -108,7 +71,17 @@ class CueRouter:
         pack), they come before those of `rules`.
     mixer : what plays the cues; its position is the router's clock.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other is announced with the error cue. `None`: not known.
+    tools : names of the declared tools; a call of any other is announced with the cue for invented ones. `None`: not
+        known.
+
+    Attributes
+    ----------
+    stats : counts of its decisions.
+    spans : when its cues sound.
+    after_words : set by whoever knows where the words end: takes a function and calls it with the output sample after
+        the last word that was to be spoken so far, as soon as that is known. Without it a cue that is to come after the
+        words waits for a pause.
+    on_played : is told of every cue that starts.
     """
 
     def __init__(
@@ -122,95 +95,205 @@ class CueRouter:
         self._bank, self._mixer, self._rules = bank, mixer, rules
         self._tools = None if tools is None else frozenset(tools)
         self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
-        self._pending = _Pending()
-        self._last_onset: dict[str, int] = {}
-        self._tokens = float(rules.burst)
-        self._tokens_at = mixer.position
-        self.muted = False
+        self._calls = CallsUnderWay()
+        self._throttle = Throttle(rules, mixer.sample_rate, mixer.position)
+        self._muted = False
+        self._muted_cues: set[str] = set()
+        self._sounding: list[tuple[Voice, Span]] = []
+        self._turn = self._spoke_at = 0
         self.stats = RouterStats()
+        self.spans = Spans(mixer.sample_rate)
+        self.after_words: Callable[[Callable[[int], None]], None] | None = None
+        self.on_played: Callable[[Played], None] | None = None
+        self._waiting = WaitingSound(
+            mixer, self.spans, self._working_cue, after_s=rules.working_after_s, pause_s=rules.working_pause_s
+        )
+
+    # What the stream says.
 
     def handle(self, event: Event) -> Played | None:
-        """Do what the rules say for one event; returns the cue that it started, if it did."""
+        """Do what the rules say for one event; returns the cue that it started, if it did so at once."""
         match event:
             case ToolCallStart():
                 return self._call_known(event)
-            case ToolCallEnd() if event.status != "ok":
-                self._done(event.tool_call_id, event.tool_name)
-                return self._play(self._rules.error, event)
+            case ToolCallEnd():
+                return self._arguments_ended(event)
             case ToolResult():
-                self._done(event.tool_call_id, event.tool_name)
-                return self._play(self._rules.error if event.is_error else self._rules.success, event)
+                return self._result_known(event)
             case TextDelta():
                 # Speech ends the wait, also where the server never tells a result.
                 if event.text.strip():
-                    self._stop_waiting()
+                    self._spoke_at = self._mixer.position
+                    self._waiting.disarm()
+            case TaskStatus(status="completed"):
+                self._all_over()
+            case Finish():
+                self._finished(event)
             case StreamFailed():
-                self._stop_waiting()
-                return self._play(self._rules.error, event)
+                self._all_over()
+                return self._play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
         return None
 
+    def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
+        """Note that a call is over without an outcome (cancelled, say): its phase ends without a sound."""
+        self._calls.end(tool_call_id, tool_name)
+        self._wait_if_awaited()
+
+    # What the listener hears and does.
+
+    def speech(self, until: int) -> None:
+        """Take note that speech passes up to an output sample: the waiting sound makes way for it."""
+        self._waiting.speech(until)
+
     def cancel(self) -> None:
-        """Forget the calls under way and end their waiting sound (a barge-in)."""
-        self._stop_waiting()
+        """Forget the calls under way and end their waiting sound: the turn is over."""
+        self._turn += 1
+        self._all_over()
+
+    def barge_in(self, fade_ms: float = 30.0) -> None:
+        """Cancel, and end every cue of the turn: what sounds fades, what waits never begins."""
+        self.cancel()
+        self._silence(fade_ms, keep=())
+
+    # The switch.
+
+    @property
+    def muted(self) -> bool:
+        """Whether cues are off. Switching them off ends those that sound or wait; they stay off until switched on."""
+        return self._muted
+
+    @muted.setter
+    def muted(self, muted: bool) -> None:
+        self._muted = bool(muted)
+        if self._muted:
+            self._silence(30.0, keep=())
+            self._waiting.disarm()
+
+    def mute(self, *cues: str) -> None:
+        """Switch some cues off for good, by name."""
+        self._muted_cues.update(cues)
+        self._silence(30.0, keep=[span.cue for _, span in self._sounding if span.cue not in cues])
+        if self._rules.working in cues:
+            self._waiting.disarm()
+
+    def unmute(self, *cues: str) -> None:
+        """Switch some cues on again; without names, all."""
+        self._muted_cues.difference_update(cues or tuple(self._muted_cues))
+
+    # The phases of a call.
 
     def _call_known(self, event: ToolCallStart) -> Played | None:
-        self._wait_for(event)
+        call = self._calls.begin(event.tool_call_id, event.tool_name, self._mixer.position)
+        if call is None:
+            return None
         if self._tools is not None and event.tool_name not in self._tools:
-            return self._play(self._rules.error, event)
+            call.has_failed = True
+            return self._play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
+        self._wait_if_awaited()
         return self._play(self._cue_for_tool(event.tool_name), event)
 
-    def _cue_for_tool(self, tool_name: str) -> str | None:
-        for pattern, cue in self._pack_rules:
-            if fnmatchcase(tool_name, pattern):
-                return cue
-        return self._rules.cue_for_tool(tool_name)
+    def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
+        if event.status == "ok":
+            return None
+        call = self._calls.find(event.tool_call_id, event.tool_name)
+        if call is not None and call.has_failed:
+            return None
+        self._fail(call)
+        cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
+        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
 
-    def _play(self, name: str | None, event: Event) -> Played | None:
+    def _result_known(self, event: ToolResult) -> Played | None:
+        call = self._calls.end(event.tool_call_id, event.tool_name)
+        self._wait_if_awaited()
+        if call is not None and call.has_failed:
+            return None
+        cue = self._rules.error if event.is_error else self._rules.success
+        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
+
+    def _finished(self, event: Finish) -> None:
+        if event.reason in _TOOLS_FOLLOW:
+            self._wait_if_awaited()
+        else:
+            self._all_over()
+
+    def _fail(self, call: CallUnderWay | None) -> None:
+        if call is not None:
+            call.has_failed = True
+        self._wait_if_awaited()
+
+    def _all_over(self) -> None:
+        self._calls.clear()
+        self._waiting.disarm()
+
+    def _wait_if_awaited(self) -> None:
+        if awaited := self._calls.awaited:
+            self._waiting.arm(max(awaited[0].known_at, self._spoke_at))
+        else:
+            self._waiting.disarm()
+
+    # The sound.
+
+    def _cue_for_tool(self, tool_name: str) -> str | None:
+        cue = self._rules.cue_for_tool(tool_name)
+        for pattern, name in self._pack_rules:
+            if fnmatchcase(tool_name, pattern):
+                cue = name
+                break
+        return f"{_MOTIF}:{tool_name}" if cue == _MOTIF else cue
+
+    def _working_cue(self) -> Cue | None:
+        name = self._rules.working
+        silent = self._muted or name is None or name in self._muted_cues or name not in self._bank
+        return None if silent or name is None else self._bank[name]
+
+    def _play(self, name: str | None, event: Event, priority: int = 0) -> Played | None:
         if name is None or name not in self._bank:
             return None
-        if self.muted:
+        if self._muted or name in self._muted_cues:
             self.stats.muted += 1
             return None
-        if not self._allowed(name):
+        verdict = self._throttle.admit(name, self._mixer.position)
+        if verdict != "play":
+            self.stats.coalesced += verdict == "coalesce"
+            self.stats.thinned += verdict == "thin"
             return None
-        onset = self._mixer.position
-        self._mixer.play(self._bank[name])
-        self._last_onset[name] = onset
+        placement = self._rules.placement_of(name)
+        if placement == "after_words" and self.after_words is not None:
+            turn = self._turn
+            self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
+            return None
+        return self._start(name, event, None, priority, "in_pause" if placement == "after_words" else placement)
+
+    def _start_later(self, name: str, event: Event, at: int, priority: int, turn: int) -> None:
+        """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
+        if turn == self._turn and not self._muted and name not in self._muted_cues:
+            self._start(name, event, at, priority, "after_words")
+
+    def _start(self, name: str, event: Event, at: int | None, priority: int, placement: Placement) -> Played:
+        cue = self._bank[name]
+        onset = self._mixer.position if at is None else max(at, self._mixer.position)
+        voice = self._mixer.play(
+            cue,
+            at=None if at is None else onset,
+            priority=priority,
+            placement="gap" if placement == "in_pause" else "overlay",
+        )
+        n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
+        span = self.spans.begin(name, onset, onset + n_samples)
+        self._sounding = [pair for pair in self._sounding if pair[0].active]
+        self._sounding.append((voice, span))
         self.stats.played += 1
-        return Played(name, event, onset)
+        played = Played(name, event, onset, placement)
+        if self.on_played is not None:
+            self.on_played(played)
+        return played
 
-    def _allowed(self, name: str) -> bool:
-        """Whether a cue may sound now: not the same one again within `coalesce_ms`, and not one of a long burst."""
-        now, rate = self._mixer.position, self._mixer.sample_rate
-        last = self._last_onset.get(name)
-        if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * rate:
-            self.stats.coalesced += 1
-            return False
-        refill = (now - self._tokens_at) / rate * self._rules.sustained_per_s
-        self._tokens = min(self._tokens + refill, float(self._rules.burst))
-        self._tokens_at = now
-        if self._tokens < 1.0:
-            self.stats.thinned += 1
-            return False
-        self._tokens -= 1.0
-        return True
-
-    def _wait_for(self, event: ToolCallStart) -> None:
-        """Await a result; the first call awaited schedules the waiting sound."""
-        self._pending.calls.add((event.tool_call_id, event.tool_name))
-        name = self._rules.working
-        if self._pending.sound is not None or self.muted or name is None or name not in self._bank:
-            return
-        at = self._mixer.position + round(self._rules.working_after_s * self._mixer.sample_rate)
-        self._pending.sound = self._mixer.play(self._bank[name], at=at, loop=True)
-
-    def _done(self, call_id: str, tool_name: str) -> None:
-        """A call is over; the last one ends the waiting sound."""
-        self._pending.calls.discard((call_id, tool_name))
-        if not self._pending.calls:
-            self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        if self._pending.sound is not None:
-            self._pending.sound.stop()
-        self._pending = _Pending()
+    def _silence(self, fade_ms: float, keep: Collection[str]) -> None:
+        """Stop the cues that sound or wait, except those named."""
+        now = self._mixer.position
+        fade = round(fade_ms * self._mixer.sample_rate / 1000.0)
+        for voice, span in self._sounding:
+            if span.cue not in keep:
+                voice.stop(fade_ms=fade_ms)
+                self.spans.end(span.number, now + fade if span.start_samples <= now else now)
+        self._sounding = [pair for pair in self._sounding if pair[1].cue in keep]
