@@ -22,8 +22,8 @@ class CueRules:
 
     Attributes
     ----------
-    tools : pairs of a pattern for the tool's name (`"read_*"`) and a cue; the first that fits is taken. `"motif"` gives a
-        tool a sound of its own.
+    tools : pairs of a pattern for the tool's name (`"read_*"`) and a cue; the first that fits is taken. `"motif"` gives
+        a tool a sound of its own.
     agent_tools : patterns for tools that are agents; add yours to `AGENT_TOOLS`.
     agent : the cue of such a tool.
     tool_call : the cue of a tool that no pattern names.
@@ -34,8 +34,8 @@ class CueRules:
     working : the loop that sounds while a tool runs.
     working_after_s : how long a call is known before the loop begins, seconds.
     working_pause_s : how long nobody has spoken before the loop begins, seconds.
-    placement : `"now"` over the speech, `"after_words"` once the words before the event have been spoken, `"in_pause"` in
-        the next pause of the speech (after a second at most).
+    placement : `"now"` over the speech, `"after_words"` once the words before the event have been spoken, `"in_pause"`
+        in the next pause of the speech (after a second at most).
     placements : pairs of a cue and a placement of its own.
     coalesce_ms : the same cue within this time sounds once.
     burst : so many cues may come at once; beyond that, `sustained_per_s` a second.

@@ -139,6 +139,11 @@ class CueRouter:
         self._calls.end(tool_call_id, tool_name)
         self._wait_if_awaited()
 
+    @property
+    def waits(self) -> bool:
+        """Whether the outcome of a call is awaited."""
+        return bool(self._calls.awaited)
+
     # What the listener hears and does.
 
     def speech(self, until: int) -> None:
@@ -151,7 +156,8 @@ class CueRouter:
         self._all_over()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """Cancel, and end every cue of the turn: what sounds fades, what waits never begins."""
+        """End the turn and every cue of it: what sounds fades, what waits never begins, what comes late is silent."""
+        self._calls.give_up()
         self.cancel()
         self._silence(fade_ms, keep=())
 
@@ -187,7 +193,7 @@ class CueRouter:
         if call is None:
             return None
         if self._tools is not None and event.tool_name not in self._tools:
-            call.has_failed = True
+            call.is_told = True
             return self._play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
         self._wait_if_awaited()
         return self._play(self._cue_for_tool(event.tool_name), event)
@@ -196,7 +202,7 @@ class CueRouter:
         if event.status == "ok":
             return None
         call = self._calls.find(event.tool_call_id, event.tool_name)
-        if call is not None and call.has_failed:
+        if call is not None and call.is_told:
             return None
         self._fail(call)
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
@@ -205,7 +211,7 @@ class CueRouter:
     def _result_known(self, event: ToolResult) -> Played | None:
         call = self._calls.end(event.tool_call_id, event.tool_name)
         self._wait_if_awaited()
-        if call is not None and call.has_failed:
+        if call is not None and call.is_told:
             return None
         cue = self._rules.error if event.is_error else self._rules.success
         return self._play(cue, event, priority=_OUTCOME_PRIORITY)
@@ -218,7 +224,7 @@ class CueRouter:
 
     def _fail(self, call: CallUnderWay | None) -> None:
         if call is not None:
-            call.has_failed = True
+            call.is_told = True
         self._wait_if_awaited()
 
     def _all_over(self) -> None:

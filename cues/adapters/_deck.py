@@ -1,0 +1,120 @@
+"""Mixer and router of one session, for any number of channels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+import cues
+from cues.errors import CueValueError
+from stream.router import DEFAULT_RULES, CueRouter
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from cues import Cue, Mixer
+    from stream.cue_rules import CueRules
+
+__all__ = ["Deck"]
+
+
+class Deck:
+    """What every adapter needs to make sound: a mixer for each channel, and one router for all.
+
+    Parameters
+    ----------
+    sample_rate : of the audio, Hz.
+    channels : how many channels are interleaved in it; the cues sound in all.
+    bank : cues by name; `None` loads the built-in ones.
+    rules : what sounds for what.
+    tools : names of the declared tools, if they are known.
+
+    Attributes
+    ----------
+    router : decides on the cues; mute it here.
+    mixer : plays them.
+    """
+
+    def __init__(
+        self,
+        *,
+        sample_rate: int,
+        channels: int = 1,
+        bank: Mapping[str, Cue] | None = None,
+        rules: CueRules | None = None,
+        tools: Collection[str] | None = None,
+    ) -> None:
+        if channels < 1:
+            raise CueValueError(f"channels is {channels!r}; it must be 1 or more")
+        self.sample_rate, self.channels = sample_rate, channels
+        self._mixers = [cues.Mixer(sample_rate) for _ in range(channels)]
+        self.mixer = self._mixers[0] if channels == 1 else cast("Mixer", _Lockstep(self._mixers))
+        bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
+        self.router = CueRouter(bank, self.mixer, rules=rules or DEFAULT_RULES, tools=tools)
+
+    def mix_pcm16(self, data: bytes) -> bytes:
+        """Int16 little-endian samples, channels interleaved, with the cues of this moment in them.
+
+        Whole samples of all channels are mixed; what is left over at the end passes as it is.
+        """
+        if self.channels == 1:
+            n_whole = len(data) & ~1
+            return self.mixer.mix_pcm16(data) if n_whole == len(data) else self._with_rest(data, n_whole)
+        n_whole = len(data) - len(data) % (2 * self.channels)
+        if n_whole != len(data):
+            return self._with_rest(data, n_whole)
+        planes: NDArray[np.int16] = np.frombuffer(data, dtype="<i2").reshape(-1, self.channels)
+        mixed = [
+            np.frombuffer(mixer.mix_pcm16(planes[:, n].tobytes()), dtype="<i2") for n, mixer in enumerate(self._mixers)
+        ]
+        return np.stack(mixed, axis=1).tobytes()
+
+    def _with_rest(self, data: bytes, n_whole: int) -> bytes:
+        return self.mix_pcm16(data[:n_whole]) + data[n_whole:]
+
+
+class _Lockstep:
+    """Several mixers under one name: what is asked of it is asked of each."""
+
+    def __init__(self, mixers: list[Mixer]) -> None:
+        self._mixers = mixers
+        self.sample_rate = mixers[0].sample_rate
+
+    @property
+    def position(self) -> int:
+        return self._mixers[0].position
+
+    @property
+    def active(self) -> bool:
+        return any(mixer.active for mixer in self._mixers)
+
+    def play(self, *arguments: Any, **options: Any) -> _LockstepVoice:
+        return _LockstepVoice([mixer.play(*arguments, **options) for mixer in self._mixers])
+
+    def release(self, fade_ms: float = 30.0) -> None:
+        for mixer in self._mixers:
+            mixer.release(fade_ms)
+
+    def resume(self) -> None:
+        for mixer in self._mixers:
+            mixer.resume()
+
+    def close(self) -> None:
+        for mixer in self._mixers:
+            mixer.close()
+
+
+class _LockstepVoice:
+    def __init__(self, voices: list[Any]) -> None:
+        self._voices = voices
+
+    @property
+    def active(self) -> bool:
+        return any(voice.active for voice in self._voices)
+
+    def stop(self, fade_ms: float = 10.0) -> None:
+        for voice in self._voices:
+            voice.stop(fade_ms)
