@@ -27,10 +27,11 @@ def mono_float32(samples: object, *, allow_empty: bool = False) -> NDArray[np.fl
         raise CueTypeError(f"samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
     if given.ndim != 1 or not (given.size or allow_empty):
         raise CueValueError(f"samples have shape {given.shape}; they must be 1-D and not empty")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mono = np.ascontiguousarray(given, dtype=np.float32)
-    # One pass, no temporary: the sum of the products is finite only if every sample is, or overflows and is
-    # looked at again.
-    if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
+        # One pass, no temporary: a sum of squares that is finite says that every sample is; one that
+        # overflowed says nothing.
+        suspect = not np.isfinite(np.dot(mono, mono))
+    if suspect and not np.isfinite(mono).all():
         raise CueValueError("samples hold NaN or infinity; they must be finite")
     return mono

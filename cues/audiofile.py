@@ -20,6 +20,7 @@ __all__ = [
     "FORMATS",
     "MAX_FILE_BYTES",
     "MAX_FILE_S",
+    "check_format",
     "decoded",
     "default_subtype",
     "dithered_int16",
@@ -117,6 +118,15 @@ def default_subtype(file_format: str) -> str:
     return "vorbis" if file_format == "ogg" else "24"
 
 
+def check_format(file_format: str, subtype: str) -> None:
+    """Raise a `CueValueError` unless `FORMATS` holds the pair."""
+    if file_format not in FORMATS:
+        raise CueValueError(f"format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
+    if subtype not in FORMATS[file_format]:
+        allowed = ", ".join(FORMATS[file_format])
+        raise CueValueError(f"subtype of a {file_format} file is {subtype!r}; it must be one of {allowed}")
+
+
 def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
     """Write `samples` to `path`; 16 bits are dithered, the same way for the same samples.
 
@@ -132,11 +142,7 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     CueValueError : for a pair that `FORMATS` does not hold.
     AudioFileError : if the file cannot be written.
     """
-    if file_format not in FORMATS:
-        raise CueValueError(f"format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
-    if subtype not in FORMATS[file_format]:
-        allowed = ", ".join(FORMATS[file_format])
-        raise CueValueError(f"subtype of a {file_format} file is {subtype!r}; it must be one of {allowed}")
+    check_format(file_format, subtype)
     import soundfile
 
     data = dithered_int16(samples) if subtype == "16" else samples

@@ -106,7 +106,7 @@ def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None
         Path(temporary).replace(folder / f"{key}.cue")
         temporary = None
         _prune(folder)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):  # a path with a NUL in it is a ValueError
         if temporary is not None:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()

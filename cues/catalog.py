@@ -77,6 +77,7 @@ _WORKING = Spec(
     notes=(Note(hz=_C5, length_ms=40.0),),
     oscillator=_SOFT_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=40.0, release_ms=25.0),
+    peak=0.1,  # far below the others from the start, so that the gain to its target stays inside of its clamp
     tail_ms=2360.0,
     loop=True,
 )

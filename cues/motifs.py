@@ -21,7 +21,7 @@ def motif(tool_name: str) -> Spec:
     """Spec of 2 or 3 pentatonic notes for `tool_name`: the same on every machine, in the family's timbre, low-passed.
 
     A digest of the name chooses the rhythm, the first note and the steps; no two neighboring notes are the same, as in
-    `attention`. There are 780 motifs.
+    `attention`. There are 510 motifs.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def motif(tool_name: str) -> Spec:
     Examples
     --------
     >>> len(motif("read_file").notes)
-    3
+    2
     """
     if not isinstance(tool_name, str):
         raise CueTypeError(f"tool_name is {tool_name!r}; it must be text")

@@ -6,6 +6,7 @@ anything is used, and every error names the file, the key, its value and what is
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import tomllib
@@ -20,7 +21,7 @@ from cues.shaping import Loop
 from cues.spec import MAX_CUE_MS, Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["MOTIF", "Override", "Pack", "find_pack_dir", "read_pack"]
 
@@ -94,8 +95,14 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
         return None
 
 
-def read_pack(folder: Path) -> Pack:
+def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     """The pack in `folder`, checked but for the sounds themselves.
+
+    Parameters
+    ----------
+    folder : where it lies.
+    faults : if given, every fault inside of the pack is appended here instead of being raised, and what it is about is
+        left out of the pack.
 
     Raises
     ------
@@ -105,92 +112,121 @@ def read_pack(folder: Path) -> Pack:
         if not folder.is_dir():
             raise PackError(f"{folder}: is no folder; a pack is a folder with a {PACK_FILE} or with audio files")
         if (folder / PACK_FILE).exists():
-            return _from_toml(folder, folder / PACK_FILE)
-        return _from_files(folder)
+            return _from_toml(folder, folder / PACK_FILE, faults)
+        return _from_files(folder, faults)
     except (OSError, ValueError) as error:
         if isinstance(error, CueError):
             raise
         raise PackError(f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _from_files(folder: Path) -> Pack:
+@contextlib.contextmanager
+def _noting(faults: list[PackError] | None) -> Iterator[None]:
+    """Keep a fault and go on, where faults are collected; else let it through."""
+    try:
+        yield
+    except PackError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+
+
+def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     cues: dict[str, Override] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in ENDINGS or path.name.startswith("."):
             continue
-        name = path.stem
-        if name not in CATALOG:
-            raise PackError(
-                f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
-            )
-        if name in cues:
-            raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
-        cues[name] = Override(where=str(path), file=_inside(folder, path.name, str(path)))
-    if not cues:
+        with _noting(faults):
+            cues[path.stem] = _named_after_cue(folder, path, cues)
+    if not cues and not faults:
         raise PackError(
             f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue"
         )
     return Pack(folder=folder, cues=cues)
 
 
-def _from_toml(folder: Path, path: Path) -> Pack:
+def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> Override:
+    name = path.stem
+    if name not in CATALOG:
+        raise PackError(
+            f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
+        )
+    if name in cues:
+        raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
+    return Override(where=str(path), file=_inside(folder, path.name, str(path)))
+
+
+def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
     try:
         table = tomllib.loads(file_bytes(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PackError(f"{path}: is no valid TOML: {error}") from error
     except CueError as error:
         raise PackError(str(error)) from error
-    _known(table, ("pack", "cues", "rules"), f"{path}:", "the file")
-    sections = {name: _typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table") for name in ("cues", "rules")}
-    rules = tuple(_rule(path, pattern, cue) for pattern, cue in sections["rules"].items())
-    ruled = {cue for _, cue in rules}
-    for name in sections["cues"]:
-        if name == MOTIF or name.startswith(f"{MOTIF}:"):
-            raise PackError(
-                f"{path}: [cues] {name}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
-            )
-        if name not in CATALOG and name not in ruled:
-            raise PackError(
-                f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
-                f"or a cue of your own that a rule under [rules] names"
-            )
-    cues = {name: _override(folder, path, name, value) for name, value in sections["cues"].items()}
-    for pattern, cue in rules:
-        if cue not in CATALOG and cue not in cues and cue != MOTIF:
-            known = ", ".join([*CATALOG, *(name for name in cues if name not in CATALOG), MOTIF])
-            raise PackError(f"{path}: [rules] {pattern!r} is {cue!r}; no cue of that name; it must be one of {known}")
-    return Pack(folder=folder, cues=cues, rules=rules)
+    _known(table, ("pack", "cues", "rules"), f"{path}:", "the file", faults)
+    sections: dict[str, dict[str, Any]] = {"cues": {}, "rules": {}}
+    for name in sections:
+        with _noting(faults):
+            sections[name] = _typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
+    ruled = set(filter(_is_text, sections["rules"].values()))
+    cues: dict[str, Override] = {}
+    for name, value in sections["cues"].items():
+        with _noting(faults):
+            _check_name(path, name, ruled)
+            cues[name] = _override(folder, path, name, value, faults)
+    rules: list[tuple[str, str]] = []
+    for pattern, cue in sections["rules"].items():
+        with _noting(faults):
+            rules.append(_rule(path, pattern, cue, sections["cues"]))
+    return Pack(folder=folder, cues=cues, rules=tuple(rules))
 
 
-def _rule(path: Path, pattern: str, cue: object) -> tuple[str, str]:
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _check_name(path: Path, name: str, ruled: set[str]) -> None:
+    if name == MOTIF or name.startswith(f"{MOTIF}:"):
+        raise PackError(f"{path}: [cues] {name}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs")
+    if name not in CATALOG and name not in ruled:
+        raise PackError(
+            f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
+            f"or a cue of your own that a rule under [rules] names"
+        )
+
+
+def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tuple[str, str]:
     name: str = _typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
+    if name not in CATALOG and name not in own and name != MOTIF:
+        known = ", ".join([*CATALOG, *(name for name in own if name not in CATALOG), MOTIF])
+        raise PackError(f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {known}")
     return pattern, name
 
 
-def _override(folder: Path, path: Path, name: str, value: object) -> Override:
+def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override:
     where = f"{path}: [cues] {name}"
     if isinstance(value, str):
         return Override(where=where, file=_inside(folder, value, where))
     table: dict[str, Any] = _typed(value, dict, where, "a file name or a table")
-    _known(table, ("file", "spec", "gain_db", "target_lu", "normalize", "trim", "loop"), where, "a cue")
+    readers: Mapping[str, Callable[[Any, str], Any]] = {"file": lambda given, at: _inside(folder, given, at), **_FIELDS}
+    _known(table, tuple(readers), where, "a cue", faults)
     if "file" in table and "spec" in table:
         raise PackError(f"{where}: has both file and spec; one is allowed")
     if "file" not in table and "spec" not in table and name not in CATALOG:
         raise PackError(f"{where}: has neither file nor spec; a cue of your own needs one")
-    if "file" not in table:
-        for key in ("normalize", "trim"):
-            if key in table:
+    for key in ("normalize", "trim"):
+        if key in table and "file" not in table:
+            with _noting(faults):
                 raise PackError(f"{where}.{key} is {table[key]!r}; it is for files")
-    return Override(
-        where=where,
-        file=_inside(folder, table["file"], f"{where}.file") if "file" in table else None,
-        spec=_spec(table["spec"], f"{where}.spec") if "spec" in table else None,
-        gain_db=_number(table.get("gain_db", 0.0), f"{where}.gain_db", *_GAIN_DB),
-        target_lu=_number(table["target_lu"], f"{where}.target_lu", *_TARGET_LU) if "target_lu" in table else None,
-        normalize=_typed(table.get("normalize", True), bool, f"{where}.normalize", "true or false"),
-        trim=_typed(table.get("trim", False), bool, f"{where}.trim", "true or false"),
-        loop=_loop(table["loop"], f"{where}.loop") if "loop" in table else None,
-    )
+    fields: dict[str, Any] = {}
+    for key in readers:
+        if key in table:
+            with _noting(faults):
+                fields[key] = readers[key](table[key], f"{where}.{key}")
+    if ("file" in table and "file" not in fields) or ("spec" in table and "spec" not in fields):
+        # Its fault is noted, and without it nothing is left of the cue.
+        return Override(where=where)
+    return Override(where=where, **fields)
 
 
 def _inside(folder: Path, value: object, where: str) -> Path:
@@ -229,10 +265,13 @@ def _loop(value: object, where: str) -> Loop | bool:
     return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
 
 
-def _known(table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str) -> None:
+def _known(
+    table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str, faults: list[PackError] | None = None
+) -> None:
     for key in table:
         if key not in allowed:
-            raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}")
+            with _noting(faults):
+                raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}")
 
 
 def _typed(value: object, kind: type, where: str, allowed: str) -> Any:
@@ -247,3 +286,14 @@ def _number(value: object, where: str, low: float, high: float) -> float:
     if not low <= value <= high:
         raise PackError(f"{where} is {value!r}; it must be from {low:g} to {high:g}")
     return float(value)
+
+
+# What a cue's table may hold besides `file` → how it is read from its value and its place.
+_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+    "spec": _spec,
+    "gain_db": lambda value, where: _number(value, where, *_GAIN_DB),
+    "target_lu": lambda value, where: _number(value, where, *_TARGET_LU),
+    "normalize": lambda value, where: _typed(value, bool, where, "true or false"),
+    "trim": lambda value, where: _typed(value, bool, where, "true or false"),
+    "loop": _loop,
+}

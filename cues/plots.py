@@ -16,6 +16,7 @@ from cues.kweighting import k_weighted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from numpy.typing import NDArray
 
     from cues.cue import Cue
@@ -48,7 +49,7 @@ def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -
 
 def draw_spectrogram(
     axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, floor_db: float = _FLOOR_DB
-) -> None:
+) -> AxesImage:
     """Draw the spectrogram: time in seconds, frequency in kHz, level in dB below the loudest point.
 
     Parameters
@@ -57,11 +58,15 @@ def draw_spectrogram(
     samples : float, shape `(n_samples,)`, full scale ±1.0.
     sample_rate : Hz.
     floor_db : darkest level, dB, below 0.
+
+    Returns
+    -------
+    The image, for a color bar.
     """
     power = _short_time_power(samples, sample_rate)
     level_db = 10.0 * np.log10(np.maximum(power / max(power.max(), 1e-30), 10.0 ** (floor_db / 10.0)))
     extent = (0.0, len(samples) / sample_rate, 0.0, sample_rate / 2000.0)
-    axes.imshow(
+    image = axes.imshow(
         level_db.T,
         origin="lower",
         aspect="auto",
@@ -73,8 +78,9 @@ def draw_spectrogram(
     )
     for edge_hz in _TELEPHONE_HZ:
         axes.axhline(edge_hz / 1000.0, color="white", linewidth=0.6, alpha=0.5, linestyle=":")
-    axes.set_ylabel("kHz")
+    axes.set_ylabel("frequency (kHz)")
     axes.set_xlabel("time (s)")
+    return image
 
 
 def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, window_s: float = 0.1) -> None:
@@ -117,7 +123,8 @@ def picture(cue: Cue) -> Figure:
     figure = Figure(figsize=(7.0, 6.5), layout="constrained")
     waveform, spectrogram, loudness = figure.subplots(3, 1, sharex=True)
     draw_waveform(waveform, cue.samples, cue.sample_rate)
-    draw_spectrogram(spectrogram, cue.samples, cue.sample_rate)
+    image = draw_spectrogram(spectrogram, cue.samples, cue.sample_rate)
+    figure.colorbar(image, ax=spectrogram, label="dB below the loudest", pad=0.01)
     draw_loudness(loudness, cue.samples, cue.sample_rate)
     for axes in (waveform, spectrogram):
         axes.set_xlabel("")

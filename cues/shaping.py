@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.errors import CueValueError
-from cues.fades import MIN_FADE_MS, fade_edges, raised_cosine
+from cues.fades import MIN_FADE_MS, raised_cosine
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ SEAM_MS = 20.0
 """Length of the crossfade that closes a loop (ms)."""
 _TRIM_DB = -60.0
 _SILENT_EDGE = 1e-4
+_ROUNDING = 2.0 / 32768.0  # what dithered 16-bit samples add to a ramp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +49,19 @@ def trimmed(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float3
 
 
 def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` with 5 ms raised-cosine edges (shorter where the sound is): first and last sample are 0.0."""
+    """`samples` with edges no harder than a 5 ms raised cosine (shorter where the sound is) and 0.0 at both ends.
+
+    An edge that stays under that ramp already is left alone, so that a cue that was exported comes back as it was.
+    """
     edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
-    if len(samples) < 2:
-        return np.zeros_like(samples)
-    return fade_edges(samples, edge, edge).astype(np.float32)
+    soft = samples.copy()
+    ramp = raised_cosine(edge).astype(np.float32)
+    ceiling = ramp * np.abs(samples).max() + _ROUNDING
+    for side in (soft[:edge], soft[::-1][:edge]):
+        if (np.abs(side) > ceiling[: len(side)]).any():
+            np.multiply(side, ramp[: len(side)], out=side)
+    soft[0] = soft[-1] = 0.0
+    return soft
 
 
 def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> NDArray[np.float32]:
