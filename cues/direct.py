@@ -56,7 +56,7 @@ def _method(name: str, address: int, bound: tuple[Any, ...]) -> Any:
 
 def mix_method(kernels: Any, row: Row, slow: Callable[..., Any]) -> Any:
     """`Mixer.mix` for one row; `slow` gets every call that needs Python."""
-    return _method("mix", kernels.mix_entry.address, (row.words, slow, sys.intern("out"), _EXAMPLE))
+    return _method("mix", kernels.mix_entry.address, (row.words, slow, sys.intern("out"), _EXAMPLE, np.ndarray.flatten))
 
 
 def mix_pcm16_method(kernels: Any, row: Row, slow: Callable[..., Any]) -> Any:
@@ -105,5 +105,10 @@ def _arrays_are_understood() -> bool:
 
     frozen = np.arange(6, dtype=np.float32)
     frozen.flags.writeable = False
-    examples = [np.zeros(7, dtype=np.float32), np.zeros((2, 3), dtype=np.float64), frozen, np.arange(8)[::2]]
+    examples: list[np.ndarray[Any, Any]] = [np.zeros(7, dtype=np.float32), np.zeros((2, 3)), frozen, np.arange(8)[::2]]
+        np.zeros(7, dtype=np.float32),
+        np.zeros((2, 3), dtype=np.float64),
+        frozen,
+        np.arange(8)[::2],
+    ]
     return all(seen(array) for array in examples) and id(np.dtype(np.float32)) == _word(_EXAMPLE, 56)

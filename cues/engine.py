@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from cues.limiter import Limiter
     from cues.sounds import Sound
     from cues.state import Row
+
+    Samples = NDArray[np.float32]
 
 __all__ = ["install", "kernels", "mix_row"]
 
@@ -35,10 +38,10 @@ def install(module: Any) -> None:
 
 
 def mix_row(
-    row: Row, sounds: Sequence[Sound | None], source: NDArray[np.float32], target: NDArray[np.float32]
+    row: Row, sounds: Sequence[Sound | None], limiter: Limiter | None, source: Samples, target: Samples
 ) -> None:
     """Mix `source` into `target`, contiguous and of equal length, and move the session of `row` on."""
     if _kernels is None:
-        numpy_mixing.mix_row(row, sounds, source, target)
+        numpy_mixing.mix_row(row, sounds, limiter, source, target)
     else:
         _kernels.mix_row(row.address, source.ctypes.data, target.ctypes.data, len(source))

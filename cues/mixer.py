@@ -12,6 +12,7 @@ from cues import direct, engine
 from cues._kernels import layout as at
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
+from cues.limiter import Limiter
 from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
 from cues.session import Session
 from cues.sounds import prepare
@@ -72,14 +73,14 @@ class Mixer:
     """Puts cues into the speech of one session. Costs nothing while it has nothing to do.
 
     `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
-    first sample of the next `mix`. `mix`, `mix_pcm16` and `silence` belong to one thread at a time, wait for nothing and
-    never raise on what the audio holds. Output never leaves ±1.0.
+    first sample of the next `mix`. `mix`, `mix_pcm16` and `silence` belong to one thread at a time, wait for nothing
+    and never raise on what the audio holds. Output never leaves ±1.0.
 
     Parameters
     ----------
     sample_rate : Hz, 1000 … 384,000.
     voices : how many cues may sound at once, 1 … 256.
-    limiter : keep the true peak at or under −0.95 dBTP with a look-ahead of `latency_samples`.
+    limiter : (8000 Hz or more) keep the true peak at or under −0.95 dBTP with a look-ahead of `latency_samples`.
     guard : silence NaN and infinity also while idle.
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
@@ -121,11 +122,9 @@ class Mixer:
         voices = _whole("voices", voices, 1, 256)
         duck_db = _within("duck_db", duck_db, -60.0, 0.0)
         gap_limit_ms = _within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
-        flags = at.FLAG_GUARD if guard else 0
-        row = Row(new_table(1, voices, flags)[0])
-        self._attach(
-            Session(row, sample_rate, voices=voices, flags=flags, duck_db=duck_db, gap_limit_ms=gap_limit_ms)
-        )
+        row = Row(new_table(1, voices, at.FLAG_GUARD if guard else 0)[0])
+        held = Limiter(sample_rate) if limiter else None
+        self._attach(Session(row, sample_rate, voices=voices, limiter=held, duck_db=duck_db, gap_limit_ms=gap_limit_ms))
 
     def _attach(self, session: Session) -> None:
         self._session = session
@@ -152,7 +151,8 @@ class Mixer:
 
         Parameters
         ----------
-        frame : float32, shape `(n_samples,)`, full scale ±1.0, any length. Other float dtypes and strides are converted.
+        frame : float32, shape `(n_samples,)`, full scale ±1.0, any length; other float dtypes and strides are
+            converted.
         out : float32, shape `(n_samples,)`, contiguous: where to write the result; may be `frame`.
 
         Returns
@@ -162,8 +162,8 @@ class Mixer:
 
         Raises
         ------
-        CueTypeError, CueValueError : for a frame that is not 1-D and float, or an `out` that does not fit; the session is
-            left as it was.
+        CueTypeError, CueValueError : for a frame that is not 1-D and float, or an `out` that does not fit; the
+            session is left as it was.
         """
         return self._mix(frame, out)
 
@@ -200,7 +200,7 @@ class Mixer:
 
     # Control.
 
-    def play(
+    def play(  # noqa: PLR0917  (the signature that pipelines rely on)
         self,
         cue: Cue,
         at: int | None = None,
@@ -211,8 +211,8 @@ class Mixer:
     ) -> Voice:
         """Let `cue` sound, and return a handle to it.
 
-        The first use of a cue prepares it in the calling thread: another sample rate is converted (soxr HQ), an edge that
-        would click gets a fade of 5 ms.
+        The first use of a cue prepares it in the calling thread: another sample rate is converted (soxr HQ), an edge
+        that would click gets a fade of 5 ms.
 
         Parameters
         ----------
@@ -221,8 +221,8 @@ class Mixer:
         gain_db : at most 40 dB; −inf is silence.
         loop : go on until stopped, without a seam.
         priority : where voices are short, the lowest loses, and among equals the oldest; it fades in 5 ms.
-        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "gap" waits, from `at` on and at
-            most `gap_limit_ms`, for a pause in the speech that passes.
+        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "gap" waits, from `at` on and
+            at most `gap_limit_ms`, for a pause in the speech that passes.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class Mixer:
         self._session.post(self._session.resume)
 
     def close(self) -> None:
-        """End the session: voices fade in 5 ms, and from then on frames pass as they are. `play` raises; `mix` does not."""
+        """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not."""
         self._session.closed = True
         self._session.post(self._session.close)
 
@@ -292,12 +292,13 @@ class Mixer:
     @property
     def latency_samples(self) -> int:
         """Samples by which the output is behind the input; constant for the mixer's life."""
-        return 0
+        return 0 if self._session.limiter is None else self._session.limiter.latency
 
     @property
     def state_bytes(self) -> int:
         """Bytes of state that the mixing loops keep for this session."""
-        return self._row.words.nbytes
+        limiter = self._session.limiter
+        return self._row.words.nbytes + (0 if limiter is None else limiter.nbytes)
 
     @property
     def stats(self) -> MixerStats:
@@ -336,7 +337,7 @@ class Mixer:
         return target
 
     def _mix_pcm16(self, data: bytes) -> bytes:
-        raw = data if isinstance(data, bytes) else _bytes_of(data)
+        raw = _bytes_of(data)
         if len(raw) % 2:
             raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
         self._connect()
@@ -362,9 +363,9 @@ class Mixer:
 
 def _float32_frame(frame: ArrayLike) -> Samples:
     """`frame` as a 1-D float32 array; itself if it is one."""
-    if isinstance(frame, np.ndarray) and frame.dtype == np.float32 and frame.ndim == 1:
-        return frame
     array = np.asarray(frame)
+    if array.dtype == np.float32 and array.ndim == 1:
+        return array
     if array.dtype.kind != "f":
         raise CueTypeError(
             f"frame has dtype {array.dtype}; it must be floating point, full scale ±1.0 (int16 bytes: mix_pcm16)"
@@ -375,7 +376,7 @@ def _float32_frame(frame: ArrayLike) -> Samples:
         return array.astype(np.float32)
 
 
-def _check_out(out: Samples, n_samples: int) -> None:
+def _check_out(out: Any, n_samples: int) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.float32:
         raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
     if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:
@@ -385,6 +386,8 @@ def _check_out(out: Samples, n_samples: int) -> None:
 
 
 def _bytes_of(data: Any) -> bytes:
+    if isinstance(data, bytes):
+        return data
     try:
         return bytes(memoryview(data))
     except TypeError:

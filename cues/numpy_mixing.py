@@ -5,7 +5,7 @@ Every function has a namesake in `cues._kernels.mixing` and does the same float3
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cues.limiter import Limiter
     from cues.sounds import Sound
     from cues.state import Row
 
@@ -33,28 +34,30 @@ _SINE = tuple(_F(c) for c in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0))
 _COSINE = tuple(_F(c) for c in (-1 / 3628800, 1 / 40320, -1 / 720, 1 / 24, -1 / 2, 1.0))
 
 
-def smoothstep(u: Samples) -> Samples:
-    """Quintic smoothstep of `u`, 0 … 1: flat in slope and curvature at both ends."""
-    shape: Samples = u * u * u * (_F(10) + u * (_F(6) * u - _F(15)))
-    return shape
+def smoothstep(u: Any) -> Any:
+    """Quintic smoothstep of `u`, a number or an array, 0 … 1: flat in slope and curvature at both ends."""
+    return u * u * u * (10 + u * (6 * u - 15))
 
 
 def _progress(k: int, n: int, length: int) -> Samples:
     """Where samples `k` … `k + n − 1` of a ramp of `length` samples are on their way from 0 to 1."""
-    return np.arange(k, k + n, dtype=np.int32).astype(np.float32) * (_F(1) / _F(length))
+    samples: Samples = np.arange(k, k + n, dtype=np.int32).astype(np.float32)
+    samples *= _F(1) / _F(length)
+    return samples
 
 
 def _ramp(u: Samples, g0: np.float32, g1: np.float32, slope: np.float32) -> Samples:
     u3 = u * u * u
     arrest = u + u3 * (u * (_F(8) - _F(3) * u) - _F(6))
-    gain: Samples = g0 + (g1 - g0) * (u3 * (_F(10) + u * (_F(6) * u - _F(15)))) + slope * arrest
-    return gain
+    gain: Any = g0 + (g1 - g0) * (u3 * (_F(10) + u * (_F(6) * u - _F(15)))) + slope * arrest
+    return np.asarray(gain)
 
 
 def _crossfade(u: Samples, g0: np.float32, g1: np.float32) -> Samples:
-    angle = _HALF_PI * smoothstep(u)
+    angle: Samples = _HALF_PI * smoothstep(u)
     square = angle * angle
-    sine, cosine = np.zeros_like(u), np.zeros_like(u)
+    sine: Samples = np.zeros_like(u)
+    cosine: Samples = np.zeros_like(u)
     for coefficient in _SINE:
         sine = coefficient + square * sine
     for coefficient in _COSINE:
@@ -123,7 +126,8 @@ def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float
         now = until
     if end >= finish:
         words[at.VOICE_SOUND_I64] = 0
-    return sound.peak * max(g0, g1)
+    largest: np.float32 = sound.peak * max(g0, g1)
+    return largest
 
 
 def _hold_ceiling(target: Samples) -> int:
@@ -136,10 +140,12 @@ def _hold_ceiling(target: Samples) -> int:
     return int(above.sum())
 
 
-def mix_row(row: Row, sounds: Sequence[Sound | None], source: Samples, target: Samples) -> None:
+def mix_row(
+    row: Row, sounds: Sequence[Sound | None], limiter: Limiter | None, source: Samples, target: Samples
+) -> None:
     """Mix `source` into `target` (which may be the same array) and move the session on."""
     position = row.position
-    end = row.busy_until(sounds)
+    end = row.busy_until(sounds) if limiter is None else at.NEVER  # a limiter's output is late: all goes through it
     busy = target[: max(min(end - position, len(target)), 0)]  # what comes after is the caller's, sample for sample
     if source is not target:
         target[:] = source
@@ -158,7 +164,9 @@ def mix_row(row: Row, sounds: Sequence[Sound | None], source: Samples, target: S
         row.words[at.POSITION_I64] = position + len(target)
         flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_BUSY
         row.ints[at.FLAGS_I32] = flags | at.FLAG_BUSY if end > position + len(target) else flags
-        if bound > _NEARLY_KNEE:
+        if limiter is not None:
+            row.ints[at.LIMITED_I32] += np.int32(limiter.limit(target))
+        elif bound > _NEARLY_KNEE:
             row.ints[at.LIMITED_I32] += np.int32(_hold_ceiling(busy))
 
 
@@ -171,4 +179,5 @@ def float_of_pcm16(data: bytes) -> Samples:
 def pcm16_of_float(samples: Samples) -> bytes:
     """Int16 little-endian bytes of float32 within ±1.0, rounded to the nearest (ties to even)."""
     whole = np.rint(samples * _F(32768.0))
-    return np.clip(whole, -32768.0, 32767.0).astype("<i2").tobytes()
+    data: bytes = np.clip(whole, -32768.0, 32767.0).astype("<i2").tobytes()
+    return data

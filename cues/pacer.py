@@ -1,7 +1,7 @@
 """The pacer: releases mixed frames a little ahead of real time, so that a cue of this moment is heard at this moment.
 
-A speech synthesizer runs ahead of real time. Whoever mixes before the point that paces puts a cue behind all speech that
-is already queued; so the queue is in here, in front of the mixer.
+A speech synthesizer runs ahead of real time. Whoever mixes before the point that paces puts a cue behind all speech
+that is already queued; so the queue is in here, in front of the mixer.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class Pacer:
         least_ms = 1000.0 * frame_samples / mixer.sample_rate
         if frame_samples < 1 or not least_ms <= lead_ms <= 10_000.0:
             raise CueValueError(
-                f"frame_samples is {frame_samples}, lead_ms {lead_ms}; a frame must be ≥ 1 and the lead one frame to 10 s"
+                f"frame_samples is {frame_samples}, lead_ms {lead_ms}; "
+                "a frame is at least 1 sample, the lead at least one frame and at most 10 s"
             )
         self._mixer = mixer
         self._frame = int(frame_samples)

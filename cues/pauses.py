@@ -16,7 +16,7 @@ __all__ = ["PauseFinder"]
 BLOCK_MS = 10.0
 PAUSE_MS = 80.0
 QUIET_DBFS = -45.0
-"""A pause is `PAUSE_MS` whose sample peak stays under this: below speech, above the noise floor of a synthetic voice."""
+"""A pause is `PAUSE_MS` under this sample peak: below speech, above the noise floor of a synthetic voice."""
 
 
 class PauseFinder:

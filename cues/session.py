@@ -1,7 +1,7 @@
 """The planner behind one mixer: it turns commands and the passing of time into a row that the loops can mix.
 
-Commands come from any thread through a deque (its `append` and `popleft` are atomic) and are carried out at the start of
-the next `mix`, by the thread that mixes; nothing else writes to the row. Whatever the planner does happens at an
+Commands come from any thread through a deque (its `append` and `popleft` are atomic) and are carried out at the start
+of the next `mix`, by the thread that mixes; nothing else writes to the row. Whatever the planner does happens at an
 absolute sample that does not depend on how the speech was cut into frames, and planning again in between changes
 nothing.
 """
@@ -21,7 +21,6 @@ from cues.bus import SpeechBus
 from cues.numpy_mixing import smoothstep
 from cues.pauses import PauseFinder
 from cues.sounds import Sound
-from cues.state import Row
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cues.limiter import Limiter
+    from cues.state import Row
     from cues.voices import Voice
 
 __all__ = ["Session"]
@@ -44,17 +45,28 @@ class Session:
     ----------
     row : its memory, as `cues.state.new_table` makes it.
     voices : how many may sound at once.
+    limiter : what the output goes through, if anything.
     duck_db : level of the speech under a cue.
     gap_limit_ms : how long a cue waits for a pause at most.
     """
 
     def __init__(
-        self, row: Row, sample_rate: int, *, voices: int, flags: int, duck_db: float, gap_limit_ms: float
+        self,
+        row: Row,
+        sample_rate: int,
+        *,
+        voices: int,
+        limiter: Limiter | None,
+        duck_db: float,
+        gap_limit_ms: float,
     ) -> None:
         self.row = row
         self.sample_rate = sample_rate
         self.voices = voices
-        self.flags = flags
+        self.limiter = limiter
+        if limiter is not None:
+            row.words[at.LIMITER_I64] = limiter.address
+            row.ints[at.FLAGS_I32] |= at.FLAG_LIMITER
         self.bus = SpeechBus(row, sample_rate, duck_db)
         self.sounds: list[Sound | None] = [None] * (voices + 1)
         self.playing: list[Voice | None] = [None] * voices
@@ -99,12 +111,13 @@ class Session:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
         done = 0
         while done < len(source):
-            horizon = self.plan()
-            step = min(len(source) - done, horizon - self.row.position)
+            step = len(source) - done
+            if self.row.position + step > self.row.words[at.WAKE_I64]:
+                step = min(step, self.plan() - self.row.position)
             part = source[done : done + step]
             if self._waiting_for_pause:
                 self._pauses.hear(part)
-            engine.mix_row(self.row, self.sounds, part, target[done : done + step])
+            engine.mix_row(self.row, self.sounds, self.limiter, part, target[done : done + step])
             done += step
 
     def plan(self) -> int:

@@ -104,7 +104,7 @@ class Voice:
 
 def checked_gain_db(gain_db: float) -> float:
     """`gain_db` as a float, if it is a number of at most `MAX_GAIN_DB`."""
-    if isinstance(gain_db, bool) or not isinstance(gain_db, float | int) and not hasattr(gain_db, "__float__"):
+    if isinstance(gain_db, bool) or (not isinstance(gain_db, float | int) and not hasattr(gain_db, "__float__")):
         raise CueTypeError(f"gain_db is {gain_db!r}; it must be a number of decibels")
     value = float(gain_db)
     if math.isnan(value) or value > MAX_GAIN_DB:

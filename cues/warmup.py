@@ -16,10 +16,10 @@ def warm_up() -> None:
     """Load the compiled mixing loops, compiling what is not in the cache yet; call it before serving.
 
     The first call on a machine compiles (some seconds) and keeps the result in `$CUES_CACHE_DIR`, or else in the user's
-    cache folder, where every later process finds it. After it returns, nothing is compiled or loaded any more. A process
-    that never calls it mixes with numpy: the same sound, tens of microseconds a frame instead of a fraction of one.
+    cache folder, where every later process finds it. After it returns, nothing is compiled or loaded any more. A
+    process that never calls it mixes with numpy: the same sound, tens of microseconds a frame instead of less than one.
     Mixers that exist already change over with their next command. Calling it again costs nothing.
     """
     with _lock:
         if engine.kernels() is None:
-            engine.install(importlib.import_module("cues._kernels.mixing"))
+            engine.install(importlib.import_module("cues._kernels.entries"))

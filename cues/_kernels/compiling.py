@@ -17,42 +17,52 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]  # it has no types
 import numba
-from numba.core import caching
-from numba.core.ccallback import CFunc
-from numba.core.sigutils import normalize_signature
+import numba.core.caching
+import numba.core.ccallback
+import numba.core.sigutils
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["callback", "kernel"]
+# numba's inner parts are typed in part only.
+_caching: Any = numba.core.caching
+_callbacks: Any = numba.core.ccallback
+_signatures: Any = numba.core.sigutils
+
+__all__ = ["callback", "kernel", "kernel_now"]
 
 
-def kernel(
-    function: Callable[..., Any] | None = None, *, signature: str | None = None, nogil: bool = True
-) -> Any:
-    """`function` compiled for `signature` at once, or without one at its first call for the types it gets.
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled at its first call for the types it gets, or into the kernel that calls it.
 
-    `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized. The cache's
-    key does not know these options: no function may be compiled with two sets of them.
+    `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized. The
+    cache's key does not know these options: no function may be compiled with two sets of them.
     """
-    if function is None:
-        return lambda decorated: kernel(decorated, signature=signature, nogil=nogil)
-    compiled = numba.njit(error_model="numpy", nogil=nogil)(function)
+    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
     compiled._cache = _cache_of(function)  # noqa: SLF001  (what its enable_caching() does, with another cache)
-    if signature is not None:
+    return compiled  # type: ignore[no-any-return]  # numba's dispatcher
+
+
+def kernel_now(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function at once, for this signature and never for another."""
+
+    def compile_now(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled: Any = kernel(function)
         compiled.compile(signature)
         compiled.disable_compile()
-    return compiled
+        return compiled  # type: ignore[no-any-return]  # numba's dispatcher
+
+    return compile_now
 
 
 def callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function to one that C calls with machine words; its `.address` is where."""
 
     def compile_now(function: Callable[..., Any]) -> Any:
-        arguments, result = normalize_signature(signature)
-        compiled = CFunc(function, (arguments, result), locals={}, options={"error_model": "numpy"})
+        arguments, result = _signatures.normalize_signature(signature)
+        compiled = _callbacks.CFunc(function, (arguments, result), locals={}, options={"error_model": "numpy"})
         compiled._cache = _cache_of(function)  # noqa: SLF001  (as in `kernel`)
         compiled.compile()
         return compiled
@@ -63,10 +73,8 @@ def callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
 @cache
 def _folder() -> Path | None:
     """Where compiled kernels are kept; None where nothing can be kept and nothing is there."""
-    candidates: list[Path] = []
-    for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR"):
-        if os.environ.get(variable):
-            candidates.append(Path(os.environ[variable]))
+    named = [os.environ.get(variable) for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR")]
+    candidates = [Path(name) for name in named if name]
     with contextlib.suppress(ImportError, RuntimeError, OSError):
         from platformdirs import user_cache_path
 
@@ -133,11 +141,11 @@ class _Locator:
         return "shared"
 
 
-class _Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba is not typed
+class _Implementation(_caching.CompileResultCacheImpl):  # type: ignore[misc]  # Any, see above
     _locator_classes = (_Locator,)
 
 
-class _SharedCache(caching.FunctionCache):  # type: ignore[misc]  # numba is not typed
+class _SharedCache(_caching.FunctionCache):  # type: ignore[misc]  # Any, see above
     _impl_class = _Implementation
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -154,4 +162,4 @@ class _SharedCache(caching.FunctionCache):  # type: ignore[misc]  # numba is not
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
-    return caching.NullCache() if _folder() is None else _SharedCache(function)
+    return _caching.NullCache() if _folder() is None else _SharedCache(function)

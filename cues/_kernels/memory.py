@@ -6,15 +6,26 @@ objects that Python passed where CPython and numpy keep them (`cues.direct` chec
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
+import numba
+import numba.core.cgutils
+from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+# numba's inner parts are typed in part only.
+_cgutils: Any = numba.core.cgutils
+types: Any = numba.types
+_intrinsic: Any = intrinsic
 
 __all__ = [
     "call_python",
+    "carray",
     "float32_at",
     "float_of_bits",
     "int16_at",
@@ -49,8 +60,7 @@ int32_at = _viewer(types.int32, ir.IntType(32))
 int64_at = _viewer(types.int64, ir.IntType(64))
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba is not typed
-def peek(_typing: Any, address: Any) -> Any:
+def _build_peek(_typing: Any, address: Any) -> Any:
     """The int64 at `address`."""
     del address
 
@@ -60,8 +70,7 @@ def peek(_typing: Any, address: Any) -> Any:
     return types.int64(types.int64), build
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba is not typed
-def float_of_bits(_typing: Any, bits: Any) -> Any:
+def _build_float_of_bits(_typing: Any, bits: Any) -> Any:
     """The float32 that has these bits."""
     del bits
 
@@ -71,8 +80,7 @@ def float_of_bits(_typing: Any, bits: Any) -> Any:
     return types.float32(types.int32), build
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba is not typed
-def new_reference(_typing: Any, address: Any) -> Any:
+def _build_new_reference(_typing: Any, address: Any) -> Any:
     """The object at `address`, with one more reference to it, as a C function returns it."""
     del address
 
@@ -86,12 +94,11 @@ def new_reference(_typing: Any, address: Any) -> Any:
 def _extern(builder: Any, name: str, n_arguments: int) -> Any:
     """CPython's C function `name` that takes and returns machine words."""
     kind = ir.FunctionType(_WORD, [_WORD] * n_arguments)
-    return cgutils.get_or_insert_function(builder.module, kind, name)
+    return _cgutils.get_or_insert_function(builder.module, kind, name)
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba is not typed
-def call_python(_typing: Any, function: Any, arguments: Any, n_arguments: Any, names: Any) -> Any:
-    """What Python's `function` returns for the arguments of a fast call (`PyObject_Vectorcall`); 0 after an exception."""
+def _build_call_python(_typing: Any, function: Any, arguments: Any, n_arguments: Any, names: Any) -> Any:
+    """What Python's `function` returns for a fast call (`PyObject_Vectorcall`); 0 after an exception."""
     del function, arguments, n_arguments, names
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -100,8 +107,7 @@ def call_python(_typing: Any, function: Any, arguments: Any, n_arguments: Any, n
     return types.int64(types.int64, types.int64, types.int64, types.int64), build
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba is not typed
-def new_bytes(_typing: Any, size: Any) -> Any:
+def _build_new_bytes(_typing: Any, size: Any) -> Any:
     """A new `bytes` object of `size` bytes, not filled yet (`PyBytes_FromStringAndSize`); 0 when memory is out."""
     del size
 
@@ -109,3 +115,12 @@ def new_bytes(_typing: Any, size: Any) -> Any:
         return builder.call(_extern(builder, "PyBytes_FromStringAndSize", 2), [ir.Constant(_WORD, 0), arguments[0]])
 
     return types.int64(types.int64), build
+
+
+# As kernels call them, without the typing context that they are written with.
+peek: Callable[[int], int] = _intrinsic(_build_peek)
+float_of_bits: Callable[[np.int32], np.float32] = _intrinsic(_build_float_of_bits)
+new_reference: Callable[[int], int] = _intrinsic(_build_new_reference)
+call_python: Callable[[int, int, int, int], int] = _intrinsic(_build_call_python)
+new_bytes: Callable[[int], int] = _intrinsic(_build_new_bytes)
+carray: Any = numba.carray  # type: ignore[attr-defined]  # numba's own interface, not in its __all__

@@ -1,0 +1,106 @@
+"""C functions that CPython calls as methods: the way of a frame that needs nothing from Python.
+
+They get (self, arguments, count, keyword names). `self` is the tuple that `cues.direct` makes. Offsets are those of
+PyTupleObject, PyArrayObject and PyBytesObject; `cues.direct` refuses an interpreter where they are not so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues._kernels.compiling import callback, kernel
+from cues._kernels.loops import copy, float_of_pcm16, pcm16_of_float
+from cues._kernels.memory import call_python, carray, int32_at, int64_at, new_bytes, new_reference, peek
+from cues._kernels.mixing import mix_row, mix_rows
+
+__all__ = ["mix_entry", "mix_pcm16_entry", "mix_row", "mix_rows"]
+
+_ROW, _SLOW, _OUT, _EXAMPLE, _FLATTEN = 24, 32, 40, 48, 56
+_TYPE, _SIZE = 8, 16
+_DATA, _NDIM, _SHAPE, _DESCRIPTOR, _ARRAY_FLAGS = 16, 24, 32, 56, 64
+_BYTES = 32
+_CONTIGUOUS_ALIGNED = 0x101
+_WRITEABLE = 0x400
+_SCRATCH_SAMPLES = 1024
+
+
+@kernel
+def is_frame(thing: int, example: int, flags: int) -> bool:
+    """Whether a Python object is a float32 array of one dimension, contiguous, with the given flags."""
+    return (
+        peek(thing + _TYPE) == peek(example + _TYPE)
+        and peek(thing + _DESCRIPTOR) == peek(example + _DESCRIPTOR)
+        and (peek(thing + _NDIM) & 0xFFFFFFFF) == 1
+        and (peek(thing + _ARRAY_FLAGS) & flags) == flags
+    )
+
+
+@callback("int64(int64, int64, int64, int64)")
+def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
+    """`Mixer.mix` for a frame and a buffer that need no conversion; everything else goes the slow way."""
+    example = peek(self + _EXAMPLE)
+    n_names = np.int64(0) if names == 0 else peek(names + _SIZE)
+    if n_arguments >= 1 and n_arguments + n_names <= 2 and (n_names == 0 or peek(names + 24) == peek(self + _OUT)):
+        frame = peek(arguments)
+        row = peek(peek(self + _ROW) + _DATA)
+        if is_frame(frame, example, _CONTIGUOUS_ALIGNED):
+            words = carray(int64_at(row), 10)
+            n = peek(peek(frame + _SHAPE))
+            idle = carray(int32_at(row), 20)[at.FLAGS_I32] == 0
+            if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
+                if n_arguments + n_names == 1 and n > 0:
+                    if idle:
+                        words[at.POSITION_I64] += n
+                        return new_reference(frame)
+                    # The quickest way to a new array of this length is a copy of the frame.
+                    copied = call_python(peek(self + _FLATTEN), arguments, 1, 0)
+                    if copied != 0:
+                        mix_row(row, peek(copied + _DATA), peek(copied + _DATA), n)
+                    return copied
+                if n > 0:
+                    out = peek(arguments + 8)
+                    if is_frame(out, example, _CONTIGUOUS_ALIGNED | _WRITEABLE) and peek(peek(out + _SHAPE)) == n:
+                        source, target = peek(frame + _DATA), peek(out + _DATA)
+                        apart = source == target or source + 4 * n <= target or target + 4 * n <= source
+                        if apart:
+                            if not idle:
+                                mix_row(row, source, target, n)
+                            else:
+                                words[at.POSITION_I64] += n
+                                if source != target:
+                                    copy(source, target, n)
+                            return new_reference(out)
+    return call_python(peek(self + _SLOW), arguments, n_arguments, names)
+
+
+@callback("int64(int64, int64, int64, int64)")
+def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
+    """`Mixer.mix_pcm16` for `bytes` that hold whole samples; everything else goes the slow way.
+
+    `self` holds an example of `bytes` and a float32 array of `_SCRATCH_SAMPLES` to work in (used under the GIL).
+    """
+    if n_arguments == 1 and names == 0:
+        data = peek(arguments)
+        row = peek(peek(self + _ROW) + _DATA)
+        size = peek(data + _SIZE)
+        if peek(data + _TYPE) == peek(peek(self + _EXAMPLE) + _TYPE) and size % 2 == 0 and size > 0:
+            words = carray(int64_at(row), 10)
+            n = size // 2
+            if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
+                if carray(int32_at(row), 20)[at.FLAGS_I32] & ~at.FLAG_GUARD == 0:
+                    words[at.POSITION_I64] += n
+                    return new_reference(data)
+                result = new_bytes(size)
+                scratch = peek(peek(self + _OUT) + _DATA)
+                done: Any = np.int64(0)
+                while done < n and result != 0:
+                    step = min(n - done, _SCRATCH_SAMPLES)
+                    float_of_pcm16(data + _BYTES + 2 * done, scratch, step)
+                    mix_row(row, scratch, scratch, step)
+                    pcm16_of_float(scratch, result + _BYTES + 2 * done, step)
+                    done += step
+                return result
+    return call_python(peek(self + _SLOW), arguments, n_arguments, names)

@@ -1,0 +1,85 @@
+"""The look-ahead limiter's loop; the method and the state's layout are told in `cues.limiter`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cues._kernels import limiter_layout as at
+from cues._kernels.compiling import kernel
+from cues._kernels.memory import carray, float32_at, int32_at, int64_at
+
+__all__ = ["limit"]
+
+_F = np.float32
+_ZERO, _ONE = _F(0), _F(1)
+_CEILING, _LOUD, _LARGEST = _F(at.CEILING), _F(at.LOUD), _F(at.LARGEST_SAMPLE)
+_AT_REST = _F(at.AT_REST)
+
+
+@kernel
+def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> np.float32:
+    """The gain that keeps the signal between two samples, `TAPS/2` before the newest, under the ceiling."""
+    peak = max(abs(ring[(newest - at.TAPS // 2) & mask]), abs(ring[(newest - at.TAPS // 2 + 1) & mask]))
+    for phase in range(at.PHASES - 1):
+        between = _ZERO
+        for tap in range(at.TAPS):
+            between += table[phase * at.TAPS + tap] * ring[(newest - at.TAPS + 1 + tap) & mask]
+        peak = max(peak, abs(between))
+    return _CEILING / peak if peak > _CEILING else _ONE
+
+
+@kernel
+def limit(state: int, samples: int, n: int) -> int:
+    """Delay `n` samples and hold them under the ceiling, in place; how many were turned down."""
+    words = carray(int64_at(state), at.HEADER_WORDS)
+    ints = carray(int32_at(state), 2 * at.HEADER_WORDS)
+    floats = carray(float32_at(state), 2 * at.HEADER_WORDS)
+    attack, mask, gain_mask = (
+        np.int64(ints[at.ATTACK_I32]),
+        np.int64(ints[at.MASK_I32]),
+        np.int64(ints[at.GAIN_MASK_I32]),
+    )
+    table = carray(float32_at(words[at.TABLE_I64]), (at.PHASES - 1) * at.TAPS + attack + 1)
+    ring = carray(float32_at(state + 8 * at.HEADER_WORDS), mask + 1)
+    needed = carray(float32_at(state + 8 * at.HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
+    gains = carray(float32_at(state + 8 * at.HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
+    y = carray(float32_at(samples), n)
+    latency = attack + at.TAPS // 2
+    weights = (at.PHASES - 1) * at.TAPS
+    now = words[at.TIME_I64]
+    loud, dip, turn = words[at.LOUD_UNTIL_I64], words[at.DIP_UNTIL_I64], words[at.TURN_UNTIL_I64]
+    gain, release = floats[at.GAIN_F32], floats[at.RELEASE_F32]
+    limited = 0
+    for i in range(n):
+        sample = min(max(y[i], -_LARGEST), _LARGEST)
+        ring[now & mask] = sample
+        if abs(sample) > _LOUD:
+            loud = now + at.TAPS
+        need = _ONE
+        if now < loud:
+            need = needed_gain(ring, table, now, mask)
+        needed[now & gain_mask] = need
+        if need < _ONE:
+            dip = now + attack + 1
+        if now < dip or gain < _ONE:
+            lowest = _ONE
+            for k in range(attack + 1):
+                lowest = min(lowest, needed[(now - k) & gain_mask])
+            gain = min(lowest, gain + (_ONE - gain) * release)
+            if lowest == _ONE and gain > _AT_REST:
+                gain = _ONE
+            turn = now + attack + 1
+        gains[now & gain_mask] = gain
+        delayed = ring[(now - latency) & mask]
+        if now < turn:
+            smooth = _ZERO
+            for k in range(attack + 1):
+                smooth += table[weights + k] * (_ONE - gains[(now - k) & gain_mask])
+            delayed = delayed * (_ONE - smooth)
+            limited += int(smooth > _ZERO)
+        y[i] = delayed
+        now += 1
+    words[at.TIME_I64] = now
+    words[at.LOUD_UNTIL_I64], words[at.DIP_UNTIL_I64], words[at.TURN_UNTIL_I64] = loud, dip, turn
+    floats[at.GAIN_F32] = gain
+    return limited

@@ -1,0 +1,167 @@
+"""Loops over samples, by address: the only code that runs for every sample of a live session.
+
+All arithmetic is float32 in the order in which `cues.numpy_mixing` has it; every loop vectorizes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues._kernels.compiling import kernel
+from cues._kernels.memory import carray, float32_at, int16_at, int32_at
+
+__all__ = [
+    "FINITE_BITS",
+    "NEARLY_KNEE",
+    "add",
+    "add_ramped",
+    "copy",
+    "float_of_pcm16",
+    "hold_ceiling",
+    "pcm16_of_float",
+    "peak_bits",
+    "scale",
+    "scale_by_crossfade",
+    "scale_by_ramp",
+    "silence_nonfinite",
+]
+
+_F = np.float32
+_ZERO, _ONE, _SIX, _TEN, _FIFTEEN = _F(0), _F(1), _F(6), _F(10), _F(15)
+_EIGHT, _THREE = _F(8), _F(3)
+FINITE_BITS = np.int32(0x7F7FFFFF)  # the largest finite float32, as an integer
+_ABS_BITS = np.int32(0x7FFFFFFF)
+_KNEE = _F(at.CEILING_KNEE)
+NEARLY_KNEE = _F(0.999 * at.CEILING_KNEE)  # a sum may be an ulp above its bound
+_ROOM = _F(1.0 - at.CEILING_KNEE)
+_PER_ROOM = _F(1.0 / (1.0 - at.CEILING_KNEE))
+_HALF_PI = _F(np.pi / 2)
+_S3, _S5, _S7, _S9 = _F(-1 / 6), _F(1 / 120), _F(-1 / 5040), _F(1 / 362880)
+_C2, _C4, _C6, _C8, _C10 = _F(-1 / 2), _F(1 / 24), _F(-1 / 720), _F(1 / 40320), _F(-1 / 3628800)
+
+
+@kernel
+def peak_bits(samples: int, n: int) -> np.int32:
+    """Largest magnitude as the bits of a float32; above `FINITE_BITS` where something is NaN or infinite."""
+    bits = carray(int32_at(samples), n)
+    largest = np.int32(0)
+    for i in range(n):
+        largest = max(largest, bits[i] & _ABS_BITS)
+    return largest
+
+
+@kernel
+def copy(source: int, target: int, n: int) -> None:
+    """Copy `n` float32."""
+    x = carray(float32_at(source), n)
+    y = carray(float32_at(target), n)
+    for i in range(n):
+        y[i] = x[i]
+
+
+@kernel
+def silence_nonfinite(samples: int, n: int) -> int:
+    """Put 0.0 in place of NaN and infinity; how many there were."""
+    y = carray(float32_at(samples), n)
+    bits = carray(int32_at(samples), n)
+    count = 0
+    for i in range(n):
+        if (bits[i] & _ABS_BITS) > FINITE_BITS:
+            y[i] = _ZERO
+            count += 1
+    return count
+
+
+@kernel
+def scale(samples: int, n: int, gain: np.float32) -> None:
+    """Multiply by a constant gain, in place."""
+    y = carray(float32_at(samples), n)
+    for i in range(n):
+        y[i] = y[i] * gain
+
+
+@kernel
+def scale_by_ramp(  # noqa: PLR0917  (kernels have no keywords)
+    samples: int, n: int, k: int, inverse: np.float32, g0: np.float32, change: np.float32, slope: np.float32
+) -> None:
+    """Multiply by a ramp of which `samples[0]` is sample `k`, in place."""
+    y = carray(float32_at(samples), n)
+    for i in range(n):
+        u = _F(np.int32(k + i)) * inverse
+        u3 = u * u * u
+        q = u3 * (_TEN + u * (_SIX * u - _FIFTEEN))
+        arrest = u + u3 * (u * (_EIGHT - _THREE * u) - _SIX)
+        y[i] = y[i] * (g0 + change * q + slope * arrest)
+
+
+@kernel
+def scale_by_crossfade(  # noqa: PLR0917  (kernels have no keywords)
+    samples: int, n: int, k: int, inverse: np.float32, g0: np.float32, g1: np.float32
+) -> None:
+    """Multiply by an equal-power ramp, in place: `g0·cos(π/2·q) + g1·sin(π/2·q)`."""
+    y = carray(float32_at(samples), n)
+    for i in range(n):
+        u = _F(np.int32(k + i)) * inverse
+        a = _HALF_PI * (u * u * u * (_TEN + u * (_SIX * u - _FIFTEEN)))
+        b = a * a
+        sine = a * (_ONE + b * (_S3 + b * (_S5 + b * (_S7 + b * _S9))))
+        cosine = _ONE + b * (_C2 + b * (_C4 + b * (_C6 + b * (_C8 + b * _C10))))
+        y[i] = y[i] * (g0 * cosine + g1 * sine)
+
+
+@kernel
+def add(sound: int, target: int, n: int, gain: np.float32) -> None:
+    """Add a sound at a constant gain."""
+    c = carray(float32_at(sound), n)
+    y = carray(float32_at(target), n)
+    for i in range(n):
+        y[i] = y[i] + c[i] * gain
+
+
+@kernel
+def add_ramped(  # noqa: PLR0917  (kernels have no keywords)
+    sound: int, target: int, n: int, k: int, inverse: np.float32, g0: np.float32, change: np.float32
+) -> None:
+    """Add a sound under a ramp of which its first sample is sample `k`."""
+    c = carray(float32_at(sound), n)
+    y = carray(float32_at(target), n)
+    for i in range(n):
+        u = _F(np.int32(k + i)) * inverse
+        q = u * u * u * (_TEN + u * (_SIX * u - _FIFTEEN))
+        y[i] = y[i] + c[i] * (g0 + change * q)
+
+
+@kernel
+def hold_ceiling(samples: int, n: int) -> np.int32:
+    """Bend what is above the knee so that it stays within ±1.0; how many samples were bent."""
+    y = carray(float32_at(samples), n)
+    bent = np.int32(0)
+    for i in range(n):
+        magnitude = abs(y[i])
+        over = max(magnitude - _KNEE, _ZERO) * _PER_ROOM
+        held = min(_KNEE + _ROOM * (_ONE - _ONE / (_ONE + over)), _ONE)
+        above = magnitude > _KNEE
+        bent += np.int32(above)
+        y[i] = np.copysign(held, y[i]) if above else y[i]
+    return bent
+
+
+@kernel
+def float_of_pcm16(source: int, target: int, n: int) -> None:
+    """Turn int16 into float32, full scale ±1.0."""
+    x = carray(int16_at(source), n)
+    y = carray(float32_at(target), n)
+    for i in range(n):
+        y[i] = _F(x[i]) * _F(1.0 / 32768.0)
+
+
+@kernel
+def pcm16_of_float(source: int, target: int, n: int) -> None:
+    """Turn float32 within ±1.0 into int16, rounded to the nearest (ties to even)."""
+    x = carray(float32_at(source), n)
+    y = carray(int16_at(target), n)
+    for i in range(n):
+        # Adding 1.5·2²³ leaves no fraction: rounding that vectorizes.
+        whole = (x[i] * _F(32768.0) + _F(12582912.0)) - _F(12582912.0)
+        y[i] = np.int16(min(max(whole, _F(-32768.0)), _F(32767.0)))

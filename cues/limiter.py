@@ -1,0 +1,143 @@
+"""The look-ahead limiter: true peaks held under −0.95 dBTP, nothing but a delay while there are none.
+
+The signal between the samples is estimated at 7 points by 16-tap filters, least squares up to 0.43 of the sample rate.
+Each sample gets the gain that its surroundings need; the least of them over the attack (what remains of 1.5 ms beside
+the filters), held and then smoothed by a Hann window of the same length, is down in time and never above what any
+sample needs. It comes back exponentially. While no gain is below 1, the output is the input, bit for bit, later.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues._kernels import limiter_layout as at
+from cues.errors import CueValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["Limiter", "interpolators", "look_ahead"]
+
+LOOK_AHEAD_MS = 1.5
+RELEASE_MS = 60.0
+MIN_RATE_HZ = 8000
+_FIT_TO = 0.43  # of the sample rate
+
+
+def look_ahead(sample_rate: int) -> int:
+    """Latency in samples at `sample_rate` Hz."""
+    if sample_rate < MIN_RATE_HZ:
+        raise CueValueError(f"sample_rate is {sample_rate}; the limiter needs at least {MIN_RATE_HZ} Hz")
+    return int(LOOK_AHEAD_MS * sample_rate / 1000.0)
+
+
+@cache
+def interpolators() -> Samples:
+    """Taps that estimate the signal at `p/8` between two samples: float32, shape `(7, 16)`.
+
+    Least squares of the frequency response against a pure delay over 0 … 0.43 fs, whose normal equations have a closed
+    form: `Σ_l sinc(2f(k−l))·c_l = sinc(2f(k−p/8))`.
+    """
+    k = np.arange(1 - at.TAPS // 2, at.TAPS // 2 + 1)
+    matrix = np.sinc(2 * _FIT_TO * (k[:, None] - k)) + 1e-9 * np.eye(at.TAPS)
+    phases = np.arange(1, at.PHASES) / at.PHASES
+    wanted = np.sinc(2 * _FIT_TO * (k[:, None] - phases))
+    return np.linalg.solve(matrix, wanted).T.astype(np.float32)
+
+
+@cache
+def _table(attack: int) -> Samples:
+    """The taps, and behind them the smoothing window: shared by all limiters of one rate."""
+    window = np.hanning(attack + 3)[1:-1]
+    return np.concatenate([interpolators().ravel(), (window / window.sum()).astype(np.float32)])
+
+
+class Limiter:
+    """State of one session's limiter, in the layout that `cues._kernels.limiting` reads."""
+
+    __slots__ = ("_state", "_table", "address", "latency")
+
+    def __init__(self, sample_rate: int) -> None:
+        self.latency = look_ahead(sample_rate)
+        attack = self.latency - at.TAPS // 2
+        self._table = _table(attack)
+        ring, gains = _power_of_two(self.latency + 1), _power_of_two(attack + 1)
+        self._state = np.zeros(at.HEADER_WORDS + (ring + 2 * gains) // 2, dtype=np.int64)
+        self._state[at.TABLE_I64] = self._table.ctypes.data
+        ints, floats = self._state.view(np.int32), self._state.view(np.float32)
+        ints[at.ATTACK_I32], ints[at.MASK_I32], ints[at.GAIN_MASK_I32] = attack, ring - 1, gains - 1
+        floats[at.GAIN_F32] = 1.0
+        floats[at.RELEASE_F32] = 1.0 - np.exp(-1000.0 / (RELEASE_MS * sample_rate))
+        floats[2 * at.HEADER_WORDS + ring :] = 1.0
+        self.address = int(self._state.ctypes.data)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self._state.nbytes
+
+    def limit(self, samples: Samples) -> int:
+        """Delay `samples` and hold them under the ceiling, in place; how many were turned down.
+
+        The compiled loop's twin: the same values, whole arrays at a time where nothing depends on the value before.
+        """
+        ints, floats = self._state.view(np.int32), self._state.view(np.float32)
+        attack, half = int(ints[at.ATTACK_I32]), at.TAPS // 2
+        now, n = int(self._state[at.TIME_I64]), len(samples)
+        ring, needed, gains = self._rings()
+        history = max(self.latency, at.TAPS - 1)
+        signal = np.concatenate(
+            [_unrolled(ring, now, history), np.clip(samples, -at.LARGEST_SAMPLE, at.LARGEST_SAMPLE)]
+        )
+        windows = np.lib.stride_tricks.sliding_window_view(signal, at.TAPS)[history - at.TAPS + 1 :]
+        between = np.abs(windows @ interpolators().T).max(axis=1)
+        peaks = np.maximum(between, np.abs(windows[:, half - 1 : half + 1]).max(axis=1))
+        need = np.ones(n, dtype=np.float32)
+        np.divide(np.float32(at.CEILING), peaks, out=need, where=peaks > np.float32(at.CEILING))
+        needs = np.concatenate([_unrolled(needed, now, attack), need])
+        lowest = np.lib.stride_tricks.sliding_window_view(needs, attack + 1).min(axis=1)
+        smoothed = np.concatenate([_unrolled(gains, now, attack), self._released(lowest, floats)])
+        down = np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1) @ self._table[-attack - 1 :]
+        samples[:] = signal[history - self.latency :][:n] * (1 - down)
+        for kept, values in ((ring, signal), (needed, needs), (gains, smoothed)):
+            latest = np.arange(max(0, len(values) - len(kept)), len(values))
+            kept[(latest + now + n - len(values)) % len(kept)] = values[latest]
+        self._state[at.TIME_I64] = now + n
+        self._state[[at.LOUD_UNTIL_I64, at.DIP_UNTIL_I64, at.TURN_UNTIL_I64]] = now + n + at.TAPS + attack
+        return int((down > 0).sum())
+
+    def _rings(self) -> tuple[Samples, Samples, Samples]:
+        ints, floats = self._state.view(np.int32), self._state.view(np.float32)
+        first = 2 * at.HEADER_WORDS
+        second = first + int(ints[at.MASK_I32]) + 1
+        third = second + int(ints[at.GAIN_MASK_I32]) + 1
+        return floats[first:second], floats[second:third], floats[third:]
+
+    @staticmethod
+    def _released(lowest: Samples, floats: Samples) -> Samples:
+        """The gains before smoothing: down at once, back exponentially."""
+        gain, release = floats[at.GAIN_F32], floats[at.RELEASE_F32]
+        gains = np.ones_like(lowest)
+        if gain < 1.0 or lowest.min() < 1.0:
+            for i, low in enumerate(lowest):
+                gain = min(low, gain + (np.float32(1) - gain) * release)
+                if low == 1.0 and gain > np.float32(at.AT_REST):
+                    gain = np.float32(1)
+                gains[i] = gain
+        floats[at.GAIN_F32] = gain
+        return gains
+
+
+def _unrolled(ring: Samples, now: int, n: int) -> Samples:
+    """The last `n` values before `now`, oldest first."""
+    values: Samples = ring[np.arange(now - n, now) % len(ring)]
+    return values
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
