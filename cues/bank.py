@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Finished = tuple[NDArray[np.float32], Measurement]
 
-__all__ = ["Bank", "load_bank"]
+__all__ = ["Bank", "load_bank", "make_cue"]
 
 _SPEECH_LUFS = (-60.0, 0.0)
 _NEW_CUE_LU = -6.0
@@ -140,7 +140,7 @@ def load_bank(
     pack = read_pack(folder) if folder is not None else None
     overrides = pack.cues if pack else {}
     cues = {
-        name: _made(name, overrides.get(name), sample_rate, speech)
+        name: make_cue(name, overrides.get(name), sample_rate, speech)
         for name in (*CATALOG, *(name for name in overrides if name not in CATALOG))
     }
     return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)
@@ -159,7 +159,13 @@ def _is_motif(name: object) -> bool:
     return isinstance(name, str) and name.startswith(f"{MOTIF}:")
 
 
-def _made(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
+def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
+    """One finished cue: what a pack says about `name`, or without an override the built-in cue of that name.
+
+    Raises
+    ------
+    PackError, AudioFileError : the override cannot be used; the message begins with its place in the pack.
+    """
     built_in = CATALOG.get(name)
     if override is None:
         assert built_in is not None
