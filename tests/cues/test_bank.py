@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import cues
+
+
+def test_a_bank_is_a_mapping_of_cues():
+    bank = cues.load_bank()
+    assert list(bank) == ["tool_call", "agent", "error", "success", "working", "listening", "attention"]
+    assert len(bank) == 7
+    assert all(bank[name].name == name and isinstance(bank[name], cues.Cue) for name in bank)
+    assert "tool_call" in bank
+    assert bank.get("nothing") is None
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    with pytest.raises(cues.UnknownCueError, match=r"no cue is named 'tool_cal'.*agent.*did you mean 'tool_call'"):
+        cues.load_bank()["tool_cal"]
+
+
+@pytest.mark.parametrize("sample_rate", [8000, 16000, 22050, 44100, 48000, 192000])
+def test_a_bank_at_any_rate_keeps_its_lengths_and_levels(sample_rate):
+    low, usual = cues.load_bank(sample_rate=sample_rate), cues.load_bank()
+    for name, cue in low.items():
+        assert cue.sample_rate == sample_rate
+        assert cue.duration_s == pytest.approx(usual[name].duration_s, abs=1 / sample_rate)
+        assert cue.measured.m100_max_lufs == pytest.approx(usual[name].measured.m100_max_lufs, abs=0.01)
+
+
+def test_cues_follow_the_loudness_of_the_speech():
+    for name, cue in cues.load_bank(speech_lufs=-27.5).items():
+        assert cue.measured.m100_max_lufs == pytest.approx(
+            cues.load_bank()[name].measured.m100_max_lufs - 7.5, abs=0.01
+        )
+
+
+@pytest.mark.parametrize("speech_lufs", [0, -60])
+def test_at_the_ends_of_the_range_ceiling_and_clamp_hold(speech_lufs):
+    for name, cue in cues.load_bank(speech_lufs=speech_lufs).items():
+        assert cue.measured.true_peak_dbtp <= -3.0 + 1e-6
+        rendered = cues.measure(cues.render(cue.spec)).m100_max_lufs
+        assert abs(cue.measured.m100_max_lufs - rendered) <= 20.001, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"sample_rate": 4000}, cues.CueValueError, "4000"),
+        ({"sample_rate": "24000"}, cues.CueTypeError, "'24000'"),
+        ({"speech_lufs": 3}, cues.CueValueError, "speech_lufs is 3; it must be from -60 to 0"),
+        ({"speech_lufs": float("nan")}, cues.CueValueError, "speech_lufs is nan"),
+        ({"speech_lufs": "loud"}, cues.CueTypeError, "speech_lufs is 'loud'"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(arguments, error, match):
+    with pytest.raises(error, match=match):
+        cues.load_bank(**arguments)
+
+
+def test_tools_without_a_rule_sound_tool_call():
+    bank = cues.load_bank()
+    assert bank.cue_for("read_file") is bank["tool_call"]
+    assert {bank.name_for(tool) for tool in ("spawn_agent", "delegate", "run_sub_agent")} == {"agent"}
+
+
+def test_motifs_do_not_pile_up():
+    bank = cues.load_bank(sample_rate=8000)
+    bank._motifs.update(dict.fromkeys((f"motif:{i}" for i in range(256)), bank["error"]))
+    assert bank["motif:new"].spec == cues.motif("new")
+    assert len(bank._motifs) == 256
+
+
+def test_loading_a_bank_imports_nothing_heavy(tmp_path):
+    code = (
+        "import sys, cues; cues.load_bank(); "
+        "print([m for m in ('numba', 'scipy', 'soundfile', 'soxr', 'openai', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+import cues
+from cues.cli import group
+from cues.export import export_bank
+
+PAIRS = [("wav", "16"), ("wav", "24"), ("wav", "float"), ("flac", "16"), ("flac", "24"), ("ogg", "vorbis")]
+
+
+@pytest.mark.parametrize(("file_format", "subtype"), PAIRS)
+def test_an_exported_cue_comes_back_as_an_override_and_sounds_the_same(tmp_path, file_format, subtype):
+    bank = cues.load_bank()
+    export_bank(bank, tmp_path, file_format=file_format, subtype=subtype)
+    for name, cue in cues.load_bank(tmp_path).items():
+        assert cue.spec is None
+        assert len(cue) == len(bank[name])
+        assert cue.loop == bank[name].loop
+        assert cue.measured.m100_max_lufs == pytest.approx(bank[name].measured.m100_max_lufs, abs=0.02)
+        difference = cue.samples.astype(np.float64) - bank[name].samples
+        limit = 0.1 if file_format == "ogg" else 0.01
+        assert np.sqrt(np.mean(difference**2)) < limit * np.sqrt(np.mean(bank[name].samples.astype(np.float64) ** 2)), (
+            name
+        )
+
+
+def test_the_file_itself_has_the_level_of_the_cue(tmp_path):
+    for path in export_bank(cues.load_bank(), tmp_path, subtype="16"):
+        samples, sample_rate = soundfile.read(path, dtype="float32")
+        beside = json.loads(path.with_suffix(".json").read_text())
+        assert cues.measure(samples, sample_rate).m100_max_lufs == pytest.approx(
+            beside["measured"]["m100_max_lufs"], abs=0.02
+        )
+
+
+def test_the_sidecar_holds_a_spec_that_renders_the_cue(tmp_path):
+    bank = cues.load_bank()
+    for path in export_bank(bank, tmp_path):
+        beside = json.loads(path.with_suffix(".json").read_text())
+        assert cues.Spec.from_table(beside["spec"]) == bank[path.stem].spec
+        assert (beside["n_samples"], beside["sample_rate"]) == (len(bank[path.stem]), 24000)
+        assert beside["engine"] == f"cue-engine {cues.__version__}"
+
+
+def test_float_export_is_exact(tmp_path):
+    bank = cues.load_bank()
+    for path in export_bank(bank, tmp_path, subtype="float"):
+        np.testing.assert_array_equal(soundfile.read(path, dtype="float32")[0], bank[path.stem].samples)
+
+
+def test_16_bit_export_is_the_same_every_time(tmp_path):
+    one, other = (export_bank(cues.load_bank(), tmp_path / name, subtype="16") for name in "ab")
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+
+
+def run(*arguments):
+    return CliRunner().invoke(group, ["export", *map(str, arguments)])
+
+
+def test_the_command_writes_every_cue_and_says_so(tmp_path):
+    done = run(tmp_path / "out", "--format", "flac", "--sample-rate", "48000")
+    assert done.exit_code == 0
+    assert len(done.output.splitlines()) == 7
+    assert "tool_call.flac  180 ms  -26.0 LUFS" in done.output
+    assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
+
+
+def test_the_command_speaks_json(tmp_path):
+    done = run(tmp_path, "--json")
+    assert [name.rsplit("/", 1)[1] for name in json.loads(done.output)["files"]][:2] == ["tool_call.wav", "agent.wav"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--format", "mp3"], ["--format", "flac", "--subtype", "float"], ["--sample-rate", "7"], ["--subtype", "12"]],
+)
+def test_wrong_arguments_are_usage_errors(tmp_path, arguments):
+    assert run(tmp_path, *arguments).exit_code == 2
+
+
+def test_a_pack_that_fails_is_an_error_of_ours(tmp_path):
+    assert isinstance(run(tmp_path / "out", "--pack", tmp_path / "none").exception, cues.PackError)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(cues.AudioFileError, match="cannot be written"):
+        export_bank(cues.load_bank(), tmp_path / "file" / "x")

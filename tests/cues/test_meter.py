@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from inspect import signature
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cues
+
+
+def sound(seconds, sample_rate, seed=1):
+    n = round(seconds * sample_rate)
+    swell = 1 + np.sin(np.arange(n) / sample_rate * 3)
+    return (np.random.default_rng(seed).normal(0, 0.05, n) * swell).astype(np.float32)
+
+
+def fed(x, sample_rate, cuts):
+    meter = cues.Meter(sample_rate)
+    for part in np.split(x, cuts):
+        meter.feed(part)
+    return meter.result()
+
+
+@pytest.mark.parametrize("sample_rate", [8000, 11025, 24000, 44101])
+@pytest.mark.parametrize("seconds", [0.0005, 0.05, 0.1, 0.4, 1.234, 3.05])
+def test_streaming_meter_reads_what_measure_reads(seconds, sample_rate):
+    x = sound(seconds, sample_rate)
+    streamed, whole = asdict(fed(x, sample_rate, [])), asdict(cues.measure(x, sample_rate))
+    for name, value in whole.items():
+        assert streamed[name] == (None if value is None else pytest.approx(value, abs=1e-6)), name
+
+
+@given(cuts=st.lists(st.integers(0, 12000), max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_result_is_the_same_to_the_bit_for_any_chunking(cuts):
+    x = sound(0.5, 24000)
+    assert fed(x, 24000, sorted(cuts)) == fed(x, 24000, [])
+
+
+def test_result_can_be_read_while_feeding_goes_on():
+    x = sound(1.0, 24000)
+    meter = cues.Meter(24000)
+    meter.feed(x[:11111])
+    assert meter.result() == fed(x[:11111], 24000, [])
+    meter.feed(x[11111:])
+    assert meter.result() == fed(x, 24000, [])
+
+
+def test_the_fed_array_may_be_reused():
+    x = sound(0.3, 24000)
+    meter, buffer = cues.Meter(24000), np.empty(100, dtype=np.float32)
+    for start in range(0, len(x), 100):
+        buffer[:] = x[start : start + 100]
+        meter.feed(buffer)
+    assert meter.result() == fed(x, 24000, [])
+
+
+def test_a_meter_that_was_fed_nothing_says_so():
+    with pytest.raises(cues.CueValueError, match="fed no samples"):
+        cues.Meter(24000).result()
+
+
+def test_nan_is_refused_and_leaves_the_meter_as_it_was():
+    meter = cues.Meter(24000)
+    meter.feed(np.full(100, 0.1))
+    with pytest.raises(cues.CueValueError, match="NaN"):
+        meter.feed(np.array([np.nan]))
+    assert meter.result() == fed(np.full(100, 0.1), 24000, [])
+
+
+def test_twins_take_the_same_parameters():
+    assert set(signature(cues.Meter).parameters) == set(signature(cues.measure).parameters) - {"samples"}
