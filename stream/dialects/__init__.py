@@ -1,0 +1,234 @@
+"""The table of dialects: a row says which markers open a call, what must follow, how the body reads, what closes it.
+
+To add a dialect, add a row and cases to the tests. The readers of bodies are shared: JSON, tags, Python, headers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from stream.markers import is_token, normalize, trie
+from stream.shapes import SPACE, Run, Shape
+from stream.tape import NotACall, Unreadable
+
+from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
+
+if TYPE_CHECKING:
+    from stream.tape import Reading
+    from stream.text_machine import TextMachine
+
+__all__ = ["ROWS", "Dialect", "Table", "table_for"]
+
+Reader: TypeAlias = "Callable[[TextMachine, Dialect, int], Reading[None]]"
+BodyReader: TypeAlias = "Callable[[TextMachine, Dialect, re.Match[str]], Reading[None]]"
+
+
+def read_marked(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a marker, once or doubled, what must follow it, and the body that begins there."""
+    doubled = Shape(SPACE, machine.take(size))
+    while again := (yield from machine.test(doubled)):
+        machine.take(len(again[1].group()))
+    found = yield from machine.test(*(shape for shape, _ in row.heads))
+    if found:
+        yield from row.heads[found[0]][1](machine, row, found[1])
+    elif row.otherwise:
+        yield from row.otherwise(machine, row, None)
+    elif row.token:
+        raise Unreadable
+    else:
+        raise NotACall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : the dialect.
+    markers : what opens it, normalized.
+    heads : what may follow a marker, each with the reader of the body that begins so.
+    closers : what closes it.
+    read : how the whole is read, from the marker on.
+    otherwise : the body of a marker that needs no test, where no head fits.
+    calls : whether it holds calls.
+    wraps : whether a block holds several.
+    weak : whether it has no marker of its own, but a shape.
+    fence : whether it is a code fence.
+    """
+
+    name: str
+    markers: tuple[str, ...]
+    heads: tuple[tuple[Shape, BodyReader], ...] = ()
+    closers: tuple[str, ...] = ()
+    read: Reader = read_marked
+    otherwise: Callable[..., Reading[None]] | None = None
+    calls: bool = True
+    wraps: bool = False
+    weak: bool = False
+    fence: bool = False
+    ends: tuple[Shape, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        skipped = Run(r"[\s}\],;]{0,32}")
+        object.__setattr__(self, "ends", tuple(Shape(skipped, closer) for closer in self.closers))
+
+    @property
+    def token(self) -> bool:
+        """Whether its markers are single tokens of a tokenizer, which need no test."""
+        return is_token(self.markers[0])
+
+
+_OBJECT = (json_calls.OBJECT, json_calls.json_block)
+_ARRAY = (json_calls.ARRAY, json_calls.json_block)
+_WEAK = ((json_calls.OBJECT, json_calls.weak_block), (json_calls.ARRAY, json_calls.weak_block))
+_FUNCTION = (xml_calls.FUNCTION, xml_calls.read_function)
+_INVOKE = (xml_calls.INVOKE, xml_calls.read_invokes)
+_KEYED = (xml_calls.KEYED, xml_calls.keyed)
+_LIST = (pythonic.CALL_LIST, pythonic.calls_in_list)
+_LINES = (pythonic.CALL_LINES, pythonic.calls_on_lines)
+
+ROWS = (
+    Dialect(name="hermes", markers=("<tool_call>",), heads=(_OBJECT, _ARRAY, _FUNCTION, _KEYED),
+            closers=("</tool_call>",), wraps=True),
+    Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(_OBJECT, _ARRAY, _KEYED),
+            closers=("</longcat_tool_call>",)),
+    Dialect(name="mistral", markers=("[TOOL_CALLS]",),
+            heads=(_ARRAY, _OBJECT, (headed.NAMED, headed.read_named))),
+    Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_function, closers=("</function>",)),
+    Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, _OBJECT, _ARRAY),
+            closers=("</seed:tool_call>",), wraps=True),
+    Dialect(name="llama31", markers=("<|python_tag|>",),
+            heads=(_OBJECT, _ARRAY, (pythonic.BUILT_IN, pythonic.read_python_tag)), otherwise=pythonic.read_code,
+            closers=("<|eom_id|>", "<|eot_id|>")),
+    Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
+            "<|tool_call_section_begin|>"), read=headed.read_section,
+            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
+    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=headed.read_header,
+            closers=("<|tool_call_end|>",)),
+    Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=harmony.read_message,
+            closers=("<|call|>", "<|end|>"), calls=False),
+    Dialect(name="granite", markers=("<|tool_call|>",), heads=(_ARRAY, _OBJECT), closers=("<|/tool_call|>",)),
+    Dialect(name="phi4", markers=("functools",), heads=(_ARRAY, _OBJECT)),
+    Dialect(name="jamba", markers=("<tool_calls>",), heads=(_ARRAY, _OBJECT), closers=("</tool_calls>",)),
+    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=(_ARRAY, _OBJECT), closers=("</TOOLCALL>",)),
+    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=(_OBJECT, _ARRAY),
+            closers=("<|action_end|>",)),
+    Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
+            closers=("<|action_end|>",)),
+    Dialect(name="minimax_m2", markers=("<minimax:tool_call>",), heads=(_INVOKE,),
+            closers=("</minimax:tool_call>",), wraps=True),
+    Dialect(name="deepseek_v32", markers=("<|DSML|function_calls>", "<|DSML|tool_calls>"), heads=(_INVOKE,),
+            closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
+    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, _LINES),
+            closers=("</function_calls>",), wraps=True),
+    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(_ARRAY, _LIST, _OBJECT, _LINES),
+            closers=("<|tool_call_end|>",), wraps=True),
+    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=(_ARRAY, _OBJECT), closers=("<|END_ACTION|>",)),
+    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=((headed.BRACES, headed.read_braces),),
+            closers=("<end_function_call>",)),
+    Dialect(name="gemma4", markers=("<|tool_call>",), heads=((headed.BRACES, headed.read_braces),),
+            closers=("<tool_call|>",)),
+    Dialect(name="apertus", markers=("<|tools_prefix|>",),
+            heads=((json_calls.ARRAY, headed.read_keyed_objects),), closers=("<|tools_suffix|>",)),
+    Dialect(name="tag_alias", markers=("<function_call>",), heads=_WEAK, closers=("</function_call>",)),
+    Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
+    Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    Dialect(name="functioncall_tag", markers=("<functioncall>",), heads=_WEAK, closers=("</functioncall>",)),
+    Dialect(name="functioncall_open", markers=("<functioncall ",), heads=_WEAK, closers=(">",)),
+    # --- forms without a marker
+    Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
+    Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
+    Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True),
+    # --- no calls
+    Dialect(name="reasoning", markers=tuple(reasoning.BLOCKS), read=reasoning.read_block, calls=False),
+    Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]"),
+            read=blocks.drop_result, calls=False),
+    Dialect(name="result_tokens", markers=("<|tool_outputs_begin|>",), read=blocks.drop_result, calls=False),
+    Dialect(name="role", markers=tuple(blocks.ROLE_HEADERS), read=blocks.drop_role, calls=False),
+    Dialect(name="turn_token", calls=False, read=blocks.drop, markers=(
+        "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
+        "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",
+        "<|message|>", "<|assistant|>", "<|user|>", "<|system|>", "<|observation|>", "<|User|>", "<|Assistant|>",
+        "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
+        "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
+        "<|tool_output_begin|>", "<|tool_output_end|>",
+        "</think>")),
+)  # fmt: skip
+_STRAY_TOO = ("</parameter>", "</invoke>", "</thinking>", "</reasoning>", "[/TOOL_CALLS]", "</|DSML|invoke>",
+              "</|DSML|parameter>")  # fmt: skip
+_GLUED = Dialect(name="harmony_stripped", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
+_DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
+_WEAK_OBJECT = r'\{(?=\s{0,32}(?:"|\Z))'
+_WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
+
+
+class Table:
+    """The rows, by marker, with the pattern that finds all of them in one search.
+
+    Attributes
+    ----------
+    declared : names of the declared tools; None if they are not known.
+    pattern : finds a marker, or the beginning of one at the end of the text.
+    recovery : finds a marker or the end of a line.
+    extendable : whole markers that are also the beginning of another one.
+    """
+
+    def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
+        self.declared = declared
+        self._rows: dict[str, Dialect] = {}
+        for row in (*ROWS, *((_GLUED,) if glued else ())):
+            self._rows.update(dict.fromkeys(row.markers, row))
+        for closer in (*(closer for row in ROWS for closer in row.closers), *reasoning.BLOCKS.values(),
+                       *blocks.RESULTS.values(), *_STRAY_TOO):  # fmt: skip
+            if len(closer) > 1:
+                self._rows.setdefault(
+                    closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
+                )
+        self._closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
+        words = sorted(name for name in declared or () if name)
+        self._rows.update({word: _DECLARED for word in words if word not in self._rows})
+        self.extendable = {
+            short for short in self._rows for long in self._rows if long != short and long.startswith(short)
+        }
+        found = trie(marker for marker in self._rows if marker not in "{[")
+        expression = f"{found}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
+        self.pattern = re.compile(expression)
+        self.recovery = re.compile(f"\n|{expression}")
+
+    @cached_property
+    def glued(self) -> Table:
+        """The table for answers that have lost the tokens of their message format."""
+        return Table(self.declared, glued=True)
+
+    def row(self, marker: str) -> Dialect | None:
+        """Return the row of a whole marker, None for the beginning of one."""
+        return self._rows.get(marker)
+
+    def begin(self, machine: TextMachine, start: str) -> Reading[None]:
+        """Read what only the beginning of a round can hold."""
+        if start == "reasoning":
+            yield from reasoning.template_block(machine)
+        elif not machine.nested:
+            yield from harmony.read_stripped_start(machine)
+
+    def begins_closer(self, half: str) -> bool:
+        """Return whether a closing marker of a call begins so."""
+        return any(closer.startswith(half) for closer in self._closers)
+
+    def begins_call(self, half: str, *, fresh: bool) -> bool:
+        """Return whether the marker of a call begins so; a marker that is a word only at the start of a line."""
+        return (fresh or not half[0].isalnum()) and any(
+            marker.startswith(half) for row in ROWS if row.calls and not row.weak for marker in row.markers
+        )
+
+
+@lru_cache(maxsize=64)
+def table_for(declared: frozenset[str] | None) -> Table:
+    """Return the table for a set of declared tools."""
+    return Table(declared)

@@ -1,0 +1,156 @@
+"""What is no call: turn tokens, stray closing markers, invented results, and code fences."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.markers import marker_pattern, normalize
+from stream.shapes import Run, Shape
+from stream.tape import NotACall
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import TextMachine
+
+__all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
+
+# Invented results of tools, and what a prompt holds before the conversation.
+RESULTS = {
+    "<tool_response>": "</tool_response>",
+    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
+    "[AVAILABLE_TOOLS]": "[/AVAILABLE_TOOLS]",
+    "<|tool_outputs_begin|>": "<|tool_outputs_end|>",
+}
+# Tokens before the name of a role, and what ends the name where a token does.
+ROLE_HEADERS = {
+    "<|im_start|>": "",
+    "<start_of_turn>": "",
+    "<|turn>": "",
+    "<|start_header_id|>": "<|end_header_id|>",
+    "<|start_of_role|>": "<|end_of_role|>",
+}
+_RESULT_ENDS = {opener: marker_pattern(closer) for opener, closer in RESULTS.items()}
+_RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
+_HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in ROLE_HEADERS.items() if closer}
+_ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
+_LONGEST_ROLE = 64
+
+
+def drop(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Drop a token that is never spoken."""
+    del row
+    machine.take(size)
+    machine.commit()
+    yield from ()
+
+
+def drop_stray(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Drop a closing marker that nothing has opened, at the start of a line or behind a call."""
+    machine.take(size)
+    if not (machine.fresh or row.token):
+        raise NotACall
+    machine.commit()
+    yield from ()
+
+
+def drop_role(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Drop a token and the name of the role behind it."""
+    del row
+    marker = normalize(machine.take(size))
+    machine.commit()
+    if marker in _HEADER_ENDS:
+        _, end = yield from machine.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
+        machine.take(len(end))
+        return
+    role = yield from machine.test(_ROLE)
+    if role:
+        machine.take(len(role[1].group()))
+
+
+def drop_result(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Drop a block of results; in the middle of a line it must look like one."""
+    marker = normalize(machine.take(size))
+    if not row.token and not machine.fresh:
+        body = yield from machine.test(_RESULT_BODY)
+        if not body or (body[1].group(1) and body[1].group()[-1].isalnum()):
+            raise NotACall
+    machine.commit()
+    _, end = yield from machine.find(*_RESULT_ENDS[marker], 0)
+    machine.take(len(end))
+
+
+# --- code fences ----------------------------------------------------------------------------------------------------
+
+_RUN = re.compile(r"`{3,}|~{3,}")
+_LANGUAGE = Shape((["\n"], ["json", _LINE_END := Run(r"[ \t\r]{0,8}"), "\n"], ["xml", _LINE_END, "\n"],
+                   ["tool_call", _LINE_END, "\n"], ["tool_calls", _LINE_END, "\n"], [Run(r"[ \t\r]{1,8}"), "\n"]))  # fmt: skip
+_LONGEST_CLOSING_LINE = 200
+
+
+def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a fence: swallowed if all that is in it is calls, else text to its end."""
+    del row
+    machine.take(size)
+    if not machine.fresh:
+        raise NotACall
+    mark = "".join(machine.held)[-1]
+    while (yield from machine.peek()) == mark:
+        machine.take(1)
+        size += 1
+    yield from _read_body(machine, mark * size)
+
+
+def _read_body(machine: TextMachine, fence: str) -> Reading[None]:
+    language = yield from machine.test(_LANGUAGE)
+    try:
+        if not language:
+            raise NotACall
+        machine.take(len(language[1].group()))
+        machine.fenced = True
+        yield from _calls(machine, fence)
+    except NotACall:
+        machine.draft = None
+        machine.release()
+        yield from _text_to(machine, fence)
+    finally:
+        machine.fenced = False
+
+
+def _calls(machine: TextMachine, fence: str) -> Reading[None]:
+    """Read the calls of a fence's body, and its end."""
+    found = False
+    while True:
+        yield from machine.skip_space()
+        if found and (yield from machine.accept(fence)):
+            machine.ended_call = True
+            return
+        match = machine.table.pattern.match(machine.buffer, machine.position)
+        row = machine.table.row(normalize(match.group())) if match else None
+        if match and row is None:
+            yield from machine.more()
+            continue
+        if row is None or row.fence or not (row.calls or (found and not row.weak)):
+            raise NotACall
+        machine.fresh = True
+        yield from machine.attempt(row, len(match.group()) if match else 0)
+        found = True
+
+
+def _text_to(machine: TextMachine, fence: str) -> Reading[None]:
+    """Pass text up to the line that closes the fence."""
+    closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t\r]*\n?")
+    line = ""
+    while True:
+        end = machine.buffer.find("\n", machine.position) + 1
+        piece = machine.buffer[machine.position : end or len(machine.buffer)]
+        machine.pass_text(len(piece))
+        line += piece[:_LONGEST_CLOSING_LINE]
+        if end:
+            if closing.fullmatch(line):
+                return
+            line = ""
+        else:
+            line = line[: _LONGEST_CLOSING_LINE + 1]
+            yield from machine.more()

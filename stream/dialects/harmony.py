@@ -1,0 +1,157 @@
+"""The message format with channels, with its tokens and as a server leaves it that has removed them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.markers import marker_pattern, normalize
+from stream.shapes import NAME, Run, Shape
+from stream.tape import Unreadable
+
+from .pythonic import code_body
+from .reasoning import reasoning_block
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import Draft, TextMachine
+
+__all__ = ["GLUED", "MESSAGE_ENDS", "read_glued", "read_message", "read_stripped_start"]
+
+MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
+GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
+
+_HEADER_TEXT = re.compile(r"[^<>\n{}]*")
+_HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *MESSAGE_ENDS)
+_INNER_MARKS = ("<|channel|>", "<|constrain|>")
+_RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
+_NOBODY = frozenset({"assistant", "user", "all"})
+_MESSAGE_END = marker_pattern(*MESSAGE_ENDS)
+_LONGEST_HEADER = 256
+
+
+def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a message's header, and its body unless that is spoken: then it is text like any other."""
+    header = normalize(machine.take(size))
+    machine.commit()
+    draft: Draft | None = None
+    mark = ""
+    while not mark:
+        text = machine.take(_end(machine) - machine.position)
+        header += text
+        following = machine.buffer[machine.position : machine.position + 1]
+        recipient = _RECIPIENT.search(header + following)
+        if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:
+            draft = machine.new_draft()
+            draft.name = recipient.group(1)
+            machine.announce(draft)
+        if len(header) > _LONGEST_HEADER:
+            raise Unreadable
+        mark = yield from _mark(machine)
+        if mark in _INNER_MARKS:
+            header += mark
+            mark = ""
+    if draft:
+        yield from _call_body(machine, draft)
+    elif mark == "<|message|>":
+        yield from _body(machine, header)
+    del row
+
+
+def _end(machine: TextMachine) -> int:
+    return _HEADER_TEXT.match(machine.buffer, machine.position).end()  # type: ignore[union-attr]  # matches ""
+
+
+def _mark(machine: TextMachine) -> Reading[str]:
+    """Read a mark that belongs to a header; return it, `"?"` for what ends the header and stays, `""` for text."""
+    pattern, known = _HEADER_MARKS
+    if machine.position == len(machine.buffer):
+        yield from machine.more()
+        return ""
+    if machine.buffer[machine.position] not in "<>\n{}":
+        return ""
+    found = pattern.match(machine.buffer, machine.position)
+    mark = normalize(found.group()) if found else "?"
+    if mark != "?" and mark not in known:
+        yield from machine.more()
+        return ""
+    if mark not in ("<|message|>", *_INNER_MARKS):
+        return "?"
+    machine.take(len(mark))
+    return mark
+
+
+def _role(header: str) -> str:
+    """Return who speaks: the word behind the start token."""
+    words = header.removeprefix("<|start|>").split("<|", 1)[0].split()
+    return "assistant" if not words or words[0].startswith("to=") else words[0]
+
+
+def _call_body(machine: TextMachine, draft: Draft) -> Reading[None]:
+    if draft.name == "python":
+        yield from code_body(machine, draft)
+        return
+    if (yield from machine.skip_space()) not in '{"n':
+        raise Unreadable
+    draft.arguments = yield from machine.json_value()
+    machine.settle(draft, draft.arguments)
+
+
+def _body(machine: TextMachine, header: str) -> Reading[None]:
+    _, has_channel, channel = header.rpartition("<|channel|>")
+    if _role(header) != "assistant":
+        yield from machine.find(*_MESSAGE_END, 0)  # a turn that is not the model's, invented by it
+    elif has_channel and channel.split()[:1] == ["analysis"]:
+        yield from reasoning_block(machine, *_MESSAGE_END)
+    elif not machine.turn.silent:
+        machine.turn.text("\n")
+
+
+# --- without its tokens ---------------------------------------------------------------------------------------------
+
+_ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
+_TO = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
+_CALL = Shape(Run(r"\s{0,4}"), *_TO)
+_COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
+_GLUED_END = marker_pattern(*GLUED)
+
+
+def read_stripped_start(machine: TextMachine) -> Reading[None]:
+    """Look whether a round begins like an answer that has lost its tokens, and read its first message if so."""
+    found = yield from machine.test(_ANALYSIS, _COMMENTARY)
+    if found is None:
+        return
+    machine.table = machine.table.glued
+    machine.take(len("commentary" if found[0] else "analysis"))
+    machine.commit()
+    if found[0]:
+        yield from _glued_call(machine)
+    else:
+        yield from reasoning_block(machine, *_GLUED_END)
+    machine.recording = True
+
+
+def read_glued(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read the message behind a role and a channel that stand there without a token between them."""
+    del row
+    channel = machine.take(size)
+    machine.commit()
+    if channel == "assistantanalysis":
+        yield from reasoning_block(machine, *_GLUED_END)
+    elif channel == "assistantcommentary" and (yield from machine.test(_CALL)):
+        yield from _glued_call(machine)
+    elif not machine.turn.silent:
+        machine.turn.text("\n")
+
+
+def _glued_call(machine: TextMachine) -> Reading[None]:
+    found = yield from machine.test(_CALL)
+    assert found is not None
+    machine.take(found[1].end(2) - machine.position)
+    draft = machine.new_draft()
+    draft.name = found[1].group(2)
+    machine.announce(draft)
+    yield from machine.skip_space()
+    yield from machine.accept("json")
+    yield from _call_body(machine, draft)

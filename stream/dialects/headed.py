@@ -1,0 +1,205 @@
+"""Calls whose name stands in a header of its own, before the arguments, and two notations with their own braces."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stream.markers import marker_pattern
+from stream.shapes import NAME, SPACE, Run, Shape
+from stream.tape import Unreadable
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import Draft, TextMachine
+
+__all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
+
+NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
+BRACES = Shape(SPACE, "call:", NAME, "{")
+
+_CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
+_HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
+_KIMI_NAME = re.compile(r"\s*(?:functions\.)?(.+?)(?::\d+)?\s*", re.DOTALL)
+_TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
+_FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
+_FENCE_END = Shape(SPACE, "```")
+_LONGEST_HEADER = 200
+
+
+def read_named(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `name[CALL_ID]id[ARGS]{…}`, whose inner markers may be missing."""
+    del row
+    machine.take(match.end(2) - machine.position)
+    draft = machine.new_draft()
+    draft.name = match.group(2)
+    machine.announce(draft)
+    identity = yield from machine.test(_CALL_ID)
+    if identity:
+        machine.take(identity[1].end(1) - machine.position)
+        draft.call.id = identity[1].group(1)
+    yield from machine.accept("[ARGS]")
+    yield from _object(machine, draft)
+
+
+def _object(machine: TextMachine, draft: Draft) -> Reading[None]:
+    if (yield from machine.skip_space()) not in '{"n':
+        raise Unreadable
+    draft.arguments = yield from machine.json_value()
+    machine.settle(draft, draft.arguments)
+
+
+def read_header(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
+    del row, match
+    draft = machine.new_draft()
+    header, separator = yield from machine.find(*_HEADER_END, _LONGEST_HEADER)
+    if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
+        raise Unreadable
+    machine.take(len(separator))
+    if separator == "<|tool_sep|>":
+        yield from _separated(machine, draft, header.strip())
+    else:
+        draft.call.id = header.strip()
+        name = _KIMI_NAME.fullmatch(header)
+        draft.name = name.group(1) if name else ""
+        machine.announce(draft)
+    if (yield from machine.skip_space()) == "<":  # nothing before the closing marker: no arguments
+        machine.settle(draft, "")
+        return
+    fence = yield from machine.test(_FENCE)
+    if fence:
+        machine.take(len(fence[1].group()))
+    yield from _object(machine, draft)
+    end = (yield from machine.test(_FENCE_END)) if fence else None
+    if end:
+        machine.take(len(end[1].group()))
+
+
+def _separated(machine: TextMachine, draft: Draft, header: str) -> Reading[None]:
+    """Read the name behind the separator, where the header before it is no more than the kind of call."""
+    draft.name = header
+    if header == "function":
+        title = yield from machine.test(_TITLE_LINE)
+        if title:
+            machine.take(len(title[1].group()))
+            draft.name = title[1].group(1)
+    machine.announce(draft)
+
+
+def read_keyed_objects(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `[{"name": {arguments}}, …]`."""
+    del row, match
+    yield from machine.skip_space()
+    machine.take(1)
+    array = machine.turn.new_array()
+    while (yield from machine.skip_space()) != "]":
+        draft = machine.new_draft(array)
+        if not (yield from machine.accept("{")) or (yield from machine.skip_space()) != '"':
+            raise Unreadable
+        draft.name = str(json.loads((yield from machine.json_value()), strict=False))
+        machine.announce(draft)
+        if (yield from machine.skip_space()) != ":":
+            raise Unreadable
+        machine.take(1)
+        yield from _object(machine, draft)
+        yield from machine.skip_space()
+        yield from machine.accept("}")
+        yield from machine.skip_space()
+        yield from machine.accept(",")
+    machine.take(1)
+
+
+# --- braces with bare keys ----------------------------------------------------------------------------------------
+
+_QUOTES = ("<escape>", '<|"|>')
+_QUOTE_ENDS = {quote: marker_pattern(quote) for quote in _QUOTES}
+_KEY = Shape(SPACE, Run(r"[^\s:,{}\[\]<>]{1,128}"), SPACE, ":")
+_QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":") for quote in _QUOTES)
+_BARE = Run(r"[^,{}\[\]<>]{1,400}")
+_BARE_VALUE = Shape(_BARE, ([","], ["}"], ["]"], ["<"]))
+_DEEPEST = 100
+_WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
+
+
+def read_braces(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `call:name{key:<escape>text<escape>,n:1}`."""
+    del row
+    machine.take(match.end(2) + 1 - machine.position)
+    draft = machine.new_draft()
+    draft.name = match.group(2)
+    machine.announce(draft)
+    value = yield from _members(machine, 0)
+    draft.arguments = json.dumps(value, ensure_ascii=False)
+    machine.settle(draft, draft.arguments)
+
+
+def _members(machine: TextMachine, depth: int) -> Reading[dict[str, Any]]:
+    found: dict[str, Any] = {}
+    while True:
+        if (yield from machine.skip_space()) == "}":
+            machine.take(1)
+            return found
+        key = yield from machine.test(_KEY, *_QUOTED_KEY)
+        if not key:
+            raise Unreadable
+        machine.take(len(key[1].group()))
+        found[key[1].group(2)] = yield from _value(machine, depth)
+        yield from _comma(machine, "}")
+
+
+def _comma(machine: TextMachine, closer: str) -> Reading[None]:
+    yield from machine.skip_space()
+    if not (yield from machine.accept(",")) and (yield from machine.peek()) != closer:
+        raise Unreadable
+
+
+def _value(machine: TextMachine, depth: int) -> Reading[Any]:
+    if depth > _DEEPEST:
+        raise Unreadable
+    char = yield from machine.skip_space()
+    if char == "<":
+        return (yield from _quoted(machine))
+    if char == "{":
+        machine.take(1)
+        return (yield from _members(machine, depth + 1))
+    if char == "[":
+        machine.take(1)
+        values = []
+        while (yield from machine.skip_space()) != "]":
+            values.append((yield from _value(machine, depth + 1)))
+            yield from _comma(machine, "]")
+        machine.take(1)
+        return values
+    return (yield from _bare(machine))
+
+
+def _quoted(machine: TextMachine) -> Reading[str]:
+    for quote in _QUOTES:
+        if (yield from machine.accept(quote)):
+            text, _ = yield from machine.find(*_QUOTE_ENDS[quote], machine.max_argument_chars)
+            machine.take(len(quote))
+            return text
+    raise Unreadable
+
+
+def _bare(machine: TextMachine) -> Reading[Any]:
+    found = yield from machine.test(_BARE_VALUE)
+    if not found:
+        raise Unreadable
+    text = machine.take(len(found[1].group(1))).strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+
+
+def read_section(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read the marker of a section that holds calls; each of them has a marker of its own."""
+    del row
+    machine.take(size)
+    yield from machine.skip_space()

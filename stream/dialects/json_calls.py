@@ -1,0 +1,208 @@
+"""Calls written as JSON: bare objects, arrays and wrappers of them, and the bodies of marked blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from stream.json_scanner import KEY, VALUE, JsonScanner
+from stream.shapes import NAME, SPACE, Run, Shape
+from stream.tape import NotACall, Unreadable
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import Draft, TextMachine
+
+__all__ = ["ARRAY", "OBJECT", "call_array", "call_item", "json_block", "read_object", "weak_block"]
+
+OBJECT = Shape(SPACE, "{", SPACE, '"')
+ARRAY = Shape(SPACE, "[", SPACE, "{")
+
+_KEY = Shape('"', Run("[a-z_]{1,16}"), '"')
+_NAME = Shape('"', NAME, '"')
+_TYPE = Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"']))
+_ROLE = Shape('"assistant"')
+_NO_CONTENT = Shape((['""'], ["null"]))
+_NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
+_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (["{", SPACE, '"'], ["[", SPACE, "{"]))
+_MORE_MEMBERS = Shape(",", SPACE, '"')
+_NAME_KEYS = ("name", "tool_name")
+_ARGUMENT_KEYS = ("arguments", "parameters")
+_ID_KEYS = ("id", "tool_call_id")
+_SCALAR = re.compile(r'["\-0-9n]')
+
+
+def read_object(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a bare object that may be a call."""
+    del row, size
+    yield from call_item(machine, strong=False)
+
+
+def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read the body of a marked block: objects and arrays, with commas, semicolons or white space between them."""
+    del match
+    while True:
+        if (yield from machine.skip_space()) == "[":
+            yield from call_array(machine, strong=True)
+        else:
+            yield from call_item(machine, strong=True)
+        found = yield from machine.test(_NEXT_IN_BLOCK, *row.ends)
+        if not found:
+            return
+        machine.take(len(found[1].group(1)))
+        if found[0]:
+            return
+
+
+def weak_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read a tag's body that is a call only if the object in it has the shape of one."""
+    del row, match
+    char = yield from machine.skip_space()
+    if char == "[":
+        yield from call_array(machine, strong=False)
+    else:
+        yield from call_item(machine, strong=False)
+
+
+def call_array(machine: TextMachine, *, strong: bool, stack: str = "") -> Reading[None]:
+    """Read an array of calls; the first one decides whether it is one."""
+    machine.take(1)
+    array = machine.turn.new_array()
+    char = yield from machine.skip_space()
+    if char == "]" and strong:
+        machine.take(1)
+        return
+    while True:
+        if char != "{":
+            raise (Unreadable if strong else NotACall(JsonScanner(VALUE, stack + "[", lenient=False)))
+        yield from call_item(machine, array, strong=strong, stack=stack + "[")
+        strong = True
+        found = yield from machine.test(_NEXT_ITEM)
+        if not found:
+            break
+        machine.take(len(found[1].group()) - 1)
+        char = "{"
+    if (yield from machine.skip_space()) == "]":
+        machine.take(1)
+
+
+def call_item(machine: TextMachine, array: int = 0, *, strong: bool, stack: str = "") -> Reading[None]:
+    """Read one object that is a call or a wrapper of calls."""
+    draft = machine.new_draft(array, strong=strong)
+    draft.begun |= "{" in stack
+    draft.named |= "{" in stack  # inside of a wrapper
+    yield from _members(machine, draft, stack, _call_member)
+    if machine.draft is not draft:
+        return  # it was a wrapper
+    if not draft.announced:
+        declared = machine.table.declared
+        if not strong and (not draft.name or declared is None or draft.name not in declared):
+            raise NotACall
+        machine.announce(draft)
+    machine.settle(draft, draft.arguments or "")
+
+
+def _members(machine: TextMachine, draft: Draft, stack: str, member) -> Reading[None]:  # type: ignore[no-untyped-def]
+    """Read an object, one member after the other."""
+    machine.take(1)
+    stack += "{"
+    char = yield from machine.skip_space()
+    while char != "}":
+        key = yield from _key(machine, draft, stack)
+        char = yield from machine.skip_space()
+        if char != ":":
+            raise Unreadable
+        machine.take(1)
+        draft.begun = True
+        char = yield from machine.skip_space()
+        yield from member(machine, draft, key, char, stack)
+        char = yield from machine.skip_space()
+        if char == ",":
+            if draft.complete and not (yield from machine.test(_MORE_MEMBERS)):
+                return
+            machine.take(1)
+            if (yield from machine.skip_space()) != '"':
+                raise Unreadable
+        elif char != "}":
+            if draft.complete or machine.draft is not draft:
+                return  # a lost bracket does not matter
+            raise Unreadable
+    machine.take(1)
+
+
+def _key(machine: TextMachine, draft: Draft, stack: str) -> Reading[str]:
+    if (yield from machine.peek()) != '"':
+        raise Unreadable
+    if draft.strong or draft.announced:
+        return str(json.loads((yield from machine.json_value()), strict=False))
+    found = yield from machine.test(_KEY)
+    if not found or found[1].group(1) not in _KEYS:
+        raise NotACall(JsonScanner(KEY, stack, lenient=False))
+    return machine.take(len(found[1].group()))[1:-1]
+
+
+def _call_member(machine: TextMachine, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
+    if key == "function" and char == "{":
+        yield from _members(machine, draft, stack, _function_member)
+    elif key == "tool_call" and char == "{" and not draft.name:
+        yield from call_item(machine, strong=draft.strong, stack=stack)
+        draft.strong = True
+    elif key == "tool_calls" and char == "[" and not draft.name:
+        yield from call_array(machine, strong=draft.strong, stack=stack)
+        draft.strong = True
+    else:
+        yield from _function_member(machine, draft, "name" if key == "function" else key, char, stack)
+
+
+def _function_member(machine: TextMachine, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
+    if key in _NAME_KEYS and not draft.name:
+        yield from _name(machine, draft, stack)
+    elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
+        yield from _arguments(machine, draft, char, stack)
+    elif key in _ID_KEYS and _SCALAR.match(char):
+        value = json.loads((yield from machine.json_value()), strict=False)
+        draft.call.id = "" if value is None else str(value)
+    elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
+        yield from machine.json_value()
+    else:
+        yield from _harmless(machine, key, stack)
+
+
+def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
+    if draft.strong:
+        if (yield from machine.peek()) != '"':
+            raise Unreadable
+        draft.name = str(json.loads((yield from machine.json_value()), strict=False))
+    else:
+        found = yield from machine.test(_NAME)
+        if not found:
+            raise NotACall(JsonScanner(VALUE, stack, lenient=False))
+        draft.name = machine.take(len(found[1].group()))[1:-1]
+    if draft.named or draft.arguments_begun:
+        machine.announce(draft)
+
+
+def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Reading[None]:
+    if char not in '{"n':
+        if draft.strong:
+            raise Unreadable
+        raise NotACall(JsonScanner(VALUE, stack, lenient=False))
+    draft.arguments_begun = True
+    if draft.name and not draft.announced:
+        machine.announce(draft)
+    draft.arguments = yield from machine.json_value()
+
+
+def _harmless(machine: TextMachine, key: str, stack: str) -> Reading[None]:
+    """Read a member that a call may have and that does not make one."""
+    shape = {"type": _TYPE, "role": _ROLE, "content": _NO_CONTENT}.get(key)
+    found = None if shape is None else (yield from machine.test(shape))
+    if not found:
+        raise NotACall(JsonScanner(VALUE, stack, lenient=False))
+    machine.take(len(found[1].group()))
+
+
+_KEYS = frozenset((*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls",
+                   "role", "content"))  # fmt: skip

@@ -1,0 +1,229 @@
+"""Calls written as Python: lists of calls with keyword arguments, single calls, code, and declared names."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from stream.literals import LiteralSyntaxError, read_keywords
+from stream.markers import marker_pattern
+from stream.shapes import IDENTIFIER, NAME, SPACE, Run, Shape
+from stream.tape import CutOff, NotACall, Unreadable
+
+from .json_calls import ARRAY, call_array
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import Draft, TextMachine
+
+__all__ = [
+    "BUILT_IN",
+    "CALL_LINES",
+    "CALL_LIST",
+    "calls_in_list",
+    "calls_on_lines",
+    "code_body",
+    "read_bracket",
+    "read_code",
+    "read_declared",
+    "read_python_tag",
+]
+
+# What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
+_VALUE = (["'"], ['"'], ["-"], ["["], ["{"], ["("], [Run(r"\d")], ["True"], ["False"], ["None"], ["true"], ["false"],
+          ["null"])  # fmt: skip
+_KEYWORD = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
+_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))  # type: ignore[list-item]
+_WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))  # type: ignore[list-item]
+_WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
+
+CALL_LIST = Shape(SPACE, "[", SPACE, NAME, "(")
+CALL_LINES = Shape(SPACE, NAME, "(")
+BUILT_IN = Shape(SPACE, Run(r"[^\W\d]\w{0,63}"), ".call(")
+_SPECIAL = re.compile(r"[\"'()\[\]{}]")
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>", "<|end|>", "<|start|>",
+                           "<|action_end|>")  # fmt: skip
+
+
+def read_bracket(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text."""
+    del row, size
+    if (yield from machine.test(ARRAY)):
+        yield from call_array(machine, strong=False)
+        return
+    head = (yield from machine.test(_WEAK_LIST)) if machine.fresh else None
+    if not head:
+        machine.take(1)
+        raise NotACall
+    yield from calls_in_list(machine)
+
+
+def calls_in_list(
+    machine: TextMachine, row: Dialect | None = None, match: re.Match[str] | None = None
+) -> Reading[None]:
+    """Read `[name(key=literal), …]`."""
+    del row, match
+    yield from machine.skip_space()
+    machine.take(1)
+    array = machine.turn.new_array()
+    while True:
+        yield from machine.skip_space()
+        yield from _call(machine, array)
+        found = yield from machine.test(_NEXT_CALL, _LIST_END)
+        if found is None or found[0]:
+            break
+        machine.take(found[1].start(3) - machine.position)
+    if found:
+        machine.take(len(found[1].group()))
+
+
+_NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
+_LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
+
+
+def calls_on_lines(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read calls that stand one a line, or one alone."""
+    del match
+    array = machine.turn.new_array()
+    while True:
+        yield from machine.skip_space()
+        yield from _call(machine, array)
+        if not row.wraps or not (yield from machine.test(CALL_LINES)):
+            return
+
+
+def _call(machine: TextMachine, array: int) -> Reading[None]:
+    """Read one call with keyword arguments."""
+    found = yield from machine.test(_CALL)
+    if not found:
+        raise Unreadable
+    machine.take(len(found[1].group()))
+    draft = machine.new_draft(array)
+    draft.name = found[1].group(1)
+    yield from _arguments_of(machine, draft)
+
+
+_CALL = Shape(NAME, "(")
+
+
+def balanced(machine: TextMachine) -> Reading[str]:
+    """Read to the parenthesis that closes the one before; return what is between."""
+    pieces: list[str] = []
+    size = 0
+    stack = [")"]
+    while stack:
+        match = _SPECIAL.search(machine.buffer, machine.position)
+        piece = machine.take((match.start() if match else len(machine.buffer)) - machine.position)
+        if match is None:
+            yield from machine.more()
+        elif match.group() in "\"'":
+            piece += yield from _string(machine, match.group())
+        else:
+            piece += machine.take(1)
+            if match.group() in _CLOSERS:
+                stack.append(_CLOSERS[match.group()])
+            elif stack.pop() != match.group():
+                raise Unreadable
+        if size <= machine.max_argument_chars:
+            pieces.append(piece)
+            size += len(piece)
+    return "".join(pieces)[:-1]
+
+
+def _string(machine: TextMachine, quote: str) -> Reading[str]:
+    """Read a string literal with its quotes."""
+    triple = yield from machine.accept(quote * 3)
+    if not triple:
+        machine.take(1)
+    end = quote * 3 if triple else quote
+    pattern = _IN_STRING[quote]
+    pieces = [end]
+    while True:
+        match = pattern.search(machine.buffer, machine.position)
+        pieces.append(machine.take((match.start() if match else len(machine.buffer)) - machine.position))
+        if match is None:
+            yield from machine.more()
+        elif match.group() == "\\":
+            while len(machine.buffer) - machine.position < 2:
+                yield from machine.more()
+            pieces.append(machine.take(2))
+        elif (yield from machine.accept(end)):
+            pieces.append(end)
+            return "".join(pieces)
+        else:
+            pieces.append(machine.take(1))
+
+
+_IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
+
+
+def read_code(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read code up to the end of the message: a call of `python` with `code`."""
+    del row, match
+    draft = machine.new_draft()
+    yield from machine.skip_space()
+    draft.name = "python"
+    machine.announce(draft)
+    yield from code_body(machine, draft)
+
+
+def code_body(machine: TextMachine, draft: Draft) -> Reading[None]:
+    """Read the code of an announced call."""
+    try:
+        code, _ = yield from machine.find(*_CODE_END, machine.max_argument_chars)
+    except CutOff as end:
+        if machine.was_cut:
+            raise
+        code = end.text
+    machine.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
+
+
+def read_python_tag(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `name.call(key="…")`."""
+    del row
+    yield from machine.skip_space()
+    machine.take(match.end() - machine.position)
+    draft = machine.new_draft()
+    draft.name = match.group(2)
+    yield from _arguments_of(machine, draft)
+
+
+def _arguments_of(machine: TextMachine, draft: Draft) -> Reading[None]:
+    machine.announce(draft)
+    try:
+        arguments = read_keywords((yield from balanced(machine)))
+    except LiteralSyntaxError:
+        raise Unreadable from None
+    machine.settle(draft, json.dumps(arguments, ensure_ascii=False))
+
+
+def read_declared(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a declared name that may be used as a function."""
+    del row
+    declared = machine.table.declared or frozenset()
+    at_word = not machine.previous or machine.previous.isspace()
+    found = (yield from machine.test(_WEAK_CALL, _WEAK_NAME)) if at_word else None
+    if not found or found[1].group(1) not in declared or (found[0] and not machine.fresh):
+        machine.take(size)
+        raise NotACall
+    draft = machine.new_draft()
+    draft.name = found[1].group(1)
+    machine.take(len(draft.name))
+    if found[0]:
+        yield from machine.accept("[ARGS]")
+        machine.announce(draft)
+        draft.arguments = yield from machine.json_value()
+        machine.settle(draft, draft.arguments)
+        return
+    machine.take(1)
+    if (yield from machine.skip_space()) != "{":
+        yield from _arguments_of(machine, draft)
+        return
+    machine.announce(draft)
+    draft.arguments = yield from machine.json_value()
+    yield from machine.skip_space()
+    yield from machine.accept(")")
+    machine.settle(draft, draft.arguments)

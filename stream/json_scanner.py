@@ -1,0 +1,201 @@
+"""A resumable scanner of strict JSON: says where a value ends, and never reads a character twice."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["COLON", "ERROR", "KEY", "NEXT", "VALUE", "JsonScanner"]
+
+# What is expected next. Only the first four are places where a caller may start.
+VALUE, KEY, COLON, NEXT, FIRST_KEY, FIRST_VALUE, STRING, ESCAPE, HEX, ATOM, DONE, ERROR = range(12)
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_LENIENT_STRING = re.compile(r'[^"\\]*')
+_STRICT_STRING = re.compile(r'[^"\\\x00-\x1f]*')
+_ATOM_RUN = re.compile(r"[-+.0-9A-Za-z_]*")
+_ATOM_PREFIX = re.compile(r"[-0-9]|t|f|n")
+_ATOM = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
+# Whole strings and whole members that fit into the piece at hand: the common case, matched in C.
+_PLAIN_KEY = re.compile(r'[ \t\n\r]*"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
+_WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in range(1, len(word) + 1))
+_LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
+_CLOSED_BY = {"}": "{", "]": "["}
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+
+
+class JsonScanner:
+    """Scans one JSON value that arrives in pieces.
+
+    The nesting is a list of open brackets, so that no depth can exhaust Python's stack.
+
+    Parameters
+    ----------
+    state : what comes first: `VALUE`, `KEY`, `COLON` or `NEXT` (a comma or a closing bracket).
+    stack : the brackets that are open already, outermost first, as in `"[{"`.
+    lenient : whether raw control characters are accepted inside strings.
+
+    Examples
+    --------
+    >>> scanner = JsonScanner()
+    >>> scanner.scan('{"a": [1', 0), scanner.done
+    (8, False)
+    >>> scanner.scan(', 2]} and text', 0), scanner.done
+    (5, True)
+    """
+
+    __slots__ = ("_after_string", "_atom", "_hex", "_stack", "_state", "_string")
+
+    def __init__(self, state: int = VALUE, stack: str = "", *, lenient: bool = True) -> None:
+        self._state = state
+        self._stack = list(stack)
+        self._string = _LENIENT_STRING if lenient else _STRICT_STRING
+        self._after_string = NEXT
+        self._atom = ""
+        self._hex = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether the value is complete."""
+        return self._state == DONE
+
+    @property
+    def failed(self) -> bool:
+        """Whether the text cannot be JSON."""
+        return self._state == ERROR
+
+    @property
+    def begun(self) -> bool:
+        """Whether more than white space was read."""
+        return self._state != VALUE or bool(self._stack)
+
+    def scan(self, text: str, start: int) -> int:
+        """Return where the scan stopped: at the end of the text, behind the value, or at what cannot be JSON.
+
+        Parameters
+        ----------
+        text : the piece at hand.
+        start : index of the first character to read.
+        """
+        position, end = start, len(text)
+        while position < end and self._state < DONE:
+            position = self._STEPS[self._state](self, text, position)
+        return position
+
+    def finish(self) -> bool:
+        """Return whether the text so far is a complete value, now that nothing follows (a bare number is)."""
+        if self._state == ATOM and not self._stack:
+            self._state = DONE if _ATOM.fullmatch(self._atom) else ERROR
+        return self.done
+
+    def _value(self, text: str, position: int) -> int:
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # matches the empty string too
+        if position == len(text):
+            return position
+        char = text[position]
+        if char == '"':
+            self._state, self._after_string = STRING, NEXT
+        elif char in "{[":
+            self._stack.append(char)
+            self._state = FIRST_KEY if char == "{" else FIRST_VALUE
+        elif char == "]" and self._state == FIRST_VALUE:
+            return self._close(char, position)
+        elif _ATOM_PREFIX.match(char):
+            self._state, self._atom = ATOM, ""
+            return position
+        else:
+            self._state = ERROR
+            return position
+        return position + 1
+
+    def _key(self, text: str, position: int) -> int:
+        match = _PLAIN_KEY.match(text, position)
+        if match:
+            self._state = VALUE
+            return match.end()
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
+        if position == len(text):
+            return position
+        char = text[position]
+        if char == '"':
+            self._state, self._after_string = STRING, COLON
+            return position + 1
+        if char == "}" and self._state == FIRST_KEY:
+            return self._close(char, position)
+        self._state = ERROR
+        return position
+
+    def _colon(self, text: str, position: int) -> int:
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
+        if position == len(text):
+            return position
+        if text[position] != ":":
+            self._state = ERROR
+            return position
+        self._state = VALUE
+        return position + 1
+
+    def _next(self, text: str, position: int) -> int:
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
+        if position == len(text):
+            return position
+        char = text[position]
+        if char == ",":
+            self._state = KEY if self._stack[-1] == "{" else VALUE
+            return position + 1
+        return self._close(char, position)
+
+    def _close(self, char: str, position: int) -> int:
+        if _CLOSED_BY.get(char) != self._stack[-1]:
+            self._state = ERROR
+            return position
+        self._stack.pop()
+        self._state = NEXT if self._stack else DONE
+        return position + 1
+
+    def _in_string(self, text: str, position: int) -> int:
+        position = self._string.match(text, position).end()  # type: ignore[union-attr]  # as above
+        if position == len(text):
+            return position
+        char = text[position]
+        if char == '"':
+            self._state = self._after_string if self._stack else DONE
+        elif char == "\\":
+            self._state = ESCAPE
+        else:
+            self._state = ERROR
+            return position
+        return position + 1
+
+    def _escape(self, text: str, position: int) -> int:
+        char = text[position]
+        if char == "u":
+            self._state, self._hex = HEX, 4
+        elif char in '"\\/bfnrt':
+            self._state = STRING
+        else:
+            self._state = ERROR
+            return position
+        return position + 1
+
+    def _hex_digit(self, text: str, position: int) -> int:
+        if text[position] not in _HEX_DIGITS:
+            self._state = ERROR
+            return position
+        self._hex -= 1
+        if not self._hex:
+            self._state = STRING
+        return position + 1
+
+    def _in_atom(self, text: str, position: int) -> int:
+        end = _ATOM_RUN.match(text, position).end()  # type: ignore[union-attr]  # as above
+        self._atom += text[position:end]
+        if len(self._atom) > _LONGEST_ATOM or (self._atom[0] in "tfn" and self._atom not in _WORDS):
+            self._state = ERROR
+        elif end < len(text):
+            fits = _ATOM.fullmatch(self._atom)
+            self._state = (NEXT if self._stack else DONE) if fits else ERROR
+        return end
+
+    _STEPS = (
+        _value, _key, _colon, _next, _key, _value, _in_string, _escape, _hex_digit, _in_atom,
+    )  # fmt: skip

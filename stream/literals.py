@@ -1,0 +1,163 @@
+"""Values as Python or JSON writes them: strings, numbers, booleans, nothing, lists and dicts. Nothing is evaluated."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["LiteralSyntaxError", "read_keywords", "read_object"]
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"""|(?P<number>[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?(?![\w.]))|(?P<word>[^\W\d]\w*)|(?P<mark>[][{}(),:=]))""",
+    re.DOTALL,
+)
+_SPACE = re.compile(r"\s*")
+_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+_ESCAPE = re.compile(r"""\\(?:([\\'"/abfnrtv\n])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3}))""")
+_SIMPLE = {
+    "\\": "\\", "'": "'", '"': '"', "/": "/", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    "v": "\v", "\n": "",
+}  # fmt: skip
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_DEEPEST = 100
+_LONGEST_NUMBER = 400
+
+
+class LiteralSyntaxError(ValueError):
+    """A text is not a list of keyword arguments with literal values."""
+
+
+def read_keywords(source: str) -> dict[str, Any]:
+    """Return the keyword arguments between the parentheses of a call.
+
+    Raises
+    ------
+    LiteralSyntaxError
+        For anything but `name=literal`, separated by commas.
+
+    Examples
+    --------
+    >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
+    {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
+    """
+    reader = _Reader(source)
+    found: dict[str, Any] = {}
+    while reader.kind:
+        name = reader.take("word")
+        reader.mark("=")
+        found[name] = reader.value(0)
+        if reader.kind:
+            reader.mark(",")
+    return found
+
+
+def read_object(source: str) -> dict[str, Any]:
+    """Return the one dict with text keys that the source holds.
+
+    Raises
+    ------
+    LiteralSyntaxError
+        For anything else.
+    """
+    reader = _Reader(source)
+    value = reader.value(0)
+    if reader.kind == "mark" and reader.text == ",":
+        reader.advance()
+    if reader.kind or not isinstance(value, dict):
+        raise LiteralSyntaxError(source)
+    return value
+
+
+class _Reader:
+    """One token of look-ahead over a source."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.position = 0
+        self.kind = ""
+        self.text = ""
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.source, self.position)
+        if match:
+            self.kind = match.lastgroup or ""
+            self.text = match.group(self.kind)
+            self.position = match.end()
+            return
+        self.position = _SPACE.match(self.source, self.position).end()  # type: ignore[union-attr]  # matches ""
+        if self.position < len(self.source):
+            raise LiteralSyntaxError(self.source)
+        self.kind = self.text = ""
+
+    def take(self, kind: str) -> str:
+        if self.kind != kind:
+            raise LiteralSyntaxError(self.source)
+        text = self.text
+        self.advance()
+        return text
+
+    def mark(self, text: str) -> None:
+        if self.text != text:
+            raise LiteralSyntaxError(self.source)
+        self.take("mark")
+
+    def value(self, depth: int) -> Any:
+        if self.kind == "string":
+            parts = []
+            while self.kind == "string":  # neighbouring strings are one, as in Python
+                parts.append(_unquote(self.take("string")))
+            return "".join(parts)
+        if self.kind == "number":
+            return self._number(self.take("number"))
+        if self.kind == "word" and self.text in _WORDS:
+            return _WORDS[self.take("word")]
+        if self.kind == "mark" and self.text in _CLOSERS and depth < _DEEPEST:
+            opener = self.take("mark")
+            return self._dict(depth) if opener == "{" else self._list(_CLOSERS[opener], depth)
+        raise LiteralSyntaxError(self.source)
+
+    def _number(self, text: str) -> int | float:
+        if len(text) > _LONGEST_NUMBER:
+            raise LiteralSyntaxError(self.source)
+        return float(text) if any(mark in text for mark in ".eE") else int(text)
+
+    def _list(self, closer: str, depth: int) -> Any:
+        values: list[Any] = []
+        commas = 0
+        while self.text != closer or self.kind != "mark":
+            values.append(self.value(depth + 1))
+            if self.kind == "mark" and self.text == ",":
+                commas += 1
+                self.advance()
+            elif self.text != closer:
+                raise LiteralSyntaxError(self.source)
+        self.advance()
+        return values[0] if closer == ")" and len(values) == 1 and not commas else values
+
+    def _dict(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while self.text != "}" or self.kind != "mark":
+            key = self.value(depth + 1)
+            self.mark(":")
+            values[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
+            if self.kind == "mark" and self.text == ",":
+                self.advance()
+            elif self.text != "}":
+                raise LiteralSyntaxError(self.source)
+        self.advance()
+        return values
+
+
+def _unquote(literal: str) -> str:
+    quote = 3 if literal[:3] in ("'''", '"""') and len(literal) >= 6 else 1
+    return _ESCAPE.sub(_unescape, literal[quote:-quote])
+
+
+def _unescape(match: re.Match[str]) -> str:
+    simple, two, four, eight, octal = match.groups()
+    if simple is not None:
+        return _SIMPLE[simple]
+    code = int(octal, 8) if octal else int(two or four or eight, 16)
+    return chr(code) if code < 0x110000 else match.group()

@@ -1,0 +1,228 @@
+"""What the readers of servers' messages share: text, reasoning, calls, rounds, errors, and how a stream ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stream.dialects import table_for
+from stream.errors import StreamValueError
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolCallEnd, ToolResult
+from stream.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
+from stream.text_machine import TextMachine
+from stream.tool_calls import CallAssembler
+from stream.turn import Turn
+
+if TYPE_CHECKING:
+    from stream.events import Event, Usage
+    from stream.options import Tools
+
+__all__ = ["MessageReader", "failure"]
+
+_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+_MS_PER_S = 1000.0
+
+
+class MessageReader:
+    """Reads decoded messages; the two servers' readers say where in them everything stands.
+
+    Parameters
+    ----------
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
+    max_argument_chars : longer arguments are dropped, and their call is malformed.
+    reasoning : whether reasoning is passed on, as `ReasoningDelta`.
+
+    Raises
+    ------
+    StreamTypeError
+        For tools that are none. What a server sends never raises.
+    """
+
+    def __init__(
+        self, tools: Tools = None, *, max_argument_chars: int = MAX_ARGUMENT_CHARS, reasoning: bool = True
+    ) -> None:
+        self._table = table_for(declared_names(tools))
+        self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
+        self._calls = CallAssembler(self._turn)
+        self._machine: TextMachine | None = None
+        self._finished = False
+        self._failed = False
+        self._closed = False
+        self._empty_array = False
+        self._last_finish: str | None = None  # since which nothing came
+        self._unanswered: list[tuple[str, str]] = []  # ids and names of calls without a result
+        self._usage: Usage | None = None
+
+    # --- what a message holds -------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StreamValueError("the reader is closed")
+
+    def _text(self, text: str) -> None:
+        if self._machine is None:
+            self._machine = TextMachine(self._turn, self._table)
+        self._calls.note_text()
+        self._machine.feed(text)
+
+    def _reasoning(self, fields: Mapping[str, Any]) -> None:
+        """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
+        for name in _REASONING_FIELDS:
+            text = fields.get(name)
+            if text and isinstance(text, str):
+                self._turn.reasoning(text)
+                return
+
+    def _tool_calls(self, entries: Any, index: object = None) -> None:
+        if isinstance(entries, Mapping):
+            entries = [entries]
+        if not isinstance(entries, list | tuple):
+            return
+        if not entries:
+            self._empty_array = True
+            return
+        if self._machine is not None:
+            self._machine.note_structured_call()
+        self._calls.take(entries, index)
+
+    def _results(self, results: Any) -> None:
+        """Pass on the results of tools that the server has run; they end the round."""
+        self._end_round(was_cut=False)
+        events = self._turn.take()
+        self._note_calls(events)
+        for event in events:
+            self._turn.emit(event)
+        for result in results if isinstance(results, list | tuple) else [results]:
+            self._turn.emit(self._result(result if isinstance(result, Mapping) else {"content": result}))
+
+    def _result(self, result: Mapping[str, Any]) -> ToolResult:
+        identity = _text_of(result.get("tool_call_id") or result.get("id"))
+        name = _text_of(result.get("tool_name") or result.get("name"))
+        known = self._answer(identity, name)
+        if known:
+            identity, name = identity or known[0], name or known[1]
+        error = result.get("error")
+        failed = bool(error) or result.get("is_error") is True
+        content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
+        return ToolResult(identity, name, failed, content if isinstance(content, str) else _dumps(content))
+
+    def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
+        """Return the call that a result answers: by id, else by name, else the oldest one."""
+        for number, (known_id, known_name) in enumerate(self._unanswered):
+            if (identity and identity == known_id) or (not identity and name in ("", known_name)):
+                return self._unanswered.pop(number)
+        return None
+
+    def _task_status(self, fields: Mapping[str, Any]) -> None:
+        status = fields.get("task_status")
+        if isinstance(status, str) and status:
+            self._turn.emit(TaskStatus(_text_of(fields.get("task_id")), status))
+
+    # --- how it ends ----------------------------------------------------------------------------------------------
+
+    def _end_round(self, *, was_cut: bool) -> None:
+        if self._machine is not None:
+            self._machine.close(was_cut=was_cut)
+            self._machine = None
+        self._calls.end_round(was_cut=was_cut)
+        self._turn.end_round()
+
+    def _finish(self, reason: str) -> None:
+        self._end_round(was_cut=ended_early(reason))
+        if self._last_finish != reason:
+            self._turn.emit(Finish(reason))
+        self._finished, self._last_finish = True, reason
+
+    def _fail(self, failed: StreamFailed) -> None:
+        self._end_round(was_cut=True)
+        self._failed = True
+        self._turn.emit(failed)
+
+    def _take(self) -> list[Event]:
+        events = self._turn.take()
+        if events:
+            self._note_calls(events)
+        return events
+
+    def _note_calls(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, ToolCallEnd) and event.status == "ok":
+                self._unanswered.append((event.tool_call_id, event.tool_name))
+
+    def fail(self, failed: StreamFailed) -> list[Event]:
+        """Return the last events of a stream that its client says has failed.
+
+        Parameters
+        ----------
+        failed : the failure, which becomes the last event.
+        """
+        if self._closed or self._failed:
+            self._closed = True
+            return []
+        self._closed = True
+        self._fail(failed)
+        return self._turn.take()
+
+    def close(self) -> list[Event]:
+        """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
+        if self._closed:
+            return []
+        self._closed = True
+        if self._failed:
+            return []
+        self._end_round(was_cut=not self._finished)
+        if self._usage is not None:
+            self._turn.emit(self._usage)
+        if not self._finished:
+            self._turn.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
+        elif self._empty_array and self._turn.silent:
+            self._turn.emit(EmptyToolCalls())
+        return self._turn.take()
+
+    def _unfinished_message(self) -> str:
+        return "the stream ended without a finish reason"
+
+
+def failure(error: Any) -> StreamFailed:
+    """Return the event for an error that a server has put into its stream: a text or an object.
+
+    Examples
+    --------
+    >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
+    StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
+    """
+    if not isinstance(error, Mapping):
+        return StreamFailed(_text_of(error) or "the server reported an error")
+    message = next((error[key] for key in ("message", "detail", "error", "type") if error.get(key)), "")
+    code, status = error.get("code"), error.get("status")
+    if status is None and isinstance(code, int) and 400 <= code < 600:
+        status = code
+    return StreamFailed(
+        message=message if isinstance(message, str) and message else _dumps(message or error),
+        code=None if code is None else _text_of(code),
+        status=status if isinstance(status, int) and not isinstance(status, bool) else None,
+        retry_after_ms=_milliseconds(error),
+        request_id=_text_of(error.get("requestId") or error.get("request_id")) or None,
+    )
+
+
+def _milliseconds(error: Mapping[str, Any]) -> float | None:
+    for key, scale in (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PER_S)):
+        value = error.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
+            return float(value) * scale
+    return None
+
+
+def _text_of(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _dumps(value)
+
+
+def _dumps(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return ""

@@ -1,0 +1,145 @@
+"""A reader for the JSON lines of Ollama's `/api/chat`, as bytes or decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import StreamTypeError
+from stream.events import Usage
+from stream.message_reader import MessageReader, failure
+from stream.ndjson import NdjsonDecoder
+
+if TYPE_CHECKING:
+    from stream.events import Event
+    from stream.options import Tools
+
+__all__ = ["OllamaReader"]
+
+_NS_PER_MS = 1e6
+
+
+class OllamaReader(MessageReader):
+    r"""Reads what Ollama streams: network reads cut anywhere, or its decoded lines.
+
+    Beside text, reasoning and calls it reports a task's status and the results of tools that the server runs.
+
+    See `MessageReader` for the parameters.
+
+    Examples
+    --------
+    >>> reader = OllamaReader()
+    >>> reader.feed(b'{"message": {"content": "Good ni'), reader.feed(b'ght."}, "done": false}\n')
+    ([], [TextDelta(text='Good night.', channel=None)])
+    >>> reader.feed({"message": {"content": ""}, "done": True, "done_reason": "stop"}), reader.close()
+    ([Finish(reason='stop')], [])
+    """
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._decoder = NdjsonDecoder()
+
+    def feed(self, data: Any) -> list[Event]:
+        """Return the events that this makes certain.
+
+        Parameters
+        ----------
+        data : bytes of a network read (or the text of one), or one decoded line.
+
+        Raises
+        ------
+        StreamTypeError
+            If it is neither.
+        StreamValueError
+            If the reader was closed.
+        """
+        self._check_open()
+        if isinstance(data, Mapping):
+            self._line(data)
+        elif isinstance(data, bytes | bytearray | memoryview | str):
+            for line in self._decoder.feed(data.encode(errors="replace") if isinstance(data, str) else bytes(data)):
+                self._line(line)
+        else:
+            raise StreamTypeError(f"data: {type(data).__name__} is neither bytes nor a dict")
+        return self._take()
+
+    def close(self) -> list[Event]:
+        """Return the last events. A stream that was not done ends as unfinished."""
+        if not self._closed:
+            self._decoder.close()
+        return super().close()
+
+    def _line(self, line: Mapping[str, Any]) -> None:
+        if self._failed:
+            return
+        if line.get("task_status"):
+            self._task_status(line)
+        message = line.get("message")
+        if isinstance(message, Mapping):
+            self._message(message, line)
+        else:
+            self._between(line)
+            if isinstance(line.get("response"), str):
+                self._content(line["response"], line)
+        if line.get("error"):
+            self._fail(failure(line["error"]))
+        elif line.get("done") is True:
+            reason = line.get("done_reason")
+            self._finish(reason if isinstance(reason, str) and reason else "stop")
+            self._note_usage(line)
+
+    def _message(self, message: Mapping[str, Any], line: Mapping[str, Any]) -> None:
+        if message.get("role") == "tool":
+            self._results([message])
+            return
+        calls = message.get("tool_calls")
+        if not calls:
+            self._between(line)
+        self._reasoning(message)
+        content = message.get("content")
+        if content and isinstance(content, str):
+            self._content(content, line)
+        if calls is not None:
+            self._tool_calls(calls)
+            if calls:
+                self._between(line)
+
+    def _between(self, line: Mapping[str, Any]) -> None:
+        if line.get("tool_results"):
+            self._results(line["tool_results"])
+
+    def _content(self, content: str, line: Mapping[str, Any]) -> None:
+        self._last_finish = None
+        channel = line.get("channel")
+        self._turn.channel = channel if isinstance(channel, str) else None
+        if content:
+            self._text(content)
+
+    def _note_usage(self, line: Mapping[str, Any]) -> None:
+        prompt, completion = _count(line.get("prompt_eval_count")), _count(line.get("eval_count"))
+        usage = Usage(
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            total_tokens=None if prompt is None or completion is None else prompt + completion,
+            load_ms=_milliseconds(line.get("load_duration")),
+            prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
+            eval_ms=_milliseconds(line.get("eval_duration")),
+            total_ms=_milliseconds(line.get("total_duration")),
+        )
+        if usage != Usage():
+            self._turn.emit(usage)
+
+    def _unfinished_message(self) -> str:
+        message = super()._unfinished_message()
+        bad = self._decoder.bad_line
+        return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _milliseconds(nanoseconds: Any) -> float | None:
+    if isinstance(nanoseconds, int | float) and not isinstance(nanoseconds, bool):
+        return float(nanoseconds) / _NS_PER_MS
+    return None

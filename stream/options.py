@@ -1,0 +1,54 @@
+"""What the readers have in common: their options and the meaning of finish reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from stream.errors import StreamTypeError
+
+__all__ = ["MAX_ARGUMENT_CHARS", "Tools", "declared_names", "ended_early"]
+
+MAX_ARGUMENT_CHARS = 1 << 20
+
+# Names, OpenAI tool dicts, or objects with a `name`; or a mapping by name.
+Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"
+
+_EARLY = frozenset({"length", "max_tokens", "content_filter", "error", "abort", "cancelled"})
+
+
+def declared_names(tools: Tools) -> frozenset[str] | None:
+    """Return the names of the declared tools; None if they are not known.
+
+    Raises
+    ------
+    StreamTypeError
+        For what is no tool.
+
+    Examples
+    --------
+    >>> sorted(declared_names(["lock", {"type": "function", "function": {"name": "dim"}}]))
+    ['dim', 'lock']
+    """
+    if tools is None:
+        return None
+    if isinstance(tools, str | bytes):
+        raise StreamTypeError(f"tools: {tools!r} is one text, not a collection of tools")
+    return frozenset(_name(tool) for tool in tools)
+
+
+def _name(tool: object) -> str:
+    name: object = tool
+    if isinstance(tool, Mapping):
+        function = tool.get("function")
+        name = (function if isinstance(function, Mapping) else tool).get("name")
+    elif not isinstance(tool, str):
+        name = getattr(tool, "name", None)
+    if not isinstance(name, str) or not name:
+        raise StreamTypeError(f"tools: {tool!r} is neither a name, nor a tool dict, nor an object with a name")
+    return name
+
+
+def ended_early(finish: str | None) -> bool:
+    """Return whether a finish reason says that the model was not done; None is a stream that broke off."""
+    return finish is None or finish in _EARLY

@@ -1,0 +1,139 @@
+"""Reading a client's stream of chunks: the one place where a reader meets input and output."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from stream.events import Event, StreamFailed
+from stream.message_reader import failure
+from stream.openai_reader import OpenAIReader
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
+
+    from stream.message_reader import MessageReader
+    from stream.options import Tools
+
+__all__ = ["read", "read_sync"]
+
+_MS_PER_S = 1000.0
+
+
+async def read(
+    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]],
+    tools: Tools = None,
+    *,
+    reader: MessageReader | None = None,
+    **options: Any,
+) -> AsyncIterator[Event]:
+    """Yield the events of a stream of chunks, and close the stream at the end, however that comes.
+
+    Parameters
+    ----------
+    source : what `client.chat.completions.create(stream=True)` gives, awaited or not; any other asynchronous
+        iterable of chunks, objects or dicts.
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
+    reader : another reader to use, as `OllamaReader(tools)` for an iterable of network reads.
+    options : `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
+
+    Yields
+    ------
+    Event
+        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes.
+    """
+    reader = OpenAIReader(tools, **options) if reader is None else reader
+    try:
+        chunks = await source if inspect.isawaitable(source) else source
+        iterator = aiter(chunks)
+    except Exception as error:  # noqa: BLE001  (every client has its own)
+        for event in reader.fail(failed_by(error)):
+            yield event
+        return
+    try:
+        while True:
+            try:
+                chunk = await anext(iterator)
+            except StopAsyncIteration:
+                break
+            except Exception as error:  # noqa: BLE001  (as above)
+                for event in reader.fail(failed_by(error)):
+                    yield event
+                return
+            for event in reader.feed(chunk):
+                yield event
+                if isinstance(event, StreamFailed):
+                    return
+        for event in reader.close():
+            yield event
+    finally:
+        await _close(chunks)
+
+
+def read_sync(
+    source: Iterable[Any], tools: Tools = None, *, reader: MessageReader | None = None, **options: Any
+) -> Iterator[Event]:
+    """Yield the events of a stream of chunks, and close the stream at the end; see `read`.
+
+    Examples
+    --------
+    >>> chunks = [{"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]}]
+    >>> list(read_sync(chunks))
+    [TextDelta(text='Hi.', channel=None), Finish(reason='stop')]
+    """
+    reader = OpenAIReader(tools, **options) if reader is None else reader
+    iterator = iter(source)
+    try:
+        while True:
+            try:
+                chunk = next(iterator)
+            except StopIteration:
+                break
+            except Exception as error:  # noqa: BLE001  (every client has its own)
+                yield from reader.fail(failed_by(error))
+                return
+            for event in reader.feed(chunk):
+                yield event
+                if isinstance(event, StreamFailed):
+                    return
+        yield from reader.close()
+    finally:
+        close = getattr(source, "close", None)
+        if close is not None:
+            close()
+
+
+async def _close(chunks: Any) -> None:
+    close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
+    closing = close() if close is not None else None
+    if inspect.isawaitable(closing):
+        await closing
+
+
+def failed_by(error: Exception) -> StreamFailed:
+    """Return the event for an exception that a client raised, by the attributes that clients give them.
+
+    The `openai` package has `status_code`, `code`, `request_id`, `body` and `response.headers`; other clients have
+    some of them, or none.
+    """
+    body = getattr(error, "body", None)
+    told = failure(body) if isinstance(body, dict) else StreamFailed("")
+    code = getattr(error, "code", None) or told.code or type(error).__name__
+    status = getattr(error, "status_code", None)
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    return StreamFailed(
+        message=str(error) or told.message or type(error).__name__,
+        code=str(code),
+        status=status if isinstance(status, int) else told.status,
+        retry_after_ms=_retry_after_ms(headers) or told.retry_after_ms,
+        request_id=getattr(error, "request_id", None) or headers.get("x-request-id") or told.request_id,
+    )
+
+
+def _retry_after_ms(headers: Any) -> float | None:
+    for name, scale in (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S)):
+        try:
+            return float(headers.get(name)) * scale
+        except (TypeError, ValueError):
+            continue  # absent, or a date: there is no clock here
+    return None

@@ -1,0 +1,181 @@
+"""Reading text that arrives in pieces as if it were all there.
+
+The grammar of a dialect is written as plain straight-line code over these primitives. Each is a generator that yields
+when it needs more text and goes on where it stopped; the end of the stream comes as `CutOff`. What is read is taken
+off the tape, so that no character is looked at again, and kept in `held` for as long as it may turn out to be text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from stream.json_scanner import VALUE, JsonScanner
+from stream.markers import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from stream.shapes import Shape
+
+__all__ = ["CutOff", "NotACall", "Reading", "Tape", "Unreadable"]
+
+_SPACE = re.compile(r"\s*")
+
+
+class CutOff(Exception):  # noqa: N818  (an outcome, not an error)
+    """The stream ended while more was needed; `text` is what was read in vain, where that matters."""
+
+    text = ""
+
+
+class NotACall(Exception):  # noqa: N818  (an outcome, not an error)
+    """What looked like a call is ordinary text; `scanner` stands in a JSON value that is text to its end."""
+
+    def __init__(self, scanner: JsonScanner | None = None) -> None:
+        super().__init__()
+        self.scanner = scanner
+
+
+class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
+    """A call began, and its body cannot be read."""
+
+
+_T = TypeVar("_T")
+Reading: TypeAlias = "Generator[None, None, _T]"
+
+
+class Tape:
+    """The text that has come and was not read yet.
+
+    Attributes
+    ----------
+    buffer, position : the unread text is `buffer[position:]`.
+    ended : whether the stream has ended.
+    held : what was read and may yet be text; kept only while `recording`.
+    """
+
+    def __init__(self, max_argument_chars: int) -> None:
+        self.buffer = ""
+        self.position = 0
+        self.ended = False
+        self.held: list[str] = []
+        self.recording = True
+        self.max_argument_chars = max_argument_chars
+
+    def put(self, text: str) -> None:
+        """Append text that has arrived."""
+        self.buffer = self.buffer[self.position :] + text if self.position < len(self.buffer) else text
+        self.position = 0
+
+    def take(self, size: int) -> str:
+        """Read `size` characters that are there."""
+        start, self.position = self.position, self.position + size
+        text = self.buffer[start : self.position]
+        if self.recording and text:
+            self.held.append(text)
+        return text
+
+    def commit(self) -> None:
+        """Forget what was held: it was no text."""
+        self.held.clear()
+        self.recording = False
+
+    def more(self) -> Reading[None]:
+        """Wait for more text."""
+        yield
+        if self.ended:
+            raise CutOff
+
+    def peek(self) -> Reading[str]:
+        """Return the next character, which stays."""
+        while self.position >= len(self.buffer):
+            yield from self.more()
+        return self.buffer[self.position]
+
+    def skip_space(self) -> Reading[str]:
+        """Skip white space; return the character behind it, which stays."""
+        while True:
+            end = _SPACE.match(self.buffer, self.position).end()  # type: ignore[union-attr]  # matches "" too
+            if end > self.position:
+                self.take(end - self.position)
+            if end < len(self.buffer):
+                return self.buffer[end]
+            yield from self.more()
+
+    def test(self, *shapes: Shape) -> Reading[tuple[int, re.Match[str]] | None]:
+        """Return which of some shapes comes next, and its match, or None; nothing is read."""
+        while True:
+            undecided = False
+            for number, shape in enumerate(shapes):
+                match = shape.whole.match(self.buffer, self.position)
+                if match:
+                    return number, match
+                undecided |= shape.begun.fullmatch(self.buffer, self.position) is not None
+            if not undecided:
+                return None
+            yield from self.more()
+
+    def accept(self, literal: str) -> Reading[bool]:
+        """Read `literal` if it comes next; return whether it did. What is no more than its beginning stays."""
+        while not self.buffer.startswith(literal, self.position):
+            rest = len(self.buffer) - self.position
+            if rest >= len(literal) or not literal.startswith(self.buffer[self.position :]):
+                return False
+            yield from self.more()
+        self.take(len(literal))
+        return True
+
+    def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
+        """Read up to the first of some markers; return the text before it and the marker, which stays.
+
+        Parameters
+        ----------
+        markers : finds a whole marker, or the beginning of one at the end of the text (see `marker_pattern`).
+        known : the whole markers.
+        limit : text past so many characters is dropped, but for enough to see that there was more.
+        """
+        pieces: list[str] = []
+        size = 0
+        while True:
+            match = markers.search(self.buffer, self.position)
+            end = match.start() if match else len(self.buffer)
+            piece = self.take(end - self.position)
+            if size <= limit:
+                pieces.append(piece)
+                size += len(piece)
+            if match and normalize(match.group()) in known:
+                return "".join(pieces), normalize(match.group())
+            try:
+                yield from self.more()
+            except CutOff as end:
+                pieces.append(self.take(len(self.buffer) - self.position))
+                end.text = "".join(pieces)
+                raise
+
+    def json_value(self) -> Reading[str]:
+        """Read a JSON value; return its text.
+
+        Raises
+        ------
+        Unreadable
+            If it is not JSON.
+        """
+        scanner = JsonScanner(VALUE)
+        pieces: list[str] = []
+        size = 0
+        while True:
+            end = scanner.scan(self.buffer, self.position)
+            piece = self.take(end - self.position)
+            if size <= self.max_argument_chars:
+                pieces.append(piece)
+                size += len(piece)
+            if scanner.done:
+                return "".join(pieces)
+            if scanner.failed:
+                raise Unreadable
+            try:
+                yield from self.more()
+            except CutOff:
+                if not scanner.finish():
+                    raise

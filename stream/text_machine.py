@@ -1,0 +1,401 @@
+"""The machine that tells calls from text in what a model writes.
+
+Ordinary text is searched for triggers in C and passed on at once. At a trigger the row of the dialect table that knows
+it takes over; if it finds no call there, what it read is text after all. Where the stream pauses, the machine pauses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.markers import normalize
+from stream.rounds import Call
+from stream.tape import CutOff, NotACall, Tape, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from stream.dialects import Dialect, Table
+    from stream.json_scanner import JsonScanner
+    from stream.tape import Reading
+    from stream.turn import Turn
+
+__all__ = ["Draft", "TextMachine"]
+
+_SEPARATORS = re.compile(r"[\s,;]*")
+_TICKS = re.compile(r"`+")
+_TICK_OR_LINE_END = re.compile(r"[`\n]")
+_BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
+_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+_LONGEST_DETOUR = 4096  # how far behind the end of its line a lost closing marker is looked for, characters
+
+
+class Draft:
+    """What is known of a raw call while it is read.
+
+    Attributes
+    ----------
+    call : what is or will be announced; its name is empty as long as it is not certain.
+    name : the name as far as it is known.
+    strong : whether a marker has already said that this is a call.
+    named : whether a name is enough to make it one.
+    begun : whether the end of the stream would leave an incomplete call here.
+    arguments : their text, once they are complete.
+    arguments_begun : whether they have begun.
+    """
+
+    __slots__ = ("arguments", "arguments_begun", "begun", "call", "name", "named", "strong")
+
+    def __init__(self, array: int, *, strong: bool) -> None:
+        self.call = Call(array=array)
+        self.name = ""
+        self.strong = self.named = self.begun = strong
+        self.arguments: str | None = None
+        self.arguments_begun = False
+
+    @property
+    def announced(self) -> bool:
+        """Whether the call was announced."""
+        return self.call.name != ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that matters is missing, so that anything may close the call."""
+        return self.announced and self.arguments is not None
+
+
+class TextMachine(Tape):
+    """Reads the text of a round.
+
+    Parameters
+    ----------
+    turn : where text and calls go.
+    table : the dialects and the pattern that finds their markers.
+    start : `"text"`, or `"reasoning"` where the prompt has already opened a block.
+    nested : whether this reads the inside of a block of reasoning.
+    """
+
+    def __init__(self, turn: Turn, table: Table, start: str = "text", *, nested: bool = False) -> None:
+        super().__init__(turn.max_argument_chars)
+        self.turn = turn
+        self.table = table
+        self.nested = nested
+        self.draft: Draft | None = None
+        self.fenced = False
+        self.fresh = True  # at the start of a line, or with only white space since a call or block
+        self.previous = ""  # the last character of text
+        self.was_cut = False
+        self.ended_call = False  # the last thing read was the end of a call
+        self._superseded = False  # a structured call came while something was held
+        self._odd_ticks = False  # the last run of backticks on this line has opened inline code
+        self._plain = False
+        self._run = self._main(start)
+        next(self._run)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is held back and no call is open."""
+        return self._plain
+
+    def feed(self, text: str) -> None:
+        """Read on."""
+        if self._plain and not self.table.pattern.search(text):
+            self._emit(text)
+            return
+        self.put(text)
+        next(self._run)
+
+    def close(self, *, was_cut: bool) -> None:
+        """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
+        self.was_cut, self.ended = was_cut, True
+        for _ in self._run:
+            raise AssertionError("waited for more text after the end")
+
+    def note_structured_call(self) -> None:
+        """Take notice of a structured call beside the text."""
+        self._superseded = not self._plain
+        self.fresh = True
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    def _main(self, start: str) -> Generator[None, None, None]:
+        try:
+            yield from self.table.begin(self, start)
+            while True:
+                yield from self._step()
+        except CutOff:
+            return
+
+    def _step(self) -> Reading[None]:
+        match = self.table.pattern.search(self.buffer, self.position)
+        end = match.start() if match else len(self.buffer)
+        if end > self.position:
+            self.release()
+            self.pass_text(end - self.position)
+        if match is None:
+            self._plain = not self.held
+            self._superseded = self._superseded and not self._plain
+            yield from self.more()
+            self._plain = False
+            return
+        marker = normalize(match.group())
+        row = self.table.row(marker)
+        if row is None or (match.end() == len(self.buffer) and marker in self.table.extendable):
+            yield from self._half_marker()
+        elif self.previous == "`" and self._odd_ticks and not self.held and not row.fence:
+            yield from self._inline_code()
+        else:
+            yield from self._candidate(row, len(match.group()))
+
+    def _half_marker(self) -> Reading[None]:
+        try:
+            yield from self.more()
+        except CutOff:
+            half = self.buffer[self.position :]
+            closes = self.fresh and self.turn.has_calls and self.table.begins_closer(normalize(half))
+            if self._superseded or closes:
+                raise
+            if (
+                self.was_cut
+                and len(half) >= _SHORTEST_HALF
+                and self.table.begins_call(normalize(half), fresh=self.fresh)
+            ):
+                self.turn.finish(Call(array=self.turn.new_array()), "incomplete")
+                raise
+            self.release()
+            self._emit(half)
+            raise
+
+    def _candidate(self, row: Dialect, size: int) -> Reading[None]:
+        try:
+            yield from self.attempt(row, size)
+        except NotACall as outcome:
+            self.draft = None
+            if self._superseded and not row.weak:
+                self.held.clear()
+            self.release()
+            if outcome.scanner:
+                yield from self._json_text(outcome.scanner)
+
+    def attempt(self, row: Dialect, size: int) -> Reading[None]:
+        """Read what a marker of this row and this size announces.
+
+        Raises
+        ------
+        NotACall
+            If it is text.
+        """
+        try:
+            yield from row.read(self, row, size)
+        except Unreadable:
+            draft = self.draft
+            if (self.fenced and self.recording) or (draft and not draft.strong and not draft.announced):
+                raise NotACall from None
+            self._settle_malformed()
+            yield from self._recover(row)
+        except CutOff:
+            self._cut_off(row)
+            raise
+        yield from self._behind()
+
+    def _behind(self) -> Reading[None]:
+        """Drop closing brackets directly behind a call, and hold what separates it from the next one."""
+        ended_call, self.ended_call = self.ended_call, False
+        self.draft = None
+        self.held.clear()
+        self.recording = True
+        self.fresh, self.previous = True, ""
+        if ended_call:
+            while (yield from self.peek()) in "}]":
+                self.position += 1
+        if self.turn.has_calls:
+            yield from self._hold_separators()
+
+    def _hold_separators(self) -> Reading[None]:
+        """Hold commas, semicolons and white space: syntax before another call, text before text."""
+        while True:
+            end = _SEPARATORS.match(self.buffer, self.position).end()  # type: ignore[union-attr]  # matches ""
+            self.take(end - self.position)
+            if end < len(self.buffer):
+                return
+            yield from self.more()
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Give out what was held: it is text."""
+        if self.held:
+            text = "".join(self.held)
+            self.held.clear()
+            self._emit(text)
+
+    def pass_text(self, size: int) -> None:
+        """Read `size` characters as text."""
+        text = self.buffer[self.position : self.position + size]
+        self.position += size
+        if text:
+            self._emit(text)
+
+    def _emit(self, text: str) -> None:
+        tail = text[text.rfind("\n") + 1 :]
+        if len(tail) < len(text):
+            self.fresh, self._odd_ticks = True, False
+        if "`" in tail:
+            for run in _TICKS.finditer(tail):
+                if run.start() or len(tail) < len(text) or self.previous != "`":
+                    self._odd_ticks = not self._odd_ticks
+        if self.fresh and tail and not tail.isspace():
+            self.fresh = False
+        self.previous = text[-1]
+        self.turn.text(text)
+
+    def _inline_code(self) -> Reading[None]:
+        """Pass text up to the next backtick or the end of the line."""
+        while True:
+            match = _TICK_OR_LINE_END.search(self.buffer, self.position)
+            self.pass_text((match.end() if match else len(self.buffer)) - self.position)
+            if match:
+                self._odd_ticks = False
+                return
+            yield from self.more()
+
+    def _json_text(self, scanner: JsonScanner) -> Reading[None]:
+        """Pass a JSON value to its end: nothing is looked for in it."""
+        while True:
+            self.pass_text(scanner.scan(self.buffer, self.position) - self.position)
+            if scanner.done or scanner.failed:
+                return
+            yield from self.more()
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
+        """Return a draft of the call that comes next."""
+        self.draft = Draft(array or self.turn.new_array(), strong=strong)
+        return self.draft
+
+    def announce(self, draft: Draft) -> None:
+        """Take the draft for a call with a certain name.
+
+        Raises
+        ------
+        NotACall
+            In a code fence, if the tools are declared and this is none of them: the fence is documentation.
+        Unreadable
+            If the name is empty.
+        """
+        name = clean_name(draft.name)
+        if not name:
+            raise Unreadable
+        if self.fenced and self.recording and self.table.declared is not None and name not in self.table.declared:
+            raise NotACall
+        draft.call.name = draft.name = name
+        self._identify(draft)
+        self.commit()
+        self.turn.begin(draft.call)
+
+    def _identify(self, draft: Draft) -> None:
+        if draft.call.id:
+            draft.call.token = ("id", draft.call.id)
+
+    def settle(self, draft: Draft, arguments: str) -> None:
+        """End a call whose arguments are complete."""
+        self.draft = None
+        self._identify(draft)
+        self.ended_call = True
+        self.turn.finish(draft.call, "ok", arguments)
+
+    def _settle_malformed(self) -> None:
+        draft = self.draft or Draft(self.turn.new_array(), strong=True)
+        self.draft = None
+        self.commit()
+        self.turn.finish(draft.call, "malformed", draft.arguments or "")
+
+    def _cut_off(self, row: Dialect) -> None:
+        """End what the end of the stream has left open."""
+        draft, self.draft = self.draft, None
+        if draft and draft.complete:
+            self.settle(draft, draft.arguments or "")
+        elif draft and draft.announced:
+            self.turn.finish(draft.call, "incomplete")
+        elif self._superseded:
+            pass
+        elif draft and draft.begun:
+            draft.call.name = clean_name(draft.name)
+            self.turn.finish(draft.call, "incomplete")
+        elif row.calls and self.recording and (row.token or (self.was_cut and not row.weak)):
+            self.turn.finish(Call(array=self.turn.new_array()), "incomplete")
+        elif self.recording and not row.token:
+            self.take(len(self.buffer) - self.position)
+            self.release()
+        self.held.clear()
+        self.position = len(self.buffer)
+
+    def _recover(self, row: Dialect) -> Reading[None]:
+        """Skip what belongs to a call that cannot be read: to its closing marker, else to the end of the line.
+
+        Behind the end of the line the closing marker may still come, so text is held there for a while.
+        """
+        behind = 0
+        while behind < _LONGEST_DETOUR:
+            match = self.table.recovery.search(self.buffer, self.position)
+            end = min(match.start() if match else len(self.buffer), self.position + _LONGEST_DETOUR - behind)
+            behind += self._skip(end - self.position)
+            if match is None or end < match.start():
+                if behind < _LONGEST_DETOUR:
+                    yield from self._more_or_release()
+                continue
+            marker = normalize(match.group())
+            if marker in row.closers:
+                self.held.clear()
+                self.position += len(match.group())
+                return
+            if marker == "\n" and not row.closers:
+                yield from self._bracket_lines()
+                return
+            self.recording |= marker == "\n"
+            found = self.table.row(marker)
+            if found is None and marker != "\n":
+                yield from self._more_or_release()
+            elif found is None or found.weak or not (found.calls or found.token):
+                behind += self._skip(len(match.group()))
+            else:
+                break
+        self.release()
+
+    def _skip(self, size: int) -> int:
+        self.take(size)
+        return size if self.recording else 0
+
+    def _more_or_release(self) -> Reading[None]:
+        try:
+            yield from self.more()
+        except CutOff:
+            self.take(len(self.buffer) - self.position)
+            self.release()
+            raise
+
+    def _bracket_lines(self) -> Reading[None]:
+        """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
+        while True:
+            yield from self.peek()
+            start = self.position + 1
+            match = _BRACKET_LINE.match(self.buffer, start)
+            if match and match.end() < len(self.buffer):
+                if self.buffer[match.end()] != "\n":
+                    return
+                self.position = match.end()
+            elif match or not self.buffer[start:].strip(" \t"):
+                try:
+                    yield from self.more()
+                except CutOff:
+                    self.position = len(self.buffer) if match else self.position
+                    raise
+            else:
+                return
+
+
+def clean_name(name: str) -> str:
+    """Return a tool's name without control tokens behind it and without its `functions.` prefix."""
+    return name.split("<|", 1)[0].strip().removeprefix("functions.")

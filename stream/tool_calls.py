@@ -1,0 +1,209 @@
+"""Structured calls: fragments on the wire, put together by index and id."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stream.events import ToolCallEnd
+from stream.json_scanner import JsonScanner
+from stream.rounds import Call
+from stream.text_machine import clean_name
+
+if TYPE_CHECKING:
+    from stream.events import Event
+    from stream.turn import Turn
+
+__all__ = ["CallAssembler", "complete_calls"]
+
+
+def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
+    """Yield the calls among some events that are complete and can be run.
+
+    Examples
+    --------
+    >>> from stream import TextReader
+    >>> reader = TextReader()
+    >>> events = reader.feed('{"name": "lock", "arguments": {}} Locked.') + reader.close()
+    >>> [call.tool_name for call in complete_calls(events)]
+    ['lock']
+    """
+    return (event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok")
+
+
+class _Assembly:
+    """One structured call as far as its fragments have come."""
+
+    __slots__ = ("call", "complete", "pieces", "scanner", "size", "text_followed")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.pieces: list[str] = []
+        self.size = 0
+        self.scanner = JsonScanner()
+        self.complete = False
+        self.text_followed = False
+
+
+class CallAssembler:
+    """Puts the fragments of a round's structured calls together.
+
+    Parameters
+    ----------
+    turn : where the calls go.
+    """
+
+    __slots__ = ("_by_id", "_by_index", "_last", "_open", "_turn", "count")
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self.count = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._open: list[_Assembly] = []
+        self._by_index: dict[object, _Assembly] = {}
+        self._by_id: dict[str, _Assembly] = {}
+        self._last: _Assembly | None = None
+
+    def continue_at(self, index: int, piece: str) -> bool:
+        """Take in a piece of arguments that comes with an index alone; return False if no call is open there."""
+        assembly = self._by_index.get(index)
+        if assembly is None or assembly.complete:
+            return False
+        self._append(assembly, piece)
+        return True
+
+    def note_text(self) -> None:
+        """Take notice of text behind the calls that are open."""
+        for assembly in self._open:
+            assembly.text_followed = True
+
+    def take(self, fragments: Iterable[Any], index: object = None) -> None:
+        """Take in one array of fragments, as decoded JSON."""
+        array = self._turn.new_array()
+        for fragment in fragments:
+            if not isinstance(fragment, Mapping):
+                continue
+            function = fragment.get("function")
+            if not isinstance(function, Mapping):
+                function = fragment
+            number = fragment.get("index", function.get("index", index))
+            if isinstance(number, bool) or not isinstance(number, int | str):
+                number = index
+            identity, name = fragment.get("id"), function.get("name")
+            arguments = function.get("arguments", function.get("parameters"))
+            self._fragment(
+                array,
+                number,
+                identity if isinstance(identity, str) else "" if identity is None else str(identity),
+                clean_name(name) if isinstance(name, str) else "",
+                arguments,
+            )
+
+    def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:
+        if not (identity or name or arguments is not None):
+            return
+        assembly = self._find(index, identity, name)
+        if assembly is None or (name and self._is_new(assembly, identity, name, arguments)):
+            assembly = self._start(array, index, identity)
+        elif assembly.complete:
+            return
+        if identity and not assembly.call.id:
+            assembly.call.id = identity
+            self._by_id[identity] = assembly
+        if name and not assembly.call.name:
+            assembly.call.name = name
+            self._turn.begin(assembly.call)
+        if isinstance(arguments, str):
+            self._append(assembly, arguments)
+        elif arguments is not None:
+            self._whole(assembly, arguments)
+        elif assembly.scanner.done:
+            self._complete(assembly)
+
+    def _find(self, index: int | str | None, identity: str, name: str) -> _Assembly | None:
+        known = self._by_id.get(identity) if identity else None
+        if index is not None:
+            if known and known.call.token == ("index", index):
+                return known
+            return self._by_index.get(index)
+        if known or (name and identity):
+            return known
+        return self._last
+
+    def _is_new(self, assembly: _Assembly, identity: str, name: str, arguments: Any) -> bool:
+        """Return whether a fragment with a name opens another call than the one at its index."""
+        call = assembly.call
+        if call.name and name != call.name:
+            return True
+        if identity and call.id and identity != call.id:
+            return True
+        if not assembly.complete:
+            return False
+        # A name that is repeated with every fragment, and nothing else, is no new call.
+        same = identity == call.id
+        return not (same and (arguments in ("", None) or call.status == "malformed"))
+
+    def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
+        for assembly in self._open:
+            if assembly.text_followed and not assembly.pieces and assembly.call.name:
+                # Text and another call have followed: there are no arguments to wait for.
+                self._complete(assembly)
+        self.count += 1
+        call = Call(id=identity, array=array, token=None if index is None else ("index", index))
+        assembly = _Assembly(call)
+        self._open = [other for other in self._open if not other.complete]
+        self._open.append(assembly)
+        self._last = assembly
+        if index is not None:
+            self._by_index[index] = assembly
+        if identity:
+            self._by_id[identity] = assembly
+        return assembly
+
+    def _append(self, assembly: _Assembly, piece: str) -> None:
+        scanner = assembly.scanner
+        end = scanner.scan(piece, 0)
+        if assembly.size <= self._turn.max_argument_chars:
+            assembly.pieces.append(piece[:end] if end < len(piece) else piece)
+            assembly.size += end
+        if scanner.done or scanner.failed:
+            self._complete(assembly, malformed=scanner.failed)
+
+    def _whole(self, assembly: _Assembly, arguments: Any) -> None:
+        """Take in arguments that came as a value."""
+        if assembly.pieces:
+            return
+        if isinstance(arguments, Mapping):
+            try:
+                assembly.pieces = [json.dumps(arguments, ensure_ascii=False)]
+            except (TypeError, ValueError, RecursionError):
+                self._complete(assembly, malformed=True)
+                return
+            self._complete(assembly)
+        else:
+            self._complete(assembly, malformed=True)
+
+    def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
+        if not assembly.call.name:
+            return  # its name may still come
+        assembly.complete = True
+        raw, assembly.pieces = "".join(assembly.pieces), []
+        self._turn.finish(assembly.call, "malformed" if malformed else "ok", raw)
+
+    def end_round(self, *, was_cut: bool) -> None:
+        """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
+        for assembly in self._open:
+            if assembly.complete:
+                continue
+            raw, call = "".join(assembly.pieces), assembly.call
+            empty = not raw.strip() and not was_cut
+            if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
+                self._turn.finish(call, "ok", raw)
+            elif assembly.scanner.failed:
+                self._turn.finish(call, "malformed", raw)
+            else:
+                self._turn.finish(call, "incomplete", raw)
+        self._reset()

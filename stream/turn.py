@@ -1,0 +1,195 @@
+"""The order of events: calls where their first fragment came, text behind the calls that it follows."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from stream.arguments import canonical, read_arguments
+from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
+from stream.rounds import Call, Round
+
+if TYPE_CHECKING:
+    from stream.events import CallStatus, Event
+
+__all__ = ["Turn"]
+
+
+class Turn:
+    """Collects what the parts of a reader find, and gives it out as events in the order of the stream.
+
+    A start is announced at once unless the call may be a duplicate or text before it still waits. Text waits while a
+    call before it is open.
+
+    Parameters
+    ----------
+    max_argument_chars : longer arguments are dropped and their call is malformed.
+    reasoning : whether reasoning is passed on.
+    """
+
+    __slots__ = (
+        "_arrays", "_events", "_ids", "_max_argument_chars", "_ordinal", "_rehearsal", "_round", "_waiting",
+        "channel", "reasons", "silent",
+    )  # fmt: skip
+
+    def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
+        self._events: list[Event] = []
+        self._waiting: deque[Call | TextDelta] = deque()
+        self._round = Round()
+        self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
+        self._arrays = 0
+        self._ordinal = 0
+        self._max_argument_chars = max_argument_chars
+        self._rehearsal: tuple[str, list[Call]] | None = None
+        self.reasons = reasoning
+        self.channel: str | None = None  # of the text that comes next, where the server says so
+        self.silent = True  # neither spoken text nor a call so far
+
+    @property
+    def max_argument_chars(self) -> int:
+        """The cap on one call's arguments, characters."""
+        return self._max_argument_chars
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the round has a call."""
+        return self._round.calls > 0
+
+    def take(self) -> list[Event]:
+        """Return the events since the last time."""
+        events, self._events = self._events, []
+        return events
+
+    def emit(self, event: Event) -> None:
+        """Pass an event on that has no place of its own among text and calls."""
+        self._events.append(event)
+
+    def text(self, text: str) -> None:
+        """Take in text to be spoken."""
+        if self.silent or self._round.calls or self._rehearsal:
+            self._mind(text)
+        if self._waiting:
+            self._waiting.append(TextDelta(text, self.channel))
+        else:
+            self._events.append(TextDelta(text, self.channel))
+
+    def _mind(self, text: str) -> None:
+        if not text.isspace():
+            self.silent = False
+            self._rehearse_in_vain()
+            if self._round.calls:
+                self._round = Round()
+
+    def reasoning(self, text: str) -> None:
+        """Take in reasoning, which starts a new round after a call but never waits."""
+        if self._round.calls and not text.isspace():
+            self._round = Round()
+        if self.reasons and text:
+            self._events.append(ReasoningDelta(text))
+
+    def new_array(self) -> int:
+        """Return the number of an array of calls."""
+        self._arrays += 1
+        return self._arrays
+
+    def begin(self, call: Call) -> None:
+        """Take in a call whose name is certain."""
+        self.silent = False
+        self._rehearse_in_vain()
+        call.home = self._round
+        doubtful = self._round.opens(call) or call.id in self._ids
+        call.duplicate = doubtful
+        self._waiting.append(call)
+        if not doubtful and all(isinstance(item, Call) for item in self._waiting):
+            self._announce(call)
+
+    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
+        """Take in the end of a call; `arguments` is what the model wrote for them."""
+        if status == "ok":
+            readable = None if len(arguments) > self._max_argument_chars else read_arguments(arguments)
+            if readable is None:
+                status = "malformed"
+            else:
+                arguments = readable
+        if len(arguments) > self._max_argument_chars:
+            arguments = ""
+        call.arguments_json, call.status = arguments, status
+        if call.home is None:  # cut off before its name was certain: an end without a start
+            self.silent = False
+            self._rehearse_in_vain()
+            call.home = self._round
+            self._waiting.append(call)
+        elif status == "ok":
+            call.duplicate = self._repeats(call, call.home) and call.ordinal < 0
+        else:
+            call.duplicate = False
+        self._flush()
+
+    def _repeats(self, call: Call, home: Round) -> bool:
+        key = canonical(call.arguments_json)
+        repeated = home.repeats(call, key)
+        if call.id:
+            seen = self._ids.setdefault(call.id, {})
+            repeated |= seen.setdefault((call.name, key), home) is not home
+        return repeated
+
+    def _announce(self, call: Call) -> None:
+        call.ordinal = self._ordinal
+        self._ordinal += 1
+        self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
+
+    def _flush(self) -> None:
+        waiting = self._waiting
+        while waiting:
+            item = waiting[0]
+            if isinstance(item, Call):
+                if not item.status:
+                    break
+                self._end(item)
+            else:
+                self._events.append(item)
+            waiting.popleft()
+        for item in waiting:
+            if not isinstance(item, Call):
+                break
+            if item.ordinal < 0 and not item.duplicate and item.name and not item.status:
+                self._announce(item)
+
+    def _end(self, call: Call) -> None:
+        if call.duplicate:
+            return
+        if call.ordinal < 0 and call.name:
+            self._announce(call)
+        elif call.ordinal < 0:
+            call.ordinal = self._ordinal
+            self._ordinal += 1
+        status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
+        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, call.arguments_json, status))
+
+    def rehearse(self, raw: str, calls: list[Call]) -> None:
+        """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""
+        self._rehearse_in_vain()
+        self._rehearsal = (raw, calls)
+
+    def _rehearse_in_vain(self) -> None:
+        if self._rehearsal:
+            raw, _ = self._rehearsal
+            self._rehearsal = None
+            if self.reasons:
+                self._events.append(ReasoningDelta(raw))
+
+    def end_round(self) -> None:
+        """Close the round: a finish reason, a native `done`, results, or the end of the stream."""
+        if self._rehearsal:
+            _, calls = self._rehearsal
+            self._rehearsal = None
+            for call in calls:
+                self.replay(call)
+        self._round = Round()
+
+    def replay(self, call: Call) -> None:
+        """Take in a call that was read in reasoning and has become real."""
+        status: CallStatus = call.status  # type: ignore[assignment]  # a rehearsed call has ended
+        if call.name:
+            self.begin(call)
+        self.finish(call, status, call.arguments_json)

@@ -1,0 +1,38 @@
+"""Every case of raw model text, over every way to cut it."""
+
+import pytest
+
+from stream import TextReader, ToolCallStart
+from tests.stream.comparing import as_case_events, load, matches, splits
+
+CASES = list(load("content", "content_extra", "false_positive"))
+
+
+def read(case, chunks):
+    """The events, and after how many characters each start came."""
+    reader = TextReader(tools=case.get("tools"), start=case.get("start", "text"))
+    events, starts, fed = [], [], 0
+    for chunk in chunks:
+        fed += len(chunk)
+        new = reader.feed(chunk)
+        starts += [fed] * sum(isinstance(event, ToolCallStart) for event in new)
+        events += new
+    return events + reader.close(finish=case.get("finish", "stop")), starts
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_case_reads_the_same_over_every_chunking(case):
+    for chunks in splits(case["input"]):
+        events, _ = read(case, chunks)
+        for at_start in (False, True):
+            actual = as_case_events(events, at_start=at_start)
+            assert matches(case, actual), (chunks, actual, case["expect"])
+        assert matches(case, as_case_events(events), reasoning=True), (chunks, events)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "cue_at" in case], ids=lambda case: case["id"])
+def test_call_is_announced_as_soon_as_its_name_is_certain(case):
+    _, starts = read(case, list(case["input"]))
+    assert len(starts) == len(case["cue_at"])
+    for at, wanted in zip(starts, case["cue_at"], strict=True):
+        assert wanted is None or at <= wanted, (starts, case["cue_at"])
