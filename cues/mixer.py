@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cues import direct, engine
 from cues._kernels import layout as at
+from cues.checks import number_within, whole_number
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.limiter import Limiter
@@ -118,13 +118,24 @@ class Mixer:
         duck_db: float = -6.0,
         gap_limit_ms: float = 1000.0,
     ) -> None:
-        sample_rate = _whole("sample_rate", sample_rate, 1000, 384_000)
-        voices = _whole("voices", voices, 1, 256)
-        duck_db = _within("duck_db", duck_db, -60.0, 0.0)
-        gap_limit_ms = _within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
+        sample_rate = whole_number("sample_rate", sample_rate, 1000, 384_000)
+        voices = whole_number("voices", voices, 1, 256)
+        duck_db = number_within("duck_db", duck_db, -60.0, 0.0)
+        gap_limit_ms = number_within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
         row = Row(new_table(1, voices, at.FLAG_GUARD if guard else 0)[0])
         held = Limiter(sample_rate) if limiter else None
         self._attach(Session(row, sample_rate, voices=voices, limiter=held, duck_db=duck_db, gap_limit_ms=gap_limit_ms))
+
+    @classmethod
+    def on_row(
+        cls, row: Row, *, sample_rate: int, voices: int, guard: bool, duck_db: float, gap_limit_ms: float
+    ) -> Mixer:
+        """Make a mixer whose state is a row of somebody else's table, checked and reset already."""
+        del guard  # the row's flags have it
+        session = Session(row, sample_rate, voices=voices, limiter=None, duck_db=duck_db, gap_limit_ms=gap_limit_ms)
+        mixer = cls.__new__(cls)
+        mixer._attach(session)  # noqa: SLF001  (its own class)
+        return mixer
 
     def _attach(self, session: Session) -> None:
         self._session = session
@@ -192,7 +203,7 @@ class Mixer:
         ------
         CueTypeError, CueValueError : for an `n_samples` that is no whole number of 0 or more.
         """
-        n = _whole("n_samples", n_samples, 0, 1 << 40)
+        n = whole_number("n_samples", n_samples, 0, 1 << 40)
         frame = np.zeros(n, dtype=np.float32)
         self._session.silence_frames += 1
         self._mix(frame, frame)
@@ -241,10 +252,10 @@ class Mixer:
             session,
             cue,
             sound,
-            at=None if at is None else _whole("at", at, -(1 << 61), 1 << 61),
+            at=None if at is None else whole_number("at", at, -(1 << 61), 1 << 61),
             gain_db=checked_gain_db(gain_db),
             loop=bool(loop),
-            priority=_whole("priority", priority, -(1 << 31), 1 << 31),
+            priority=whole_number("priority", priority, -(1 << 31), 1 << 31),
             placement=placement,
         )
         if session.n_waiting() >= MAX_WAITING:
@@ -288,6 +299,11 @@ class Mixer:
     def active(self) -> bool:
         """Whether a cue sounds or waits for its time."""
         return self._session.active
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._session.closed
 
     @property
     def latency_samples(self) -> int:
@@ -392,23 +408,3 @@ def _bytes_of(data: Any) -> bytes:
         return bytes(memoryview(data))
     except TypeError:
         raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        raise CueTypeError(f"{name} is {value!r}; it must be a whole number") from None
-    if not least <= whole <= most:
-        raise CueValueError(f"{name} is {whole}; it must be {least} … {most}")
-    return whole
-
-
-def _within(name: str, value: Any, least: float, most: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise CueTypeError(f"{name} is {value!r}; it must be a number") from None
-    if not least <= number <= most:  # also refuses NaN
-        raise CueValueError(f"{name} is {number:g}; it must be {least:g} … {most:g}")
-    return number

@@ -1,0 +1,75 @@
+"""Cues mixed into a finished recording, by the mixer that live sessions use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.mixer import Mixer, MixerStats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from cues.cue import Cue
+    from cues.voices import Placement
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["Insert", "Mixed", "mix_recording"]
+
+_FRAME = 4800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """A cue and its time.
+
+    Attributes
+    ----------
+    at_s : of its first sample, seconds from the recording's beginning, ≥ 0.
+    """
+
+    cue: Cue
+    at_s: float
+    gain_db: float = 0.0
+    placement: Placement = "overlay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed:
+    """A recording with cues in it.
+
+    Attributes
+    ----------
+    samples : float32, shape `(n_samples,)`, within ±1.0.
+    stats : the mixer's counters.
+    """
+
+    samples: Samples
+    stats: MixerStats
+
+
+def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False) -> Mixed:
+    """`speech` with the cues in it; silence is added until the last cue has ended.
+
+    Parameters
+    ----------
+    speech : float32, shape `(n_samples,)`, full scale ±1.0.
+    sample_rate : Hz.
+    limiter : as for `Mixer`; its delay is taken off again.
+    """
+    mixer = Mixer(sample_rate, limiter=limiter)
+    for insert in inserts:
+        at = round(insert.at_s * sample_rate)
+        mixer.play(insert.cue, at=at, gain_db=insert.gain_db, placement=insert.placement)
+    frames = [mixer.mix(speech[start : start + _FRAME]) for start in range(0, len(speech), _FRAME)]
+    while mixer.active:
+        frames.append(mixer.silence(_FRAME // 10))
+    if mixer.latency_samples:
+        frames.append(mixer.silence(mixer.latency_samples))
+    out = np.concatenate(frames) if frames else np.zeros(0, dtype=np.float32)
+    return Mixed(samples=out[mixer.latency_samples :], stats=mixer.stats)

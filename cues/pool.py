@@ -1,0 +1,161 @@
+"""Many sessions mixed by one call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues import engine
+from cues._kernels import layout as at
+from cues.checks import whole_number
+from cues.errors import CueTypeError, CueValueError
+from cues.mixer import Mixer
+from cues.state import Row, new_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["MixerPool"]
+
+
+class MixerPool:
+    """Sessions whose frames come together, as in a server that ticks: one call mixes a frame for each.
+
+    The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
+    asked for, and everything that a mixer can do works on it. A session whose mixer was closed leaves its place to a new one:
+    `pool[i]` is then a fresh mixer at position 0. The others notice nothing.
+
+    Parameters
+    ----------
+    sessions : how many, 1 … 1,000,000.
+    frame_samples : length of a frame, samples, 1 … 1,000,000.
+    sample_rate, voices, guard, duck_db, gap_limit_ms : as for `Mixer`. (A limiter is a mixer's own.)
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for a parameter outside of these limits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cues
+    >>> pool = cues.MixerPool(sessions=3, frame_samples=480)
+    >>> beep = cues.Cue(name="beep", samples=0.1 * np.sin(np.arange(2400) * 0.2))
+    >>> voice = pool[1].play(beep)
+    >>> out = pool.mix(np.zeros((3, 480), dtype=np.float32))
+    >>> [bool(frame.any()) for frame in out], pool[2].position
+    ([False, True, False], 480)
+    """
+
+    def __init__(
+        self,
+        sessions: int = 1000,
+        frame_samples: int = 480,
+        *,
+        sample_rate: int = 24000,
+        voices: int = 8,
+        guard: bool = False,
+        duck_db: float = -6.0,
+        gap_limit_ms: float = 1000.0,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "sample_rate": sample_rate,
+            "voices": voices,
+            "guard": guard,
+            "duck_db": duck_db,
+            "gap_limit_ms": gap_limit_ms,
+        }
+        Mixer(**self._options)  # refuses what it must not be
+        self._n = whole_number("sessions", sessions, 1, 1_000_000)
+        self._frame = whole_number("frame_samples", frame_samples, 1, 1_000_000)
+        self._voices = voices
+        self._flags = at.FLAG_GUARD if guard else 0
+        self._table = new_table(self._n, voices, self._flags)
+        self._mixers: dict[int, Mixer] = {}
+        self._waking = np.zeros(self._n, dtype=np.int64)
+        self._addresses = self._table.ctypes.data, self._waking.ctypes.data
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, number: int) -> Mixer:
+        """Return the mixer of a session; negative numbers count from the end."""
+        index = whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
+        if index is None:
+            raise IndexError(f"number is {number}; the pool has {self._n} sessions")
+        mixer = self._mixers.get(index)
+        if mixer is None or mixer.closed:
+            row = Row(self._table[index])
+            if mixer is not None:
+                row.reset(self._voices, self._flags)
+            mixer = self._mixers[index] = Mixer.on_row(row, **self._options)
+        return mixer
+
+    def _has(self, number: int) -> bool:
+        return -self._n <= number < self._n
+
+    def __iter__(self) -> Iterator[Mixer]:
+        return (self[number] for number in range(self._n))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state of all sessions."""
+        return self._table.nbytes
+
+    def mix(self, frames: Samples, out: Samples | None = None) -> Samples:
+        """Return a frame for each session: what its `mix` would have returned for its row of `frames`.
+
+        Parameters
+        ----------
+        frames : float32, shape `(sessions, frame_samples)`, contiguous, full scale ±1.0; other floats and strides are
+            converted.
+        out : float32, same shape, contiguous: where to write the result; may be `frames`.
+
+        Returns
+        -------
+        float32, shape `(sessions, frame_samples)`: `out` if given, else a new array.
+
+        Raises
+        ------
+        CueTypeError, CueValueError : for arrays of another kind or shape; no session is touched.
+        """
+        source = self._checked("frames", frames)
+        target = np.empty_like(source) if out is None else out
+        if out is not None:
+            if self._checked("out", out) is not out or not out.flags.writeable:
+                raise CueValueError("out must be a writeable, contiguous float32 array")
+            if out is not source and np.may_share_memory(out, source):
+                source = source.copy()
+        for number in self._mix_the_rest(source, target):
+            self[number].mix(source[number], out=target[number])
+        return target
+
+    def _mix_the_rest(self, source: Samples, target: Samples) -> list[int]:
+        """Mix all that need no planning; the numbers of those that do."""
+        kernels = engine.kernels()
+        if kernels is None:
+            idle = (self._table.view(np.int32)[:, at.FLAGS_I32] == 0) & (
+                self._table[:, at.POSITION_I64] + self._frame <= self._table[:, at.WAKE_I64]
+            )
+            target[idle] = source[idle]
+            self._table[idle, at.POSITION_I64] += self._frame
+            numbers: list[int] = np.flatnonzero(~idle).tolist()
+            return numbers
+        table, waking = self._addresses
+        stride, n = self._table.strides[0], self._frame
+        count = kernels.mix_rows(table, stride, self._n, source.ctypes.data, target.ctypes.data, n, waking)
+        found: list[int] = self._waking[:count].tolist()
+        return found
+
+    def _checked(self, name: str, array: Samples) -> Samples:
+        array = np.asarray(array)
+        if array.dtype.kind != "f":
+            raise CueTypeError(f"{name} has dtype {array.dtype}; it must be float32, full scale ±1.0")
+        if array.shape != (self._n, self._frame):
+            raise CueValueError(f"{name} has shape {array.shape}; it must be {(self._n, self._frame)}")
+        return np.ascontiguousarray(array, dtype=np.float32)
