@@ -9,11 +9,11 @@ import numpy as np
 
 from cues import direct, engine
 from cues._kernels import layout as at
-from cues.checks import number_within, whole_number
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.limiter import Limiter
 from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.parameters import number_within, whole_number
 from cues.session import Session
 from cues.sounds import prepare
 from cues.state import Row, new_table

@@ -8,9 +8,9 @@ import numpy as np
 
 from cues import engine
 from cues._kernels import layout as at
-from cues.checks import whole_number
 from cues.errors import CueTypeError, CueValueError
 from cues.mixer import Mixer
+from cues.parameters import whole_number
 from cues.state import Row, new_table
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class MixerPool:
     """Sessions whose frames come together, as in a server that ticks: one call mixes a frame for each.
 
     The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
-    asked for, and everything that a mixer can do works on it. A session whose mixer was closed leaves its place to a new one:
-    `pool[i]` is then a fresh mixer at position 0. The others notice nothing.
+    asked for, and everything that a mixer can do works on it. A session whose mixer was closed leaves its place to a
+    new one: `pool[i]` is then a fresh mixer at position 0. The others notice nothing.
 
     Parameters
     ----------
