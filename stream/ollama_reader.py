@@ -110,8 +110,8 @@ class OllamaReader(MessageReader):
 
     def _content(self, content: str, line: Mapping[str, Any]) -> None:
         self._last_finish = None
-        channel = line.get("channel")
-        self._turn.channel = channel if isinstance(channel, str) else None
+        channel = line.get("channel") or line.get("kind")  # servers call it either
+        self._turn.channel = channel.lower() if isinstance(channel, str) else None
         if content:
             self._text(content)
 

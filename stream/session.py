@@ -115,7 +115,7 @@ class VoiceSession:
                 seen = self.journal.add(event, arrived_s, self.now_s())
                 if (played := self._router.handle(event)) is not None:
                     self.journal.add_cue(seen, played)
-                if isinstance(event, TextDelta):
+                if isinstance(event, TextDelta) and event.channel != "json":  # that channel is for programs
                     self.journal.spoken_text += event.text
                     await self._speaker.send(event.text)
                 else:

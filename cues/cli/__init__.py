@@ -19,10 +19,17 @@ __all__ = ["main"]
 COMMANDS = {
     "demo": ("cues.cli.demo", "Hear it: a recorded model stream becomes speech with cues, in one WAV."),
     "speak": ("cues.cli.speak", "Speak the answer of a live model server, or of a recording, with cues."),
-    "replay": ("cues.cli.replay", "Serve a recording over HTTP, at the pace of a model."),
+    "replay": ("cues.cli.replay", "Serve a recording or a scenario over HTTP, at the pace of a model."),
     "record": ("cues.cli.record", "Record what a model server streams."),
+    "check-model": ("cues.cli.check_model", "Ask a live model to call a tool, and report what came."),
     "mix": ("cues.cli.mix", "Mix cues into a speech file."),
     "export": ("cues.cli.export", "Write the cues as audio files."),
+    "list": ("cues.cli.list", "List the cues: length, loudness, peak, notes, source."),
+    "show": ("cues.cli.show", "Show one cue: waveform, envelope, measures, warnings; or a picture of it."),
+    "play": ("cues.cli.play", "Play cues, alone or over speech."),
+    "new-pack": ("cues.cli.new_pack", "Make a pack to begin with: a commented pack.toml and the sounds to replace."),
+    "check": ("cues.cli.check", "Tell everything that is wrong with a pack."),
+    "doctor": ("cues.cli.doctor", "Tell what is installed, what would be used, and what is missing."),
 }
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from stream.events import StreamFailed
+from stream.message_reader import failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["failure_of_answer", "failure_of_transport", "is_transient"]
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-TRANSIENT_CODES = frozenset({"connection", "unfinished"})
+# Ours, and the names of the exceptions of the `openai` package and its HTTP client, which a stream's reader passes on.
+TRANSIENT_CODES = frozenset(
+    {"connection", "unfinished", "APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
+)
 LONGEST_MESSAGE = 500
 """An error page of a proxy is not a message; its first characters say enough."""
 
@@ -29,24 +35,30 @@ def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str
     """
     value = _decoded(body)
     error = value.get("error", value) if isinstance(value, dict) else value
-    fields = error if isinstance(error, dict) else {"message": error}
-    message = fields.get("message") or fields.get("detail") or f"the server answered with status {status}"
-    code = fields.get("code") or fields.get("type")
-    request_id = fields.get("requestId") or fields.get("request_id") or headers.get("x-request-id")
-    return StreamFailed(
-        message=str(message)[:LONGEST_MESSAGE],
-        code=None if code is None else str(code),
+    told = failure(error) if error else StreamFailed(f"the server answered with status {status}")
+    return replace(
+        told,
+        message=told.message[:LONGEST_MESSAGE],
         status=status,
-        retry_after_ms=_retry_after_ms(fields, headers),
-        request_id=None if request_id is None else str(request_id),
+        retry_after_ms=_retry_after_ms(headers) if told.retry_after_ms is None else told.retry_after_ms,
+        request_id=told.request_id or headers.get("x-request-id"),
     )
 
 
-def failure_of_transport(error: Exception, *, timed_out: bool) -> StreamFailed:
-    """The failure of a connection that could not be made, broke, or gave no answer in time."""
-    return StreamFailed(
-        message=str(error)[:LONGEST_MESSAGE] or type(error).__name__, code="timeout" if timed_out else "connection"
-    )
+def failure_of_transport(error: BaseException, *, url: str, timed_out: bool) -> StreamFailed:
+    """The failure of a connection that could not be made, broke, or gave no answer in time.
+
+    Parameters
+    ----------
+    error : the HTTP client's exception, or its cause.
+    url : what was asked; user, password and query are left out.
+    timed_out : whether an answer was waited for in vain.
+    """
+    parts = urlsplit(url)
+    address = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    what = "no answer in time from" if timed_out else "cannot reach"
+    why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
+    return StreamFailed(message=f"{what} {address}: {why}", code="timeout" if timed_out else "connection")
 
 
 def is_transient(failure: StreamFailed) -> bool:
@@ -66,17 +78,11 @@ def _decoded(body: Any) -> Any:
         return text.strip()
 
 
-def _retry_after_ms(fields: Mapping[str, Any], headers: Mapping[str, str]) -> float | None:
-    """From the body, else from `retry-after-ms`, else from `retry-after` where it is a number of seconds."""
-    for value, factor in (
-        (fields.get("retryAfterMs"), 1.0),
-        (fields.get("retry_after_ms"), 1.0),
-        (headers.get("retry-after-ms"), 1.0),
-        (headers.get("retry-after"), 1000.0),
-    ):
+def _retry_after_ms(headers: Mapping[str, str]) -> float | None:
+    """From `retry-after-ms`, else from `retry-after` where it is a number of seconds."""
+    for name, factor in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
         try:
-            if value is not None and float(value) >= 0.0:
-                return float(value) * factor
-        except (TypeError, ValueError):
-            continue  # An HTTP date: the caller's own backoff is as good.
+            return float(headers[name]) * factor
+        except (KeyError, ValueError):
+            continue  # Absent, or an HTTP date: the caller's own backoff is as good.
     return None

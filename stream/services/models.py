@@ -30,7 +30,7 @@ class ModelCapabilities:
     family : the table's line; `"unknown"` for the safe default.
     tools : whether tools are sent at all.
     format : `"openai"` (plain), `"hermes"` (`<tool_call>` text underneath) or `"custom"` (a text form of its own).
-    dialect : that text form by its name in `stream.dialects`; `""` if there is none.
+    dialect : that text form by its name in the table of dialects (`stream/README.md`); `""` if there is none.
     parallel : whether one answer may hold several calls.
     streaming : whether calls come while the answer is written.
     max_tools : how many tools are sent at most.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import MissingFeatureError
 from stream.reading import read
 from stream.services.failures import failure_of_answer, failure_of_transport
+from stream.services.ollama_endpoint import trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -26,7 +27,10 @@ def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, conne
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
     # A key from the environment is for OpenAI itself: a server that was named here must not be given it.
     timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
-    return openai.AsyncOpenAI(base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=timeout)
+    http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
+    return openai.AsyncOpenAI(
+        base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=timeout, http_client=http
+    )
 
 
 class OpenAIEndpoint:
@@ -50,7 +54,9 @@ class OpenAIEndpoint:
             yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
             return
         except openai.APIError as error:
-            yield failure_of_transport(error, timed_out=_waited(error))
+            yield failure_of_transport(
+                error.__cause__ or error, url=str(self._client.base_url), timed_out=_waited(error)
+            )
             return
         try:
             async for event in read(chunks if tap is None else _tapped(chunks, tap), tools=tools):

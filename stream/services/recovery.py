@@ -7,7 +7,7 @@ import logging
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd
 from stream.services.attempts import Attempts, Position
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stream.services.chat_request import Message
     from stream.services.notices import ServiceEvent
-    from stream.services.source import ChatSource
+    from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import ToolLike
 
 __all__ = ["DIRECT_ANSWER", "Fallback", "Recovery"]
@@ -78,7 +78,7 @@ class Recovery:
         return self._source.model
 
     async def chat(
-        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Any
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, and of the attempts to get one."""
         offered = tuple(tools or ())
@@ -105,9 +105,10 @@ class Recovery:
         for held in last.held:
             yield held
 
-    def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: dict[str, Any]) -> list[Any]:
+    def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
         """What is left to try, in order."""
-        plain = {name: value for name, value in fields.items() if name != "tool_choice"}
+        plain = fields.copy()
+        plain.pop("tool_choice", None)
         ways: list[Any] = []
         if self._retry and tools:
             direct = with_guidance(messages, DIRECT_ANSWER)
@@ -116,9 +117,7 @@ class Recovery:
             ways.append(("fallback", lambda: self._fall_back(messages, plain)))
         return ways
 
-    async def _fall_back(
-        self, messages: Sequence[Message], fields: dict[str, Any]
-    ) -> AsyncGenerator[ServiceEvent, None]:
+    async def _fall_back(self, messages: Sequence[Message], fields: ChatFields) -> AsyncGenerator[ServiceEvent, None]:
         assert self._fallback is not None
         loaded = self._fallback.load_tools()
         tools = await loaded if inspect.isawaitable(loaded) else loaded

@@ -8,7 +8,7 @@ import json
 import logging
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from stream.errors import StreamValueError
 from stream.events import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
     from stream.services.notices import ServiceEvent
-    from stream.services.source import ChatSource
+    from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 
 __all__ = ["ToolRunner"]
@@ -107,7 +107,7 @@ class ToolRunner:
         *,
         tools: Iterable[ToolLike] | None = None,
         added: list[Message] | None = None,
-        **fields: Any,
+        **fields: Unpack[ChatFields],
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of all rounds up to the answer.
 

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-    from stream.services.chat_request import Message
+    from stream.services.chat_request import Message, Think
     from stream.services.notices import ServiceEvent
     from stream.services.tool import ToolLike
 
-__all__ = ["ChatSource", "last_question"]
+__all__ = ["ChatFields", "ChatSource", "last_question"]
+
+
+class ChatFields(TypedDict, total=False):
+    """What a request may say beside messages and tools; `Connection.chat` has what each means."""
+
+    tool_choice: str | Mapping[str, Any] | None
+    format: str | Mapping[str, Any] | None
+    response_format: Mapping[str, Any] | None
+    temperature: float | None
+    think: Think | None
+    extra: Mapping[str, Any] | None
 
 
 class ChatSource(Protocol):
@@ -23,9 +34,9 @@ class ChatSource(Protocol):
         ...
 
     def chat(
-        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Any
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer; `fields` are those of `Connection.chat`."""
+        """The events of one answer."""
         ...
 
 

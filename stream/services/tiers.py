@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.errors import StreamValueError
 from stream.services.source import last_question
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stream.services.chat_request import Message
     from stream.services.notices import ServiceEvent
-    from stream.services.source import ChatSource
+    from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 
 __all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
@@ -115,12 +115,12 @@ class ToolTiers:
         )
 
     async def chat(
-        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Any
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; `tools` is what the tiers choose from."""
         chosen = await self.choose(last_question(messages), tools)
         if not chosen or fields.get("tool_choice") not in (None, "auto", "none", "required", "any"):
-            fields = {key: value for key, value in fields.items() if key != "tool_choice"}
+            fields.pop("tool_choice", None)
         async with aclosing(self._source.chat(messages, tools=chosen, **fields)) as events:
             async for event in events:
                 yield event

@@ -1,0 +1,85 @@
+"""`cues check-model`: does a live model call tools, in which form, how soon, and does it use the results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING, Literal, cast
+
+import click
+
+import stream
+
+if TYPE_CHECKING:
+    from stream.services.probe import ProbeReport
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.option("--base-url", required=True, help="Of the server, such as http://localhost:11434.")
+@click.option("--model", required=True, help="The model's name on the server.")
+@click.option(
+    "--endpoint",
+    type=click.Choice(["auto", "openai", "ollama"]),
+    default="auto",
+    show_default=True,
+    help="OpenAI-compatible or Ollama's own; auto goes by the address.",
+)
+@click.option("--api-key", envvar="CUES_API_KEY", help="Sent as a bearer token (CUES_API_KEY).")
+@click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest silence.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float, as_json: bool) -> None:
+    """Ask a live model something that needs a tool, and something that does not, and report what came.
+
+    The exit code is 1 if no valid call came, if no answer followed the results, or if the plain question was not
+    answered plainly. The last lines are an entry for a file of model capabilities.
+    """
+    report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
+    click.echo(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else _text(report))
+    if not report.passed:
+        sys.exit(1)
+
+
+async def _check(base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float) -> ProbeReport:
+    from stream.services.probe import Observer, probe
+
+    observer = Observer()
+    kind = cast("Literal['auto', 'openai', 'ollama']", endpoint)
+    async with stream.connect(
+        base_url, model, endpoint=kind, api_key=api_key, timeout_s=timeout_s, tap=observer.tap
+    ) as connection:
+        await connection.learn()
+        return await probe(connection, observer)
+
+
+def _text(report: ProbeReport) -> str:
+    form = {"structured": "structured, parsed by the server", "none": "none came"}
+    rows = [
+        ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),
+        ("number", f"{report.calls}, duplicates {report.duplicates}, invalid {sum(report.invalid.values())}"),
+        ("ids", report.ids),
+        ("order", " → ".join(report.order) or "nothing"),
+        ("name known", _ms(report.name_ms)),
+        ("call complete", _ms(report.call_ms)),
+        ("answer begins", _ms(report.text_ms)),
+        ("answer", "followed the results" if report.answered else "none after the results"),
+        ("without tools", _plain(report)),
+    ]
+    if report.tool_refused:
+        rows.append(("tools", "kept back: the server or the table says that this model takes none"))
+    if report.failure:
+        rows.append(("failure", report.failure))
+    lines = [f"{name:>14}  {value}" for name, value in rows]
+    head = f"{report.model} ({report.endpoint}): {'tool calls work' if report.passed else 'tool calls do not work'}"
+    return "\n".join([head, "", *lines, "", report.suggestion.rstrip()])
+
+
+def _plain(report: ProbeReport) -> str:
+    answer = "answered" if report.plain_answered else "no answer"
+    return f"{answer}, {report.plain_calls} calls" if report.plain_calls else answer
+
+
+def _ms(value: float | None) -> str:
+    return "never" if value is None else f"after {value:.0f} ms"

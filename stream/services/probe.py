@@ -1,0 +1,268 @@
+"""A live model put to the test: asked what needs a tool, and what needs none; what came is reported."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from stream.dialects import ROWS
+from stream.events import (
+    EmptyToolCalls,
+    Finish,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
+from stream.markers import normalize
+from stream.ndjson import NdjsonDecoder
+from stream.services.notices import InvalidToolCall, ToolsLeftOut
+from stream.services.runner import ToolRunner
+from stream.services.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream.services.connection import Connection
+    from stream.services.notices import ServiceEvent
+
+__all__ = ["Observer", "ProbeReport", "probe"]
+
+CITIES = {"Oslo": "4 degrees and rain", "Lisbon": "22 degrees and sun"}
+NEEDS_TOOL = (
+    "What is the weather in Oslo and in Lisbon right now? Look both up with the tool, then tell me in one sentence."
+)
+NEEDS_NONE = "Say hello in one short sentence."
+
+
+class Observer:
+    """Looks at a stream as it came, before it is read; its `tap` goes into `connect`."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was seen: a new answer begins."""
+        self.start_s = self.now()
+        self.content: list[str] = []
+        self.entries: list[dict[str, Any]] = []
+        self._lines = NdjsonDecoder()
+
+    def tap(self, piece: Any) -> None:
+        """Note a decoded chunk, or bytes of Ollama's own endpoint."""
+        for message in self._messages(piece):
+            self.content.append(message.get("content") or "")
+            self.entries += message.get("tool_calls") or ()
+
+    def _messages(self, piece: Any) -> list[dict[str, Any]]:
+        if isinstance(piece, bytes):
+            return [line.get("message") or {} for line in self._lines.feed(piece)]
+        chunk = piece if isinstance(piece, dict) else piece.model_dump()
+        return [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+
+    @property
+    def heads(self) -> list[dict[str, Any]]:
+        """The entries of structured calls that bring a name."""
+        return [entry for entry in self.entries if (entry.get("function") or {}).get("name")]
+
+    def dialect(self) -> str:
+        """The form in which calls stand in the text: by the first marker in it, else by its shape."""
+        text = normalize("".join(self.content))
+        places = {
+            row.name: place
+            for row in ROWS
+            for marker in row.markers
+            if not row.weak and not row.fence and (place := text.find(marker)) >= 0
+        }
+        if places:
+            return min(places, key=places.__getitem__)
+        return "json" if text.lstrip().startswith(("{", "[{", "```")) else "pythonic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeReport:
+    """What a model did with a tool.
+
+    Attributes
+    ----------
+    model, endpoint : who was asked, and where.
+    form : `"structured"` (the server parsed the calls), `"raw"` (they came as text), `"none"` (there were none).
+    dialect : the form of raw calls.
+    calls : how many came, duplicates not counted; `duplicates` : how many entries repeated a call.
+    ids : `"present"`, `"missing"`, or `"repeated"` (one id for two calls).
+    invalid : what was wrong with calls, by reason.
+    order : kinds of the first answer's events, in order.
+    name_ms, call_ms, text_ms : from the request to a call's certain name, its complete arguments, the first text of
+        the answer after the result; `None` where there was none.
+    answered : whether text followed the results.
+    tool_refused : whether the server or the table kept the tools from the model.
+    plain_answered : whether the question that needs no tool got a text; `plain_calls` : calls in that answer.
+    failure : why an answer broke off, `None` if none did.
+    suggestion : an entry for an override file.
+    """
+
+    model: str
+    endpoint: str
+    form: Literal["structured", "raw", "none"]
+    dialect: str
+    calls: int
+    duplicates: int
+    ids: Literal["present", "missing", "repeated", "none"]
+    invalid: dict[str, int]
+    order: list[str]
+    name_ms: float | None
+    call_ms: float | None
+    text_ms: float | None
+    answered: bool
+    tool_refused: bool
+    plain_answered: bool
+    plain_calls: int
+    failure: str | None
+    suggestion: str
+
+    @property
+    def passed(self) -> bool:
+        """The tool-call check: a valid call came, its result was used, and a plain question got a plain answer."""
+        good = self.calls > sum(self.invalid.values()) and self.answered and self.failure is None
+        return good and self.plain_answered and self.plain_calls == 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {"passed": self.passed, **asdict(self)}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Events with their times, milliseconds since the request."""
+
+    events: list[tuple[float, ServiceEvent]] = field(default_factory=list)
+
+    def of(self, *kinds: type) -> list[Any]:
+        return [event for _, event in self.events if isinstance(event, kinds)]
+
+    def first_ms(self, kind: type, after: type | None = None) -> float | None:
+        since = -1.0 if after is None else self.first_ms(after)
+        return next(
+            (at for at, e in self.events if isinstance(e, kind) and since is not None and at >= since and _counts(e)),
+            None,
+        )
+
+
+async def probe(connection: Connection, observer: Observer) -> ProbeReport:
+    """Ask a live model two questions and report what came.
+
+    Parameters
+    ----------
+    connection : made with `observer.tap` as its tap.
+    observer : what looks at the stream.
+    """
+    tool = Tool(
+        name="get_weather",
+        description="Get the weather in a city right now.",
+        parameters={
+            "type": "object",
+            "properties": {"city": {"type": "string", "description": "name of the city"}},
+            "required": ["city"],
+        },
+        function=lambda city: CITIES.get(city, "12 degrees and clouds"),
+    )
+    with_tool, first = await _ask(connection, observer, NEEDS_TOOL, tool)
+    heads, dialect = first
+    plain, _ = await _ask(connection, observer, NEEDS_NONE, None)
+    ends = [end for end in with_tool.of(ToolCallEnd) if end.status != "incomplete"]
+    form: Literal["structured", "raw", "none"] = "none" if not ends else "structured" if heads else "raw"
+    failures = [*with_tool.of(StreamFailed), *plain.of(StreamFailed)]
+    text_ms = with_tool.first_ms(TextDelta, after=ToolResult)
+    known = connection.capabilities
+    found = replace(
+        known,
+        tools=bool(ends),
+        format="openai" if form == "structured" and known.source == "default" else known.format,
+        dialect=dialect if form == "raw" else known.dialect,
+        parallel=_parallel(with_tool),
+    )
+    return ProbeReport(
+        model=connection.model,
+        endpoint=connection.endpoint,
+        form=form,
+        dialect=dialect if form == "raw" else "",
+        calls=len(ends),
+        duplicates=_duplicates(heads),
+        ids=_ids(ends),
+        invalid=dict(Counter(problem.reason for problem in with_tool.of(InvalidToolCall))),
+        order=_order(with_tool),
+        name_ms=with_tool.first_ms(ToolCallStart),
+        call_ms=with_tool.first_ms(ToolCallEnd),
+        text_ms=text_ms,
+        answered=text_ms is not None,
+        tool_refused=bool(with_tool.of(ToolsLeftOut)),
+        plain_answered=plain.first_ms(TextDelta) is not None,
+        plain_calls=len(plain.of(ToolCallEnd)),
+        failure=failures[0].message if failures else None,
+        suggestion=found.toml(connection.model),
+    )
+
+
+async def _ask(
+    connection: Connection, observer: Observer, question: str, tool: Tool | None
+) -> tuple[_Seen, tuple[list[dict[str, Any]], str]]:
+    """The events of a question, and how the calls of its first answer came: structured entries, and the text's form."""
+    seen = _Seen()
+    observer.clear()
+    source = connection if tool is None else ToolRunner(connection, [tool], rounds=2)
+    came: tuple[list[dict[str, Any]], str] | None = None
+    async with aclosing(source.chat([{"role": "user", "content": question}])) as events:
+        async for event in events:
+            seen.events.append(((observer.now() - observer.start_s) * 1000.0, event))
+            if isinstance(event, ToolResult) and came is None:
+                came = observer.heads, observer.dialect()
+    return seen, came or (observer.heads, observer.dialect())
+
+
+def _counts(event: object) -> bool:
+    return bool(event.text.strip()) if isinstance(event, TextDelta) else True
+
+
+def _order(seen: _Seen) -> list[str]:
+    """The kinds of events up to the first result, neighbors of one kind once."""
+    kinds: list[str] = []
+    for _, event in seen.events:
+        if isinstance(event, ToolResult):
+            break
+        if not kinds or kinds[-1] != type(event).__name__:
+            kinds.append(type(event).__name__)
+    return kinds
+
+
+def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "none"]:
+    ids = [end.tool_call_id for end in ends]
+    if not ids:
+        return "none"
+    if not all(ids):
+        return "missing"
+    return "present" if len(set(ids)) == len(ids) else "repeated"
+
+
+def _duplicates(heads: list[dict[str, Any]]) -> int:
+    """Entries that say a whole call once more: same name, same arguments, same id."""
+    whole = Counter(
+        (entry.get("id") or "", entry["function"]["name"], str(entry["function"].get("arguments")))
+        for entry in heads
+        if str(entry["function"].get("arguments") or "").rstrip().endswith("}")
+    )
+    return sum(count - 1 for count in whole.values())
+
+
+def _parallel(seen: _Seen) -> bool:
+    """Whether one answer brought several calls."""
+    before_results = 0
+    for _, event in seen.events:
+        if isinstance(event, (ToolResult, Finish, EmptyToolCalls)):
+            break
+        before_results += isinstance(event, ToolCallEnd)
+    return before_results > 1

@@ -1,0 +1,143 @@
+"""Tools in Ollama's own /api/chat: the request, the calls in order, and nothing changed without tools."""
+
+import json
+import logging
+
+import pytest
+
+import stream
+from stream.events import Finish, TextDelta, ToolCallEnd, ToolResult, Usage
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says, tool
+
+NATIVE = {"endpoint": "ollama"}
+
+
+def test_with_tools_the_request_carries_them_in_the_form_that_the_native_endpoint_takes():
+    exchange = chat("ollama-tool-call", **NATIVE, tools=[LIST_DIRECTORY], model="mistral:latest")
+    assert exchange.paths == ["/api/chat"]
+    assert exchange.bodies[0] == {
+        "model": "mistral:latest",
+        "messages": QUESTION,
+        "stream": True,
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "list_directory",
+                    "description": "Does list_directory.",
+                    "parameters": {
+                        "type": "object",
+                        "properties": {"path": {"type": "string"}},
+                        "required": ["path"],
+                    },
+                },
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["ollama-two-calls", "ollama-runner-two-calls"], ids=["a line each", "on the done line"]
+)
+def test_one_call_event_comes_for_each_call_with_its_name_and_arguments(name):
+    exchange = chat(name, **NATIVE, tools=TOOLS)
+    assert exchange.calls == [("list_directory", {"path": "."}), ("read_file", {"path": "a.txt"})]
+    assert [event.index for event in exchange.of(ToolCallEnd)] == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["vllm-fragments", "llama-server-fragments", "llama-server-repeated-ids"])
+def test_arguments_that_come_in_pieces_make_one_call(name):
+    exchange = chat(name, tools=TOOLS)
+    assert [call for call, _ in exchange.calls] == ["list_directory"]
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_a_turn_that_calls_a_tool_runs_it_and_goes_on_to_the_answer(endpoint):
+    exchange = chat("ollama-tool-call", endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS))
+    assert exchange.calls == [("list_directory", {"path": "."})]
+    assert exchange.results == [("list_directory", False, '["a.txt", "b.txt"]')]
+    assert exchange.text.endswith("There are two files.")
+    assert len(exchange.requests) == 2
+
+
+@pytest.mark.parametrize("tools", [None, []], ids=["none", "an empty list"])
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_without_tools_the_request_is_as_if_tools_did_not_exist(endpoint, tools):
+    exchange = chat("ollama-plain-text", endpoint=endpoint, tools=tools, tool_choice="required")
+    assert set(exchange.bodies[0]) <= {"model", "messages", "stream", "stream_options"}
+    assert exchange.bodies[0]["messages"] == QUESTION
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_without_calls_only_text_usage_and_the_end_come(endpoint):
+    plain = chat("ollama-plain-text", endpoint=endpoint)
+    offered = chat("ollama-plain-text", endpoint=endpoint, tools=TOOLS, model="mistral")
+    assert {type(event) for event in plain.events} == {TextDelta, Usage, Finish}
+    assert plain.events == offered.events
+    assert plain.text == "It is sunny in Paris."
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
+    bare = chat("ollama-plain-text", endpoint=endpoint)
+    stacked = chat(
+        "ollama-plain-text",
+        endpoint=endpoint,
+        wrap=lambda c: stream.ToolRunner(stream.ToolTiers(stream.Recovery(c)), []),
+    )
+    assert stacked.events == bare.events
+    assert stacked.bodies == bare.bodies
+
+
+def test_an_address_and_a_model_are_all_that_is_needed():
+    exchange = chat("ollama-plain-text", endpoint="auto", options={"retries": None})
+    assert exchange.text == "It is sunny in Paris."
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
+    exchange = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
+    assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is_raised(endpoint):
+    exchange = chat("ollama-refuses-tools", endpoint=endpoint, tools=TOOLS)
+    assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
+    assert exchange.text == "I have no tools."
+    assert ["tools" in body for body in exchange.bodies] == [True, False]
+
+
+SECRETS = ("sk-hidden-4711", "Hunter2!", "the diagnosis", "nobody may read this", "a-private-path")
+
+
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_no_argument_and_no_text_reaches_a_log_and_debug_shows_them_redacted(caplog, endpoint):
+    arguments = {
+        "api_key": "sk-hidden-4711",
+        "login": {"password": "Hunter2!"},
+        "note": "the diagnosis is that nobody may read this, whoever asks",
+        "path": "x/" * 20 + "a-private-path",
+        "count": 3,
+    }
+
+    def save(**_):
+        raise RuntimeError("nobody may read this")
+
+    server = says(
+        [["say", "the diagnosis"], ["call", "save", arguments], ["call", "sav", {"q": "Hunter2!"}]],
+        [["announce"]],
+    )
+    with caplog.at_level(logging.DEBUG):
+        attempts = stream.Attempts()
+        exchange = chat(
+            server,
+            endpoint=endpoint,
+            messages=[{"role": "user", "content": "nobody may read this"}],
+            wrap=lambda c: stream.ToolRunner(stream.Recovery(c, attempts=attempts), [tool("save", save)], rounds=1),
+        )
+    assert len(exchange.of(ToolResult)) == 2
+    logged = "\n".join(json.dumps([r.name, r.getMessage(), str(r.args), str(r.exc_info)]) for r in caplog.records)
+    assert any(record.name == "stream.services.runner" for record in caplog.records)
+    assert '"count": 3' in caplog.text
+    assert not [secret for secret in SECRETS if secret in logged]

@@ -1,0 +1,337 @@
+"""What each model can do, tools translated for it, invented calls found, prompts per model."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+import stream
+from stream.errors import StreamValueError
+from stream.events import ToolCallEnd, ToolCallStart, ToolResult
+from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+# Phase 1: what models can do
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        # As document 003 has them.
+        ("qwen2.5-coder:32b", {"format": "hermes", "max_tools": 64, "prompt": "hermes", "multi_turn": "good"}),
+        ("mistral:latest", {"format": "openai", "max_tools": 128, "parallel": True, "multi_turn": "excellent"}),
+        ("mistral-nemo", {"family": "mistral"}),
+        ("codestral:22b", {"family": "mistral"}),
+        ("deepseek-chat", {"format": "openai", "max_tools": 128, "multi_turn": "poor"}),
+        ("deepseek-reasoner", {"tools": True, "reasoning": True, "multi_turn": "poor"}),
+        ("kimi-k2:1t-cloud", {"format": "openai", "max_tools": 64, "prompt": "agentic", "multi_turn": "excellent"}),
+        # The families of the workstation's fork.
+        ("ministral-3:14b", {"format": "custom", "dialect": "mistral_new"}),
+        ("gpt-oss:20b", {"format": "custom", "dialect": "harmony", "reasoning": True, "parallel": False}),
+        ("qwen3-coder-tools", {"format": "custom", "dialect": "qwen3_coder_xml"}),
+        ("hf.co/unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF", {"family": "qwen3-coder"}),
+        ("qwen3:0.6b", {"max_tools": 8}),
+        ("gemma3:4b", {"tools": False}),
+        ("somebody/unheard-of:7b", {"family": "unknown", "tools": True, "max_tools": 32, "source": "default"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_table_knows_what_a_model_can_do(model, expected):
+    known = dataclasses.asdict(capabilities_of(model))
+    assert {key: known[key] for key in expected} == expected
+
+
+def test_every_line_of_the_table_is_whole_and_within_what_is_allowed():
+    for entry in _table()["family"]:
+        known = capabilities_of(entry["patterns"][0].replace("*", ""))
+        assert known.source == "table", entry["name"]
+        assert all(getattr(known, key) in allowed for key, allowed in CHOICES.items())
+        assert known.min_ollama.count(".") == 2
+
+
+def test_an_override_file_wins_key_by_key(tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text('[[family]]\nname = "mine"\npatterns = ["mistral*", "house-*"]\nmax_tools = 3\n')
+    changed = capabilities_of("mistral:7b", file)
+    assert (changed.max_tools, changed.multi_turn, changed.source) == (3, "excellent", "override")
+    assert capabilities_of("house-model", file).family == "mine"
+    assert capabilities_of("qwen3", file).source == "table"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        '[[family]]\nname = "x"\n',
+        '[[family]]\npatterns=["x"]\nmaxtools=1\n',
+        '[[family]]\npatterns=["x"]\nformat="xml"\n',
+    ],
+    ids=["no toml", "no patterns", "unknown key", "unknown value"],
+)
+def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
+    file = tmp_path / "models.toml"
+    file.write_text(text)
+    with pytest.raises(StreamValueError):
+        capabilities_of("m", file)
+
+
+def test_what_is_known_comes_back_from_its_own_override_entry(tmp_path):
+    file = tmp_path / "models.toml"
+    known = capabilities_of("gpt-oss:20b")
+    file.write_text(known.toml("my-model"))
+    again = capabilities_of("my-model", file)
+    assert dataclasses.replace(again, source="table") == known
+
+
+def learn(pages, model, endpoint="openai"):
+    async def go():
+        from stream.replay.server import ReplayServer
+
+        async with (
+            ReplayServer(says([["say", "x"]], pages=pages)) as server,
+            stream.connect(server.base_url, model, endpoint=endpoint) as connection,
+        ):
+            return await connection.learn()
+
+    return asyncio.run(go())
+
+
+@BOTH
+def test_a_server_that_can_tell_is_asked_and_believed(endpoint):
+    show = {"/api/show": {"capabilities": ["completion"], "details": {"family": "qwen3"}}}
+    assert learn(show, "qwen3:8b", endpoint).tools is False
+    show = {"/api/show": {"capabilities": ["completion", "tools", "thinking"], "details": {"family": "qwen3"}}}
+    learned = learn(show, "my-own-assistant", endpoint)
+    assert (learned.family, learned.format, learned.tools, learned.reasoning) == ("qwen3", "hermes", True, True)
+    assert learned.source == "server"
+
+
+@pytest.mark.parametrize("pages", [{}, {"/api/show": []}, {"/api/show": {"capabilities": "all"}}])
+def test_a_server_that_cannot_tell_leaves_the_table_as_it_is(pages):
+    assert learn(pages, "qwen3:8b") == capabilities_of("qwen3:8b")
+
+
+# Phase 2: tools translated
+
+
+def test_a_model_without_tools_is_sent_none_and_that_is_reported():
+    exchange = chat("ollama-plain-text", model="gemma3:4b", tools=TOOLS)
+    assert "tools" not in exchange.bodies[0]
+    assert exchange.events[0] == stream.ToolsLeftOut(("list_directory", "read_file"), "untrained")
+    assert exchange.text == "It is sunny in Paris."
+
+
+@BOTH
+def test_tools_past_the_models_maximum_are_cut_and_that_is_reported(endpoint):
+    many = [tool(f"tool_{place}", path={"type": "string"}) for place in range(31)]
+    exchange = chat("ollama-plain-text", endpoint=endpoint, model="qwen3:0.6b", tools=many)
+    assert [entry["function"]["name"] for entry in exchange.bodies[0]["tools"]] == [f"tool_{n}" for n in range(8)]
+    (warning,) = exchange.of(stream.ToolsLeftOut)
+    assert (len(warning.tool_names), warning.reason) == (23, "maximum")
+
+
+def test_hermes_models_are_told_when_to_use_a_tool_and_others_get_the_description_as_it_is():
+    plain, _ = translate_tools([READ_FILE], capabilities_of("mistral"))
+    hermes, _ = translate_tools([READ_FILE], capabilities_of("qwen2.5-coder"))
+    assert plain[0]["function"]["description"] == "Does read_file."
+    assert hermes[0]["function"]["description"].startswith("Does read_file.\n\nUse this tool")
+    assert plain[0]["function"]["parameters"] == hermes[0]["function"]["parameters"]
+
+
+# Phase 3: calls checked
+
+
+def validator(strictness="on", **properties):
+    return stream.Validator([tool("set_timer", **properties), READ_FILE], strictness=strictness, model="m")
+
+
+def call(name="set_timer", arguments="{}", status="ok"):
+    return ToolCallEnd(name, "c1", 0, arguments, status)
+
+
+MINUTES = {"minutes": {"type": "integer", "minimum": 1}}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "says"),
+    [
+        (call("set_timers", '{"minutes": 5}'), "unknown_tool", "did you mean set_timer"),
+        (call("Set-Timer", '{"minutes": 5}'), "unknown_tool", "did you mean set_timer"),
+        (call("fly_to_the_moon", "{}"), "unknown_tool", "there is set_timer, read_file"),
+        (call(arguments='{"minutes": '), "not_json", "not a JSON object"),
+        (call(arguments="[5]"), "not_json", "not a JSON object"),
+        (call(arguments="five", status="malformed"), "not_json", "not a JSON object"),
+        (call(arguments="{}"), "schema", "lacks minutes"),
+        (call(arguments='{"minutes": "soon"}'), "schema", "minutes must satisfy type"),
+        (call(arguments='{"minutes": 0}'), "schema", "minutes must satisfy minimum: 1"),
+    ],
+    ids=["near name", "other case", "far name", "cut", "array", "malformed", "missing", "type", "range"],
+)
+def test_a_call_that_cannot_be_run_is_reported_with_its_reason(given, reason, says):
+    problem = validator(**MINUTES).check(given)
+    assert problem.reason == reason
+    assert says in problem.message
+
+
+def test_a_good_call_is_no_problem():
+    assert validator(**MINUTES).check(call(arguments='{"minutes": 5}')) is None
+
+
+def test_suggestions_come_closest_first():
+    assert validator().check(call("read_files")).suggestions[0] == "read_file"
+    assert validator().check(call("xyz")).suggestions == ()
+
+
+def test_a_problem_never_repeats_the_value_that_was_wrong():
+    problem = validator(code={"type": "string", "pattern": "^[0-9]+$"}).check(call(arguments='{"code": "my password"}'))
+    assert problem.reason == "schema"
+    assert "password" not in problem.message
+
+
+def test_text_that_spells_a_value_is_taken_for_it_unless_it_is_strict():
+    given = call(arguments='{"minutes": "5"}')
+    lenient, strict = validator(**MINUTES), validator("strict", **MINUTES)
+    assert lenient.check(given) is None
+    assert lenient.arguments(given) == {"minutes": 5}
+    assert strict.check(given).reason == "schema"
+
+
+def test_strict_takes_no_argument_that_the_schema_does_not_name():
+    given = call(arguments='{"minutes": 5, "sound": "gong"}')
+    assert validator(**MINUTES).check(given) is None
+    assert "does not know" in validator("strict", **MINUTES).check(given).message
+
+
+def test_switched_off_nothing_is_checked_or_counted():
+    off = validator("off", **MINUTES)
+    assert off.check(call("fly")) is None
+    assert off.counts == {}
+
+
+def test_problems_are_counted_by_model():
+    counted = validator(**MINUTES)
+    for given in (call("fly"), call("fly"), call(arguments="{}"), call(arguments='{"minutes": 1}')):
+        counted.check(given)
+    assert counted.counts == {("m", "unknown_tool"): 2, ("m", "schema"): 1, ("m", "ok"): 1}
+
+
+def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered():
+    with pytest.raises(StreamValueError, match="not a JSON Schema"):
+        validator(minutes={"type": "integr"})
+
+
+@BOTH
+def test_an_invented_call_is_reported_in_the_stream_and_left_to_the_pipeline(endpoint):
+    def wrap(connection):
+        class Watched:
+            def chat(self, messages, **fields):
+                return stream.Validator(TOOLS).watch(connection.chat(messages, **fields))
+
+        return Watched()
+
+    exchange = chat("ollama-unknown-tool", endpoint=endpoint, tools=TOOLS, wrap=wrap)
+    assert exchange.order[:3] == ["ToolCallStart", "ToolCallEnd", "InvalidToolCall"]
+    (problem,) = exchange.of(stream.InvalidToolCall)
+    assert (problem.tool_name, problem.suggestions[0]) == ("list_directories", "list_directory")
+
+
+def test_strict_marks_the_end_of_a_bad_call_so_that_nothing_runs_it():
+    exchange = chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, validation="strict"), tools=TOOLS)
+    assert exchange.of(ToolCallEnd)[0].status == "malformed"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "says"), [("ollama-unknown-tool", "did you mean list_directory"), ("ollama-bad-arguments", "lacks path")]
+)
+def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
+    ran = []
+    tools = [dataclasses.replace(one, function=lambda **given: ran.append(given)) for one in TOOLS]
+    attempts = stream.Attempts()
+    exchange = chat(
+        name,
+        endpoint=endpoint,
+        model="qwen3:8b",
+        wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts),
+    )
+    assert ran == []
+    assert exchange.of(ToolResult)[0].is_error
+    assert says in exchange.bodies[1]["messages"][-1]["content"]
+    assert exchange.text.startswith("I was wrong")
+    assert sum(attempts.snapshot()["qwen3:8b"]["invalid_calls"].values()) == 1
+
+
+# Phase 4: prompts
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("mistral", "Available functions:"),
+        ("kimi-k2", "Break a large task into steps"),
+        ("qwen2.5-coder:32b", "only a tool from this list"),
+    ],
+    ids=["standard", "agentic", "hermes"],
+)
+def test_guidance_is_worded_for_the_model_and_lists_the_tools(model, words):
+    text = guidance(TOOLS, capabilities_of(model))
+    assert words in text
+    assert "- list_directory: Does list_directory." in text
+
+
+def test_without_tools_or_for_a_model_that_knows_none_there_is_no_guidance():
+    assert guidance([], capabilities_of("mistral")) == ""
+    assert guidance(TOOLS, capabilities_of("gemma3")) == ""
+
+
+@BOTH
+def test_guidance_is_added_to_the_system_prompt_only_where_it_is_asked_for(endpoint):
+    asked = [{"role": "system", "content": "You are kind."}, *QUESTION]
+
+    def system(**options):
+        exchange = chat("ollama-plain-text", endpoint=endpoint, messages=asked, tools=TOOLS, options=options)
+        return exchange.bodies[0]["messages"][0]["content"]
+
+    assert system() == "You are kind."
+    assert system(guide=True).startswith("You are kind.\n\nAvailable tools:")
+    bare = chat("ollama-plain-text", endpoint=endpoint, tools=TOOLS, options={"guide": True}).bodies[0]["messages"]
+    assert [message["role"] for message in bare] == ["system", "user"]
+
+
+# Phase 5: together
+
+
+@BOTH
+def test_the_whole_workflow_detects_translates_checks_runs_and_answers(endpoint):
+    exchange = chat(
+        "ollama-two-calls",
+        endpoint=endpoint,
+        model="qwen3:8b",
+        options={"guide": True},
+        wrap=lambda c: stream.ToolRunner(stream.Recovery(c), TOOLS),
+    )
+    assert [result[:2] for result in sorted(exchange.results)] == [("list_directory", False), ("read_file", False)]
+    assert exchange.text == "One of them says hello."
+    assert [event.index for event in exchange.of(ToolCallStart)] == [0, 1]
+    roles = [message["role"] for message in exchange.bodies[1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool"]
+
+
+def test_a_model_that_is_poor_over_several_rounds_is_given_fewer_of_them():
+    again = says([["call", "read_file", {"path": "a"}]], [["call", "read_file", {"path": "a"}]])
+
+    def requests(model):
+        return len(chat(again, model=model, wrap=lambda c: stream.ToolRunner(c, TOOLS)).requests)
+
+    assert (requests("deepseek-chat"), requests("qwen3:8b"), requests("kimi-k2")) == (3, 6, 9)
+
+
+def test_the_sample_tools_are_offered_like_any_other(tmp_path):
+    (tmp_path / "a.txt").write_text("hello")
+    tools = stream.filesystem_tools(tmp_path)
+    exchange = chat("ollama-two-calls", wrap=lambda c: stream.ToolRunner(c, tools))
+    assert sorted(exchange.results) == [("list_directory", False, '["a.txt"]'), ("read_file", False, "hello")]
+    assert {t.name for t in tools} == {LIST_DIRECTORY.name, READ_FILE.name}

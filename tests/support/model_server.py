@@ -1,0 +1,99 @@
+"""A connection to a scripted model server on loopback, and what came of it."""
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+
+import stream
+from stream.events import (
+    ReasoningDelta,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolResult,
+)
+from stream.replay.scenarios import Scenario, scenario
+from stream.replay.server import ReplayServer
+
+QUESTION = [{"role": "user", "content": "What is in my folder?"}]
+QUICK = stream.Retries(attempts=3, wait_s=0.0, wait_max_s=0.05, timeout_s=5.0)
+
+
+@dataclass
+class Exchange:
+    """The events of a chat, and the requests that the server saw."""
+
+    events: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
+
+    @property
+    def bodies(self):
+        return [body for _, body in self.requests]
+
+    @property
+    def paths(self):
+        return [path for path, _ in self.requests]
+
+    @property
+    def text(self):
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta)).strip()
+
+    @property
+    def thinking(self):
+        return "".join(event.text for event in self.events if isinstance(event, ReasoningDelta)).strip()
+
+    @property
+    def calls(self):
+        return [(e.tool_name, json.loads(e.arguments_json)) for e in self.of(ToolCallEnd) if e.status == "ok"]
+
+    @property
+    def results(self):
+        return [(e.tool_name, e.is_error, e.content) for e in self.of(ToolResult)]
+
+    @property
+    def failure(self):
+        return next(iter(self.of(StreamFailed)), None)
+
+    def of(self, *kinds):
+        return [event for event in self.events if isinstance(event, kinds)]
+
+    @property
+    def order(self):
+        """The kinds of the events in order, neighbors of one kind once."""
+        kinds = [type(event).__name__ for event in self.events]
+        return [kind for kind, before in zip(kinds, [None, *kinds], strict=False) if kind != before]
+
+
+def tool(name, function=None, **properties):
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return stream.Tool(name=name, description=f"Does {name}.", parameters=schema, function=function)
+
+
+LIST_DIRECTORY = tool("list_directory", lambda **_: ["a.txt", "b.txt"], path={"type": "string"})
+READ_FILE = tool("read_file", lambda path: f"hello from {path}", path={"type": "string"})
+TOOLS = [LIST_DIRECTORY, READ_FILE]
+
+
+def chat(script, *, endpoint="openai", model="qwen3:8b", messages=QUESTION, wrap=None, options=None, **fields):
+    """Ask a scenario (or any script) over HTTP; `wrap` puts services in front of the connection."""
+
+    async def go():
+        exchange = Exchange()
+        served = scenario(script) if isinstance(script, str) else script
+        server = ReplayServer(
+            served, tokens_per_s=None, on_request=lambda path, body: exchange.requests.append((path, body))
+        )
+        async with server:
+            settings = {"retries": QUICK, **(options or {})}
+            async with stream.connect(server.base_url, model, endpoint=endpoint, **settings) as connection:
+                source = wrap(connection) if wrap else connection
+                async for event in source.chat(messages, **fields):
+                    exchange.events.append(event)
+        return exchange
+
+    return asyncio.run(asyncio.wait_for(go(), 20.0))
+
+
+def says(*turns, **options):
+    """A server of a test's own: what it says at each turn."""
+    return Scenario(name="own", about="a test's own", turns=turns, **options)
