@@ -15,7 +15,7 @@ import numpy as np
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
-from stream.events import StreamFailed, TextDelta
+from stream.events import StreamFailed, TextDelta, ToolResult
 from stream.journal import Heard, Journal
 from stream.word_chunks import words
 
@@ -110,7 +110,8 @@ class VoiceSession:
         try:
             async for event in events:
                 self._put_out_what_is_due()
-                arrived_s = bytes_s()
+                # A tool's result comes from whoever ran the tool, not from the model's bytes.
+                arrived_s = None if isinstance(event, ToolResult) else bytes_s()
                 arrived_s = None if arrived_s is None else arrived_s - self._start_s
                 seen = self.journal.add(event, arrived_s, self.now_s())
                 if (played := self._router.handle(event)) is not None:

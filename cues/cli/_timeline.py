@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stream.journal import Journal, Seen
+    from stream.journal import Journal, Seen, Sounded
 
 __all__ = ["draw_timeline", "print_timeline"]
 
@@ -61,10 +61,14 @@ def _rows(journal: Journal) -> list[tuple[float, str, str]]:
         rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))
         rows.append((last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"))
     rows += [
-        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after its bytes")
+        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after {_cause(sounded)}")
         for sounded in journal.sounded
     ]
     return rows
+
+
+def _cause(sounded: Sounded) -> str:
+    return "its result" if isinstance(sounded.seen.event, ToolResult) else "the bytes of its call"
 
 
 def _event_row(seen: Seen) -> tuple[float, str, str] | None:

@@ -15,7 +15,7 @@ from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording, samples_folder
-from stream.replay.server import DEFAULT_TOKENS_PER_S, ReplayServer
+from stream.replay.server import ReplayServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,14 +50,14 @@ async def _demo(setup: Setup) -> TurnReport:
     folder = samples_folder()
     script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
     turns = [load_recording(folder / name) for name in script["turns"]]
-    async with ReplayServer(turns, tokens_per_s=DEFAULT_TOKENS_PER_S, clock=setup.clock) as server:
+    async with ReplayServer(turns, tokens_per_s=script["tokens_per_s"], clock=setup.clock) as server:
         request = Request(
             base_url=server.base_url,
             model="replay",
             messages=[{"role": "user", "content": script["prompt"]}],
             tools=[_scripted(tool, script, setup.clock) for tool in (turns[0].request or {})["tools"]],
         )
-        title = f"{script['turns'][0]} at {DEFAULT_TOKENS_PER_S:g} tokens/s, then {script['turns'][1]}"
+        title = f"{script['turns'][0]} at {script['tokens_per_s']} tokens/s, then {script['turns'][1]}"
         return await run_turn(request, setup, title=title)
 
 
