@@ -73,6 +73,8 @@ class CueRouter:
     rules : what sounds for what.
     tools : names of the declared tools; a call of any other is announced with the cue for invented ones. `None`: not
         known.
+    now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
+        the mixer's position, and the default.
 
     Attributes
     ----------
@@ -91,12 +93,14 @@ class CueRouter:
         *,
         rules: CueRules = DEFAULT_RULES,
         tools: Collection[str] | None = None,
+        now_samples: Callable[[], int] | None = None,
     ) -> None:
         self._bank, self._mixer, self._rules = bank, mixer, rules
         self._tools = None if tools is None else frozenset(tools)
         self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
         self._calls = CallsUnderWay()
-        self._throttle = Throttle(rules, mixer.sample_rate, mixer.position)
+        self._now_samples = now_samples or (lambda: mixer.position)
+        self._throttle = Throttle(rules, mixer.sample_rate, self._now_samples())
         self._muted = False
         self._muted_cues: set[str] = set()
         self._sounding: list[tuple[Voice, Span]] = []
@@ -159,6 +163,12 @@ class CueRouter:
         """End the turn and every cue of it: what sounds fades, what waits never begins, what comes late is silent."""
         self._calls.give_up()
         self.cancel()
+        self._silence(fade_ms, keep=())
+
+    def hush(self, fade_ms: float = 30.0) -> None:
+        """End every cue, the waiting sound too, but await the outcomes: the user speaks, and the tools may run on."""
+        self._turn += 1
+        self._waiting.disarm()
         self._silence(fade_ms, keep=())
 
     # The switch.
@@ -258,7 +268,7 @@ class CueRouter:
         if self._muted or name in self._muted_cues:
             self.stats.muted += 1
             return None
-        verdict = self._throttle.admit(name, self._mixer.position)
+        verdict = self._throttle.admit(name, self._now_samples())
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"

@@ -11,7 +11,7 @@ from cues.errors import CueValueError
 from stream.router import DEFAULT_RULES, CueRouter
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ class Deck:
     bank : cues by name; `None` loads the built-in ones.
     rules : what sounds for what.
     tools : names of the declared tools, if they are known.
+    now_s : a clock, where frames do not flow all the time.
 
     Attributes
     ----------
@@ -46,6 +47,7 @@ class Deck:
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
         tools: Collection[str] | None = None,
+        now_s: Callable[[], float] | None = None,
     ) -> None:
         if channels < 1:
             raise CueValueError(f"channels is {channels!r}; it must be 1 or more")
@@ -53,7 +55,8 @@ class Deck:
         self._mixers = [cues.Mixer(sample_rate) for _ in range(channels)]
         self.mixer = self._mixers[0] if channels == 1 else cast("Mixer", _Lockstep(self._mixers))
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
-        self.router = CueRouter(bank, self.mixer, rules=rules or DEFAULT_RULES, tools=tools)
+        now_samples = None if now_s is None else lambda: round(now_s() * sample_rate)
+        self.router = CueRouter(bank, self.mixer, rules=rules or DEFAULT_RULES, tools=tools, now_samples=now_samples)
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Int16 little-endian samples, channels interleaved, with the cues of this moment in them.
