@@ -77,7 +77,11 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     except (RuntimeError, OSError, TypeError, ValueError) as error:
         if isinstance(error, AudioFileError):
             raise
-        raise AudioFileError(f"{path}: cannot be read as audio: {error}; it must be a WAV, FLAC or OGG file") from error
+        # soundfile's own message would name the buffer instead of the file.
+        reason = str(getattr(error, "error_string", error)).rstrip(".")
+        raise AudioFileError(
+            f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file"
+        ) from error
     if not len(channels):
         raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
     if not np.isfinite(channels).all():

@@ -38,7 +38,7 @@ def stand_in_speech(sample_rate: int, speech_lufs: float = -20.0) -> NDArray[np.
 
 
 def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:
-    """The cues one after the other, with silence between them: float32, shape `(n_samples,)`, at the rate of the first."""
+    """The cues one after the other, silence between them: float32, shape `(n_samples,)`, at the rate of the first."""
     gap = np.zeros(s_to_samples(gap_s, cues[0].sample_rate), dtype=np.float32)
     parts = [part for cue in cues for part in (cue.samples, gap)]
     return np.concatenate(parts[:-1])

@@ -27,6 +27,18 @@ _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU = -1.5
 _FAR_BELOW_LU = -25.0
 _LEVEL_LU = 1.0
+# What a fault's message holds → what to do.
+_PACK_FIXES = {
+    "there is no such file": "put the file there, or correct its name",
+    "is unknown": "correct its spelling, or delete it",
+    "it must be from": "choose a value within these bounds",
+    "or a cue of your own": "correct the name, or add a rule that uses it",
+    "no cue of that name": "correct the name, or add the cue under [cues]",
+    "is no cue; a file": "name the file after a cue, or write a pack.toml (cues new-pack shows one)",
+    "cannot be read as audio": "export it again as WAV, FLAC or OGG",
+    "is no valid TOML": "mend the line that is named: a missing quote or bracket, most often",
+    " s are allowed": "shorten it",
+}
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
@@ -62,7 +74,8 @@ def check_cue(cue: Cue) -> list[Problem]:
 def _of_pack(error: CueError, folder: Path) -> Problem:
     """A fault that an error tells: its message says where, what and what is allowed."""
     message = str(error).removeprefix(f"{folder}/")
-    return Problem(where="", code="pack", message=message, fix="correct it as the message says")
+    fix = next((fix for sign, fix in _PACK_FIXES.items() if sign in message), "correct it as the message says")
+    return Problem(where="", code="pack", message=message, fix=fix)
 
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
@@ -104,7 +117,7 @@ def _level_problems(cue: Cue, override: Override) -> list[Problem]:
 
 
 def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
-    """Pairs that a listener takes for each other; a pack's cue is held against the built-in ones that it leaves, too."""
+    """Pairs that a listener takes for each other: a pack's cues, and those beside the built-in ones that it leaves."""
     left = [make_cue(name, None, _RATE_HZ, _SPEECH_LUFS) for name in CATALOG if name not in pack.cues]
     pairs = [*combinations(finished, 2), *((own, built_in) for own in finished for built_in in left)]
     problems = []

@@ -40,8 +40,9 @@ _LONG_SAMPLES = 100_000
 def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDArray[np.int64]:
     """Positions of the clicks in a sound, in samples; beyond its ends there is silence, so that hard ends count.
 
-    An error of the predictor is a click if it stands 24 dB above the level (RMS) of the errors from 2 to 9 ms before and
-    after it, and above −60 dBFS. The onset of a consonant is none: what follows it is as unpredictable as itself.
+    An error of the predictor is a click if it stands 24 dB above the level (RMS) of the errors from 2 to 9 ms before
+    and after it, 3 dB above the largest of them, and above −60 dBFS. The onset of a consonant is none: what follows it
+    is as unpredictable as itself. The pulses of a voice are none: they come in rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How much two cues sound alike to somebody who does not compare pitches: their rhythm and the shape of their melody."""
+"""How much two cues sound alike to somebody who does not compare pitches: rhythm, and the shape of the melody."""
 
 from __future__ import annotations
 
@@ -66,4 +66,5 @@ def _laid(pattern: NDArray[np.float64], n_hops: int) -> NDArray[np.float64]:
     """A pattern in the middle of an empty frame, its length (root of the energy) one."""
     frame = np.zeros((n_hops, _N_BANDS + 2 * _MAX_SHIFT_BANDS))
     frame[_MAX_SHIFT_HOPS : _MAX_SHIFT_HOPS + len(pattern), _MAX_SHIFT_BANDS:-_MAX_SHIFT_BANDS] = pattern
-    return frame / np.sqrt((frame**2).sum())
+    laid: NDArray[np.float64] = frame / np.sqrt((frame**2).sum())
+    return laid

@@ -53,12 +53,7 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     name = name or str(source)
     try:
         with soundfile.SoundFile(source) as file:
-            needed = 4 * file.frames * file.channels
-            if needed > MAX_RECORDING_BYTES:
-                raise AudioFileError(
-                    f"{name}: lasts {file.frames / file.samplerate:.0f} s; "
-                    f"at most {MAX_RECORDING_BYTES // 2**20} MB of samples are allowed, this is {needed // 2**20}"
-                )
+            _check_size(name, 4 * file.frames * file.channels, file.frames / file.samplerate)
             data = file.read(dtype="float32")
             sample_rate = int(file.samplerate)
     except AudioFileError:
@@ -73,6 +68,14 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
         raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
     return Recording(mono, sample_rate, channels)
+
+
+def _check_size(name: str, n_bytes: int, length_s: float) -> None:
+    if n_bytes > MAX_RECORDING_BYTES:
+        raise AudioFileError(
+            f"{name}: lasts {length_s:.0f} s, {n_bytes // 2**20} MB of samples; "
+            f"at most {MAX_RECORDING_BYTES // 2**20} MB are allowed"
+        )
 
 
 def _reason(error: Exception) -> str:

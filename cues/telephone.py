@@ -40,7 +40,8 @@ def mulaw_encode(samples: NDArray[np.floating]) -> NDArray[np.uint8]:
     segment = np.floor(np.log2(magnitude)).astype(np.int64) - 5
     step = (magnitude >> (segment + 1)) & 0x0F
     sign = np.where(scaled < 0, 0x80, 0x00)
-    return (~(sign | (segment << 4) | step) & 0xFF).astype(np.uint8)
+    codes: NDArray[np.uint8] = (~(sign | (segment << 4) | step) & 0xFF).astype(np.uint8)
+    return codes
 
 
 def mulaw_decode(data: NDArray[np.uint8]) -> NDArray[np.float32]:

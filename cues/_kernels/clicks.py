@@ -4,6 +4,7 @@ Its twin in plain numpy is `cues.clicks.residual`.
 """
 
 # ruff: noqa: ANN001, ANN202  (numba infers the types; the callers in cues/ state them)
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
@@ -15,15 +16,15 @@ __all__ = ["CORRECTION", "ORDER", "prediction_errors"]
 
 ORDER = 12
 CORRECTION = 1e-9
-"""White noise that is added to the autocorrelation, relative: −90 dB keep the recursion away from a division by zero."""
+"""White noise that is added to the autocorrelation, relative: −90 dB keep the recursion from dividing by zero."""
 
 
 @kernel
 def prediction_errors(padded, window, hop, errors):
     """Store the prediction error of each sample of a signal.
 
-    padded : float32, the signal behind `len(window)/2 − hop/2 + ORDER` zeros and before as many as the last window needs;
-    window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, a whole number of hops.
+    padded : float32, the signal between zeros: `len(window)/2 − hop/2 + ORDER` before it, as many as the last window
+    needs after it; window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, a whole number of hops.
     """
     length = len(window)
     half = length // 2

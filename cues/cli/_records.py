@@ -1,0 +1,96 @@
+"""What the command line knows about a cue: the same record for tables, for `--json` and for the sound board."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import cues
+from cues.catalog import CATALOG
+from cues.pack import read_pack
+from cues.pitch import main_notes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from cues.bank import Bank
+    from cues.cue import Cue
+
+__all__ = ["bank_of", "complete_cue", "cue_record", "number", "pick", "print_json", "source_of"]
+
+
+def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
+    """The bank that a command works with."""
+    return cues.load_bank(pack, sample_rate=sample_rate)
+
+
+def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:
+    """The cues of these names; one that does not exist is an `UnknownCueError` with a suggestion."""
+    return [bank[name] for name in names]
+
+
+def source_of(bank: Bank, name: str) -> str:
+    """Where a cue comes from: `built in`, the pack's file, or the pack's spec."""
+    if name.startswith("motif:"):
+        return "derived from the tool's name"
+    if bank.pack_dir is None:
+        return "built in"
+    override = read_pack(bank.pack_dir).cues.get(name)
+    if override is None:
+        return "built in"
+    if override.file is not None:
+        return str(override.file)
+    return f"{bank.pack_dir / 'pack.toml'} ({'spec' if override.spec else 'built in, adjusted'})"
+
+
+def cue_record(cue: Cue, source: str) -> dict[str, Any]:
+    """All that is known about a cue, fit for JSON: the keys of `cues list --json` and `cues show --json`."""
+    measured = {} if cue.measured is None else asdict(cue.measured)
+    built_in = CATALOG.get(cue.name)
+    return {
+        "name": cue.name,
+        "meaning": built_in.meaning if built_in else None,
+        "source": source,
+        "length_ms": round(1000.0 * cue.duration_s, 3),
+        "sample_rate": cue.sample_rate,
+        "n_samples": len(cue),
+        "loop": cue.loop,
+        "notes": list(main_notes(cue)),
+        **{key: _finite(value) for key, value in measured.items()},
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return float(f"{value:.6g}") if value is not None and math.isfinite(value) else None
+
+
+def number(value: float | None, unit: str = "", digits: int = 1) -> str:
+    """A figure for people, with a real minus sign; a dash where there is none."""
+    if value is None:
+        return "–"
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return f"{text} {unit}" if unit else text
+
+
+def print_json(value: object) -> None:
+    """Print `value` as one JSON document, readable by people too."""
+    click.echo(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+
+
+def complete_cue(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[click.shell_completion.CompletionItem]:
+    """Names of the bank that begin with `incomplete`, for the shell's completion."""
+    del param
+    from click.shell_completion import CompletionItem
+
+    try:
+        names = list(bank_of(ctx.params.get("pack")))
+    except cues.CueError:
+        names = list(CATALOG)
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]

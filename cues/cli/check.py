@@ -1,0 +1,48 @@
+"""`cues check`: everything that is wrong with a pack."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cues.checks import check_pack
+from cues.cli import _options
+from cues.cli._records import print_json
+from cues.cli._terminal import console, harmless
+
+if TYPE_CHECKING:
+    from cues.faults import Problem
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@_options.json_output
+def command(*, folder: Path, as_json: bool) -> None:
+    """Check the pack in DIR: its pack.toml, each of its sounds, and how they stand beside each other.
+
+    Every problem is one line, with its fix below it. The exit code is 1 if there is any.
+    """
+    problems = check_pack(folder)
+    if as_json:
+        print_json({"pack": str(folder), "problems": [problem.as_dict() for problem in problems]})
+    else:
+        _print(folder, problems)
+    sys.exit(1 if problems else 0)
+
+
+def _print(folder: Path, problems: list[Problem]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+    for problem in problems:
+        place = Text(f"{harmless(problem.where)}: ", style="cyan") if problem.where else Text()
+        out.print(place + Text(harmless(problem.message)), overflow="fold")
+        out.print(Padding(Text(f"→ {problem.fix}", style="dim", overflow="fold"), (0, 0, 0, 2), expand=False))
+    count = {0: "no problem", 1: "1 problem"}.get(len(problems), f"{len(problems)} problems")
+    out.print(f"{harmless(str(folder))}: {count}", style="bold green" if not problems else "bold", overflow="fold")

@@ -1,0 +1,181 @@
+"""`cues doctor`: what is installed, what would be used, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import sys
+from importlib import metadata, util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import cues
+from cues.cli import _options
+from cues.cli._records import print_json
+from cues.cli._terminal import console, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["command"]
+
+# extra → (what it is for, the modules that it brings)
+EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "openai": ("model servers and speech servers", ("openai", "h11")),
+    "plots": ("pictures", ("matplotlib",)),
+    "espeak": ("a real voice without a server", ("espeakng_loader",)),
+    "play": ("loudspeakers: cues play", ("miniaudio",)),
+    "page": ("the sound board: cues page", ("jinja2",)),
+    "batch": ("Parquet, remote folders and Dask: cues batch", ("pyarrow", "fsspec", "distributed")),
+}
+_OK, _HINT = "ok", "hint"
+
+
+@click.command()
+@_options.pack
+@_options.json_output
+def command(*, pack: Path | None, as_json: bool) -> None:
+    """Tell what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
+    checks: list[Callable[[], dict[str, str]]] = [
+        _version,
+        *(_extra(name) for name in EXTRAS),
+        _speaker,
+        _device,
+        _compile_cache,
+        lambda: _pack(pack),
+        _completion,
+    ]
+    findings = [check() for check in checks]
+    if as_json:
+        print_json({"findings": findings})
+    else:
+        _print(findings)
+
+
+def _finding(topic: str, text: str, fix: str = "") -> dict[str, str]:
+    return {"topic": topic, "state": _HINT if fix else _OK, "text": text, "fix": fix}
+
+
+def _version() -> dict[str, str]:
+    where = Path(cues.__file__).parent.parent
+    python = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    return _finding("version", f"cue-engine {cues.__version__} in {where}, {python}")
+
+
+def _extra(name: str) -> Callable[[], dict[str, str]]:
+    purpose, modules = EXTRAS[name]
+
+    def check() -> dict[str, str]:
+        missing = [module for module in modules if util.find_spec(module) is None]
+        if missing:
+            fix = f"pip install 'cue-engine[{name}]'"
+            return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", fix)
+        return _finding(
+            f"extra {name}", f"{purpose}: {', '.join(f'{module} {_installed(module)}' for module in modules)}"
+        )
+
+    return check
+
+
+def _installed(module: str) -> str:
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version(module.replace("_", "-"))
+    return ""
+
+
+def _speaker() -> dict[str, str]:
+    from stream.errors import StreamError
+    from stream.speech.choice import choose_speaker
+
+    async def name() -> str:
+        speaker = await choose_speaker("auto")
+        try:
+            return speaker.name
+        finally:
+            await speaker.aclose()
+
+    try:
+        chosen = asyncio.run(name())
+    except (StreamError, cues.CueError) as error:
+        return _finding("voice", str(error), "see the extras above, or unset CUES_SPEECH_URL")
+    if chosen.startswith("voice-like"):
+        fix = "pip install 'cue-engine[espeak]', or set CUES_SPEECH_URL to a speech server"
+        return _finding("voice", "no real voice: the voice-like generator would speak", fix)
+    return _finding("voice", chosen)
+
+
+def _device() -> dict[str, str]:
+    from cues.cli._sound_device import device_names
+
+    try:
+        names = device_names()
+    except cues.MissingFeatureError:
+        return _finding("sound device", "unknown without the extra play", "pip install 'cue-engine[play]'")
+    if not names:
+        return _finding("sound device", "none: cues play cannot be heard here", "take cues export, mix or page instead")
+    return _finding("sound device", ", ".join(names))
+
+
+def _compile_cache() -> dict[str, str]:
+    from cues.cache import cache_dir
+
+    folder = cache_dir()
+    if folder is None:
+        return _finding("cache", "none: CUES_CACHE_DIR is empty", "unset it, or set it to a folder that can be written")
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    writable = os.access(nearest, os.W_OK)
+    kernels = len(list(folder.glob("kernels/*/*.nbi")))
+    text = f"{folder}: {kernels} compiled kernels, {len(list(folder.glob('*.cue')))} finished cues"
+    if not writable:
+        return _finding("cache", f"{text}; cannot be written", "set CUES_CACHE_DIR to a folder that can be written")
+    if not kernels:
+        call = f"{Path(sys.executable).name} -c 'import cues; cues.warm_up()'"
+        return _finding("cache", f"{text}: the first warm_up() takes some seconds", call)
+    return _finding("cache", text)
+
+
+def _pack(named: Path | None) -> dict[str, str]:
+    from cues.checks import check_pack
+    from cues.pack import find_pack_dir
+
+    folder = find_pack_dir(named)
+    if folder is None:
+        return _finding("pack", "none: the built-in sounds")
+    problems = check_pack(folder)
+    if problems:
+        return _finding("pack", f"{folder}: {len(problems)} problems", f"cues check {folder}")
+    return _finding("pack", f"{folder}: no problem")
+
+
+def _completion() -> dict[str, str]:
+    shell = Path(os.environ.get("SHELL", "bash")).name
+    lines = {
+        "bash": ('eval "$(_CUES_COMPLETE=bash_source cues)"', "~/.bashrc"),
+        "zsh": ('eval "$(_CUES_COMPLETE=zsh_source cues)"', "~/.zshrc"),
+        "fish": ("_CUES_COMPLETE=fish_source cues | source", "~/.config/fish/config.fish"),
+    }
+    line, file = lines.get(shell, lines["bash"])
+    return _finding("completion", f"for names and options in the shell, add to {file}: {line}")
+
+
+def _print(findings: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(style="bold", overflow="fold", max_width=14)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        fine = finding["state"] == _OK
+        cell = Text(harmless(finding["text"]))
+        if finding["fix"]:
+            cell.append(f"\n→ {harmless(finding['fix'])}", style="yellow")
+        table.add_row(Text("ok" if fine else "!", style="green" if fine else "yellow"), finding["topic"], cell)
+    out.print(Padding(table, 0))

@@ -1,0 +1,64 @@
+"""`cues list`: every cue of the bank, one a line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cues.cli import _options
+from cues.cli._records import bank_of, cue_record, number, print_json, source_of
+from cues.cli._terminal import NARROW, console, harmless
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
+__all__ = ["command"]
+
+
+@click.command()
+@_options.pack
+@_options.json_output
+def command(*, pack: Path | None, as_json: bool) -> None:
+    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes, and where each comes from."""
+    bank = bank_of(pack)
+    records = [cue_record(cue, source_of(bank, name)) for name, cue in bank.items()]
+    if as_json:
+        print_json(records)
+        return
+    out = console()
+    (_print_list if out.width < NARROW else _print_table)(out, records)
+
+
+def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("name", style="cyan", overflow="fold", min_width=9)
+    for heading in ("ms", "LUFS", "dBTP"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("notes", overflow="fold", min_width=8)
+    table.add_column("from", overflow="fold", ratio=1)
+    for record in records:
+        table.add_row(
+            harmless(record["name"]),
+            number(record["length_ms"], digits=0) + ("↻" if record["loop"] else " "),
+            number(record["m100_max_lufs"]),
+            number(record["true_peak_dbtp"]),
+            " ".join(record["notes"]),
+            harmless(record["source"]),
+        )
+    out.print(table)
+    if any(record["loop"] for record in records):
+        out.print("↻ plays in a loop", style="dim")
+
+
+def _print_list(out: Console, records: list[dict[str, Any]]) -> None:
+    for record in records:
+        out.print(harmless(record["name"]), style="cyan", overflow="fold")
+        loop = ", loops" if record["loop"] else ""
+        out.print(f"  {number(record['length_ms'], 'ms', 0)}{loop}, {' '.join(record['notes'])}", overflow="fold")
+        out.print(f"  {number(record['m100_max_lufs'], 'LUFS')}, {number(record['true_peak_dbtp'], 'dBTP')}")
+        out.print(f"  {harmless(record['source'])}", style="dim", overflow="fold")

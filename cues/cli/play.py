@@ -1,0 +1,61 @@
+"""`cues play`: hear cues on this machine's loudspeakers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cues.audition import in_a_row, over_speech, stand_in_speech
+from cues.cli import _options
+from cues.cli._records import bank_of, complete_cue, pick
+from cues.cli._sound_device import play
+from cues.recordings import read_recording
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.cue import Cue
+
+__all__ = ["command"]
+
+_RATE_HZ = 24000
+STAND_IN = Path("voice-like")
+"""What `--over` takes instead of a file."""
+
+
+@click.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_cue)
+@click.option(
+    "--over",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=f"Hear them over this speech; '{STAND_IN}' needs no file.",
+)
+@click.option("--telephone", is_flag=True, help="As a telephone carries it: 300 to 3400 Hz, 8 kHz, µ-law.")
+@_options.pack
+def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack: Path | None) -> None:
+    """Play the cues NAME... one after the other.
+
+    `motif:TOOL` is the sound derived from the name of a tool. Needs the extra `play`; without loudspeakers take
+    `cues mix` or `cues export`, which write files.
+    """
+    sounds = pick(bank_of(pack), names)
+    samples = in_a_row(sounds) if over is None else _over(sounds, over)
+    rate = _RATE_HZ
+    if telephone:
+        from cues.telephone import RATE_HZ, over_telephone
+
+        samples, rate = over_telephone(samples, rate), RATE_HZ
+    play(samples, rate)
+
+
+def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
+    if over == STAND_IN and not over.exists():
+        return over_speech(sounds, stand_in_speech(_RATE_HZ), _RATE_HZ)
+    from cues.resample import resample
+
+    speech = read_recording(over)
+    return over_speech(sounds, resample(speech.samples, speech.sample_rate, _RATE_HZ), _RATE_HZ)

@@ -1,0 +1,122 @@
+"""`cues show`: one cue in the terminal, or as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cues.checks import check_cue
+from cues.cli import _options
+from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
+from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
+from cues.errors import CueError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cues.cue import Cue
+
+__all__ = ["command"]
+
+_MAX_COLUMNS, _ENVELOPE_DB = 100, 48.0
+
+
+@click.command()
+@click.argument("name", shell_complete=complete_cue)
+@_options.pack
+@click.option(
+    "--png", type=click.Path(path_type=Path, dir_okay=False), help="Write waveform, spectrogram and loudness."
+)
+@_options.json_output
+def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) -> None:
+    """Show the cue NAME: its waveform and envelope, its measures, and what is wrong with it.
+
+    `motif:TOOL` is the sound derived from the name of a tool.
+    """
+    bank = bank_of(pack)
+    cue = bank[name]
+    record = cue_record(cue, source_of(bank, name))
+    record["warnings"] = [problem.message for problem in check_cue(cue)]
+    record["spec"] = cue.spec.to_table() if cue.spec else None
+    if png:
+        _save_picture(cue, png)
+    if as_json:
+        print_json(record)
+        return
+    out = console()
+    _print_pictures(out, cue)
+    _print_measures(out, record)
+    if png:
+        out.print(f"\npicture: {harmless(str(png))}", overflow="fold")
+
+
+def _save_picture(cue: Cue, path: Path) -> None:
+    from cues.plots import picture
+
+    figure = picture(cue)
+    try:
+        figure.savefig(path, format="png", dpi=120)
+    except OSError as error:
+        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _print_pictures(out: Console, cue: Cue) -> None:
+    ascii_only = not unicode_output()
+    peak = float(abs(cue.samples).max())
+    labels = (f"{peak:+.2f}", f"{-peak:+.2f}".replace("-", "-" if ascii_only else "−"))
+    margin = 7
+    width = max(10, min(out.width, _MAX_COLUMNS) - margin)
+    rows = waveform(cue.samples, width, 8, ascii_only=ascii_only)
+    for number_of_row, row in enumerate(rows):
+        label = labels[0] if number_of_row == 0 else labels[1] if number_of_row == len(rows) - 1 else ""
+        _print_row(out, label, row, "cyan")
+    for number_of_row, row in enumerate(levels(cue.samples, width, 3, range_db=_ENVELOPE_DB, ascii_only=ascii_only)):
+        label = ("0 dB", "", f"{-_ENVELOPE_DB:.0f} dB")[number_of_row]
+        _print_row(out, label if ascii_only else label.replace("-", "−"), row, "yellow")
+    _print_row(out, "", _time_axis(1000.0 * cue.duration_s, width), "dim")
+
+
+def _print_row(out: Console, label: str, row: str, style: str) -> None:
+    from rich.text import Text
+
+    out.print(Text(f"{label:>6} ", style="dim") + Text(row, style=style), no_wrap=True, crop=True)
+
+
+def _time_axis(length_ms: float, width: int) -> str:
+    middle = f"{length_ms / 2:.0f}"
+    end = f"{length_ms:.0f} ms"
+    left = "0" + middle.rjust(width // 2 - 1 + len(middle) // 2)
+    return left + end.rjust(width - len(left))
+
+
+def _print_measures(out: Console, record: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    loop = ", plays in a loop" if record["loop"] else ""
+    rows = {
+        "name": harmless(record["name"]),
+        "meaning": record["meaning"],
+        "from": harmless(record["source"]),
+        "length": f"{number(record['length_ms'], 'ms')}{loop}",
+        "samples": f"{record['n_samples']} at {record['sample_rate']} Hz",
+        "notes": " ".join(record["notes"]) or "none",
+        "loudness": f"{number(record['m100_max_lufs'], 'LUFS')} in the loudest 100 ms",
+        "integrated": record["integrated_lufs"] and number(record["integrated_lufs"], "LUFS"),
+        "true peak": number(record["true_peak_dbtp"], "dBTP"),
+        "DC": f"{record['dc']:+.0e} of full scale".replace("-", "−"),
+    }
+    for title, text in rows.items():
+        if text:
+            table.add_row(title, text)
+    out.print()
+    out.print(table)
+    out.print()
+    for warning in record["warnings"]:
+        out.print(f"! {harmless(warning)}", style="yellow", overflow="fold")
+    if not record["warnings"]:
+        out.print("nothing is wrong with it", style="green")
