@@ -1,0 +1,148 @@
+"""`cues check-model` against scripted servers: what came is what it says."""
+
+import asyncio
+import json
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+import stream
+from cues.cli.check_model import command
+from stream.replay.scenarios import Scenario, scenario
+from stream.replay.server import ReplayServer
+from stream.services.models import capabilities_of
+from stream.services.probe import Observer, probe
+
+WEATHER = [["call", "get_weather", {"city": "Oslo"}], ["call", "get_weather", {"city": "Lisbon"}]]
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+def says(*turns, **options):
+    return Scenario(name="own", about="a test's own", turns=turns, without_tools=[["say", "Hello!"]], **options)
+
+
+def check(server, endpoint="openai", model="some-model"):
+    async def go():
+        served = scenario(server) if isinstance(server, str) else server
+        observer = Observer()
+        async with (
+            ReplayServer(served, tokens_per_s=None) as running,
+            stream.connect(running.base_url, model, endpoint=endpoint, tap=observer.tap) as connection,
+        ):
+            await connection.learn()
+            return await probe(connection, observer)
+
+    return asyncio.run(asyncio.wait_for(go(), 20.0))
+
+
+@BOTH
+def test_a_model_that_calls_tools_passes(endpoint):
+    report = check("ollama-weather", endpoint)
+    assert report.passed
+    assert (report.form, report.calls, report.duplicates, report.ids) == ("structured", 2, 0, "present")
+    assert report.order[:2] == ["ToolCallStart", "ToolCallEnd"]
+    assert 0.0 < report.name_ms <= report.call_ms <= report.text_ms
+    assert report.plain_answered
+    assert report.failure is None
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', "hermes"),
+        ('[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}', "mistral"),
+        ('{"name": "get_weather", "arguments": {"city": "Oslo"}}', "json"),
+        ('[get_weather(city="Oslo")]', "pythonic"),
+    ],
+    ids=["hermes", "mistral", "json", "pythonic"],
+)
+def test_raw_calls_are_told_from_structured_ones_and_their_dialect_is_named(endpoint, text, dialect):
+    report = check(says([["say", text]], [["say", "It rains."]]), endpoint)
+    assert (report.form, report.dialect, report.calls, report.ids) == ("raw", dialect, 1, "missing")
+    assert report.passed
+
+
+@BOTH
+def test_duplicates_are_counted_and_are_no_calls(endpoint):
+    from stream.replay.manners import Manner
+
+    report = check(says(WEATHER, [["say", "It rains."]], manner=Manner(duplicate=True)), endpoint)
+    assert (report.calls, report.duplicates) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("server", "field", "value"),
+    [
+        (says([["say", "I think it rains."]]), "form", "none"),
+        (says([["call", "weather", {"city": "Oslo"}]], [["say", "Hm."]]), "invalid", {"unknown_tool": 1}),
+        (says(WEATHER, [["finish", "stop"]]), "answered", False),
+        (says(WEATHER, [["break"]]), "answered", False),
+        ("ollama-refuses-tools", "tool_refused", True),
+        (says([*WEATHER, ["break"]]), "answered", False),
+    ],
+    ids=["no call", "unknown tool", "no answer", "cut", "refused", "cut after the call"],
+)
+def test_a_model_that_does_not_work_fails_and_the_report_says_in_what(server, field, value):
+    report = check(server)
+    assert not report.passed
+    assert getattr(report, field) == value
+
+
+def test_a_plain_question_that_is_answered_with_a_call_fails():
+    report = check(Scenario(name="own", about="calls always", turns=[WEATHER, [["say", "It rains."]]]))
+    assert report.plain_calls == 2
+    assert not report.passed
+
+
+def test_the_suggestion_is_an_entry_for_a_file_of_capabilities(tmp_path):
+    report = check(says([["say", '[get_weather(city="Oslo")]']], [["say", "It rains."]]), model="house-model")
+    file = tmp_path / "models.toml"
+    file.write_text(report.suggestion)
+    known = capabilities_of("house-model", file)
+    assert (known.source, known.tools, known.dialect, known.parallel) == ("override", True, "pythonic", False)
+    assert tomllib.loads(report.suggestion)["family"][0]["patterns"] == ["house-model"]
+
+
+def run(server, *arguments):
+    """The command in a thread of its own, as it runs a loop of its own."""
+
+    async def go():
+        async with ReplayServer(scenario(server) if isinstance(server, str) else server, tokens_per_s=None) as running:
+            line = ["--base-url", running.base_url, "--model", "qwen3:8b", *arguments]
+            return await asyncio.to_thread(CliRunner().invoke, command, line)
+
+    return asyncio.run(go())
+
+
+def test_the_command_prints_what_came_and_an_entry_for_the_table():
+    result = run("ollama-weather")
+    assert result.exit_code == 0, result.output
+    assert "tool calls work" in result.output
+    assert "structured, parsed by the server" in result.output
+    assert "[[family]]" in result.output
+
+
+def test_the_command_prints_json_for_programs():
+    result = run("ollama-weather", "--json", "--endpoint", "ollama")
+    report = json.loads(result.stdout)
+    assert report["passed"] is True
+    assert report["endpoint"] == "ollama"
+
+
+def test_the_command_ends_with_1_where_the_check_fails():
+    result = run("ollama-plain-text")
+    assert result.exit_code == 1
+    assert "tool calls do not work" in result.output
+
+
+def test_the_command_ends_with_1_where_there_is_no_server():
+    result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m"])
+    assert result.exit_code == 1
+    assert "cannot reach http://127.0.0.1:9" in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--base-url", "http://x"], ["--model", "m"]])
+def test_a_missing_argument_is_a_usage_error(arguments):
+    assert CliRunner().invoke(command, arguments).exit_code == 2

@@ -1,0 +1,271 @@
+"""Who runs the tools, what becomes of every outcome, and what goes back to the model."""
+
+import asyncio
+import threading
+
+import pytest
+
+import stream
+from stream.errors import StreamValueError
+from stream.events import Finish, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
+from stream.replay.scenarios import names
+from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+SERVER_RUNS = [
+    (name, endpoint)
+    for name in names()
+    if name.startswith("fork-") and name not in ("fork-raw-json", "fork-json-channel", "fork-text-channel")
+    for endpoint in ("openai", "ollama")
+]
+
+
+def running(server, tools, endpoint="openai", **options):
+    fields = options.pop("fields", {})
+    return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options), **fields)
+
+
+def calling(*calls, then="Done."):
+    return says([["call", name, arguments] for name, arguments in calls], [["say", then]])
+
+
+@pytest.mark.parametrize(("name", "endpoint"), SERVER_RUNS, ids=lambda value: value)
+def test_where_the_server_runs_the_tools_nothing_is_run_here(name, endpoint):
+    ran = []
+    exchange = running(name, [tool("list_directory", lambda **given: ran.append(given))], endpoint)
+    assert ran == []
+    assert len(exchange.requests) <= 1
+
+
+def test_who_runs_the_tools_can_be_said():
+    ran = []
+    tools = [tool("list_directory", lambda **given: ran.append(given) or "a.txt")]
+    running("fork-tool-call", tools, executes="client", rounds=1)
+    assert ran == [{"path": "/home/user"}]
+    assert len(running("ollama-tool-call", TOOLS, executes="server").requests) == 1
+
+
+def test_text_between_a_call_and_its_result_does_not_keep_it_from_being_run():
+    exchange = running("vllm-text-after-call", TOOLS)
+    assert exchange.results == [("list_directory", False, '["a.txt", "b.txt"]')]
+    assert exchange.text.endswith("There are two files.")
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["sync", "async", "returns an awaitable"])
+def test_sync_and_async_tools_run_alike(endpoint, kind):
+    async def slow(n):
+        await asyncio.sleep(0)
+        return n + 1
+
+    def later(n):
+        return slow(n)
+
+    functions = {"sync": lambda n: n + 1, "async": slow, "returns an awaitable": later}
+    exchange = running(calling(("add", {"n": 1})), [tool("add", functions[kind], n={"type": "integer"})], endpoint)
+    assert exchange.results == [("add", False, "2")]
+
+
+def test_a_sync_tool_does_not_hold_up_the_loop():
+    threads = []
+    running(calling(("where", {})), [tool("where", lambda: threads.append(threading.current_thread()))])
+    assert threads[0] is not threading.main_thread()
+
+
+def test_the_calls_of_one_answer_run_at_the_same_time_and_their_results_come_as_they_are_ready():
+    async def go_first():
+        await second_done.wait()
+        for _ in range(5):  # long enough for the other's result to be on its way
+            await asyncio.sleep(0)
+        return "first"
+
+    async def go_second():
+        second_done.set()
+        return "second"
+
+    second_done = asyncio.Event()
+    server = calling(("first", {}), ("second", {}))
+    exchange = running(server, [tool("first", go_first), tool("second", go_second)])
+    assert [result[2] for result in exchange.results] == ["second", "first"]
+    answers = [message["content"] for message in exchange.bodies[1]["messages"] if message["role"] == "tool"]
+    assert answers == ["first", "second"], "the model gets them in the order of its calls"
+
+
+def test_switched_off_they_run_one_after_the_other():
+    order = []
+    tools = [tool(name, lambda name=name: order.append(name)) for name in ("first", "second")]
+    running(calling(("first", {}), ("second", {})), tools, parallel=False)
+    assert order == ["first", "second"]
+
+
+@BOTH
+def test_an_exception_of_a_tool_is_an_outcome_and_the_conversation_goes_on(endpoint):
+    def fail():
+        raise OSError("disk on fire")
+
+    exchange = running(calling(("burn", {}), then="It burned."), [tool("burn", fail)], endpoint)
+    assert exchange.results == [("burn", True, "OSError: disk on fire")]
+    assert exchange.text == "It burned."
+    assert exchange.bodies[1]["messages"][-1]["content"] == "OSError: disk on fire"
+
+
+def test_a_tool_that_takes_too_long_is_given_up():
+    async def forever():
+        await asyncio.Event().wait()
+
+    exchange = running(calling(("wait", {})), [tool("wait", forever)], timeout_s=0.01)
+    assert exchange.results == [("wait", True, "The tool took longer than 0.01 s.")]
+
+
+def test_a_timeout_of_the_tools_own_is_its_exception():
+    def fail():
+        raise TimeoutError("the printer is asleep")
+
+    exchange = running(calling(("print", {})), [tool("print", fail)])
+    assert exchange.results == [("print", True, "TimeoutError: the printer is asleep")]
+
+
+def test_a_long_result_is_cut_and_says_so():
+    exchange = running(calling(("much", {})), [tool("much", lambda: "x" * 50)], longest_result=10)
+    assert exchange.results == [("much", False, "xxxxxxxxxx\n[cut: 40 more characters]")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ("a", "a"),
+        (["ä", 1], '["ä", 1]'),
+        ({"x": None}, '{"x": null}'),
+        (2.5, "2.5"),
+        (set, "<class 'set'>"),
+    ],
+    ids=str,
+)
+def test_whatever_a_tool_returns_becomes_text(value, text):
+    exchange = running(calling(("get", {})), [tool("get", lambda: value)])
+    assert exchange.results[0][2].strip('"') == text.strip('"')
+
+
+@BOTH
+def test_calls_without_ids_are_told_apart_when_their_results_go_back(endpoint):
+    if endpoint == "openai":
+        exchange = running("litellm-empty-ids", TOOLS)
+        messages = exchange.bodies[1]["messages"]
+        ids = [call["id"] for call in messages[1]["tool_calls"]]
+        assert len(set(ids)) == 2
+        assert [message["tool_call_id"] for message in messages[2:]] == ids
+    else:
+        from stream.replay.manners import Manner
+
+        exchange = running(
+            says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], manner=Manner(ids="none")),
+            TOOLS,
+            "ollama",
+        )
+        assert exchange.bodies[1]["messages"][-1]["tool_name"] == "list_directory"
+
+
+def test_a_forced_choice_holds_for_the_first_round_alone():
+    exchange = running("ollama-tool-call", TOOLS, fields={"tool_choice": "required", "temperature": 0.1})
+    assert [body.get("tool_choice") for body in exchange.bodies] == ["required", None]
+    assert [body["temperature"] for body in exchange.bodies] == [0.1, 0.1]
+
+
+def test_rounds_are_bounded_and_the_last_one_offers_no_tools_so_that_an_answer_comes():
+    server = says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "Enough."]])
+    exchange = running(server, TOOLS, rounds=2)
+    assert ["tools" in body for body in exchange.bodies] == [True, True, False]
+    assert exchange.text == "Enough."
+
+
+def test_calls_are_numbered_through_all_rounds():
+    exchange = running(says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "x"]]), TOOLS, rounds=3)
+    assert [event.index for event in exchange.of(ToolCallStart)] == [0, 1, 2]
+    assert [event.index for event in exchange.of(ToolCallEnd)] == [0, 1, 2]
+
+
+@BOTH
+def test_a_stream_that_fails_after_a_call_runs_nothing(endpoint):
+    ran = []
+    server = says([["call", "read_file", {"path": "a"}], ["break"]])
+    exchange = running(server, [tool("read_file", lambda **given: ran.append(given))], endpoint)
+    assert isinstance(exchange.events[-1], StreamFailed)
+    assert ran == []
+
+
+def test_the_rounds_messages_are_handed_to_the_callers_history():
+    added = []
+    running("ollama-tool-call", TOOLS, fields={"added": added})
+    assert [message["role"] for message in added] == ["assistant", "tool"]
+    assert added[0]["content"] == "Let me look."
+    assert added[0]["tool_calls"][0]["function"] == {"name": "list_directory", "arguments": '{"path": "."}'}
+
+
+def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them():
+    server = says([["call", "read_file", "{broken"]], [["say", "Sorry."]], endpoints=("openai",))
+    exchange = running(server, TOOLS)
+    assert exchange.bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert exchange.results[0][1] is True
+
+
+@BOTH
+def test_a_barge_in_while_a_tool_runs_ends_the_tool(endpoint):
+    """Closing the events is what a session does when the user speaks."""
+    ended = []
+
+    async def go():
+        from stream.replay.server import ReplayServer
+
+        async def work():
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+        started = asyncio.Event()
+        async with (
+            ReplayServer(calling(("work", {})), tokens_per_s=None) as server,
+            stream.connect(server.base_url, "qwen3", endpoint=endpoint) as connection,
+        ):
+            runner = stream.ToolRunner(connection, [tool("work", work)])
+
+            async def consume():
+                async for _ in runner.chat(QUESTION):
+                    pass
+
+            task = asyncio.create_task(consume())
+            await started.wait()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(go(), 10.0))
+    assert ended == [True]
+
+
+def test_the_end_of_each_round_is_passed_on():
+    assert [event.reason for event in running("ollama-tool-call", TOOLS).of(Finish)] == ["tool_calls", "stop"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tools": [tool("idle")]}, "no function"),
+        ({"rounds": 0}, "rounds"),
+        ({"timeout_s": 0.0}, "timeout_s"),
+        ({"executes": "nobody"}, "executes"),
+        ({"validation": "maybe"}, "strictness"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_runner_that_could_not_work_is_refused_when_it_is_made(options, says):
+    connection = stream.connect("http://localhost:1", "m")
+    with pytest.raises(StreamValueError, match=says):
+        stream.ToolRunner(connection, options.pop("tools", TOOLS), **options)
+
+
+def test_a_result_names_its_call():
+    (result,) = running("ollama-tool-call", TOOLS).of(ToolResult)
+    assert (result.tool_call_id, result.tool_name) == ("call_00000000", "list_directory")

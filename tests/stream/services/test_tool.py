@@ -1,0 +1,188 @@
+"""One type of tool from many sources; the sample pair; what may stand in a debug log."""
+
+import enum
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Annotated, Literal
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError, StreamValueError
+from stream.services.redaction import redacted, redacted_arguments
+from stream.services.tool import as_tools
+from tests.support.model_server import chat, says
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "function", "function": {"name": "w", "description": "d", "parameters": SCHEMA}},
+        {"name": "w", "description": "d", "parameters": SCHEMA},
+        {"name": "w", "description": "d", "inputSchema": SCHEMA},
+        SimpleNamespace(name="w", title=None, description="d", inputSchema=SCHEMA),
+        stream.Tool(name="w", description="d", parameters=SCHEMA),
+    ],
+    ids=["openai", "bare", "mcp dict", "mcp object", "tool"],
+)
+def test_every_form_of_a_tool_makes_the_same_tool(source):
+    assert stream.Tool.of(source) == stream.Tool(name="w", description="d", parameters=SCHEMA)
+
+
+def test_a_function_with_type_hints_is_a_tool():
+    class Unit(enum.Enum):
+        C = "celsius"
+        F = "fahrenheit"
+
+    def get_weather(
+        city: Annotated[str, "name of the city"],
+        days: int = 1,
+        unit: Unit = Unit.C,
+        mode: Literal["short", "long"] = "short",
+        tags: list[str] | None = None,
+    ) -> str:
+        """Get the weather
+        in a city.
+
+        More that the model need not read.
+        """
+
+    made = stream.Tool.of(get_weather)
+    properties = made.parameters["properties"]
+    assert (made.name, made.description) == ("get_weather", "Get the weather in a city.")
+    assert made.parameters["required"] == ["city"]
+    assert properties["city"] == {"type": "string", "description": "name of the city"}
+    assert properties["days"] == {"type": "integer", "default": 1}
+    assert properties["mode"]["enum"] == ["short", "long"]
+    assert "title" not in str(made.parameters)
+
+
+def test_a_parameter_that_is_called_title_keeps_its_name():
+    def save(title: str, body: dict[str, int]) -> None: ...
+
+    assert set(stream.Tool.of(save).parameters["properties"]) == {"title", "body"}
+
+
+@dataclass
+class Place:
+    city: str
+    country: str = "NO"
+
+
+def test_arguments_are_converted_to_the_hinted_types_when_the_tool_runs():
+    seen = []
+
+    def visit(place: Place, when: float) -> str:
+        """Visit a place."""
+        seen.append((place, when))
+        return "ok"
+
+    server = says([["call", "visit", {"place": {"city": "Oslo"}, "when": 3}]], [["say", "Done."]])
+    exchange = chat(server, wrap=lambda c: stream.ToolRunner(c, [visit]))
+    assert seen == [(Place("Oslo", "NO"), 3.0)]
+    assert exchange.results == [("visit", False, "ok")]
+
+
+def test_an_mcp_session_runs_the_tools_that_it_lists():
+    class Session:
+        def __init__(self):
+            self.calls = []
+
+        async def call_tool(self, name, arguments):
+            self.calls.append((name, arguments))
+            failed = arguments["city"] == "Atlantis"
+            texts = [SimpleNamespace(type="text", text="12 degrees"), SimpleNamespace(type="image", data="…")]
+            return SimpleNamespace(content=texts, isError=failed)
+
+    session = Session()
+    listed = SimpleNamespace(name="weather", title=None, description="Weather", inputSchema=SCHEMA)
+    made = stream.Tool.of_mcp(listed, session.call_tool)
+    server = says([["call", "weather", {"city": "Oslo"}], ["call", "weather", {"city": "Atlantis"}]], [["say", "x"]])
+    exchange = chat(server, wrap=lambda c: stream.ToolRunner(c, [made]))
+    assert session.calls == [("weather", {"city": "Oslo"}), ("weather", {"city": "Atlantis"})]
+    assert sorted(exchange.results) == [("weather", False, "12 degrees"), ("weather", True, "12 degrees")]
+
+
+def positional(city, /): ...
+
+
+def variable(**rest): ...
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "says"),
+    [
+        (3, StreamTypeError, "must be a stream.Tool"),
+        ({"type": "function"}, StreamValueError, "needs `function`"),
+        ({"name": "with space"}, StreamValueError, "with space"),
+        ({"name": "x" * 65}, StreamValueError, "1 to 64"),
+        ({"name": "w", "parameters": {"type": "array"}}, StreamValueError, "always an object"),
+        ({"name": "w", "parameters": "city"}, StreamTypeError, "JSON Schema"),
+        (SimpleNamespace(name="w", inputSchema=None), StreamValueError, "inputSchema"),
+        (positional, StreamTypeError, "passed by keyword"),
+        (variable, StreamTypeError, "passed by keyword"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_tool_is_refused_with_what_is_wrong(source, error, says):
+    with pytest.raises(error, match=says):
+        stream.Tool.of(source)
+
+
+def test_two_tools_of_one_name_are_refused():
+    with pytest.raises(StreamValueError, match="'w'"):
+        as_tools([{"name": "w"}, {"name": "w"}])
+
+
+def sample(folder, name, **arguments):
+    one = next(tool for tool in stream.filesystem_tools(folder) if tool.name == name)
+    return one.function(**arguments)
+
+
+def test_the_sample_tools_list_and_read_one_folder(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "b.txt").write_text("grüß dich", encoding="utf-8")
+    assert sample(tmp_path, "list_directory") == ["b.txt", "sub/"]
+    assert sample(tmp_path, "read_file", path="b.txt") == "grüß dich"
+
+
+@pytest.mark.parametrize("path", ["..", "../other.txt", "/etc/passwd", "sub/../../other.txt", "link"])
+def test_the_sample_tools_see_nothing_outside_of_their_folder(tmp_path, path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (tmp_path / "other.txt").write_text("secret")
+    (root / "link").symlink_to(tmp_path / "other.txt")
+    for name in ("list_directory", "read_file"):
+        with pytest.raises(PermissionError, match="out of the folder"):
+            sample(root, name, path=path)
+
+
+def test_a_root_that_is_no_folder_is_refused(tmp_path):
+    with pytest.raises(StreamValueError, match="root"):
+        stream.filesystem_tools(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ('{"city": "Oslo", "n": 3}', '{"city": "Oslo", "n": 3}'),
+        (
+            '{"apiKey": "x", "PASSWORD": "y", "auth_token": "z"}',
+            '{"apiKey": "<redacted>", "PASSWORD": "<redacted>", "auth_token": "<redacted>"}',
+        ),
+        ('{"v": "sk-abc"}', '{"v": "<redacted>"}'),
+        ('{"url": "https://user:pw@host/"}', '{"url": "<redacted>"}'),
+        ('{"a": [{"secret": {"b": 1}}]}', '{"a": [{"secret": "<redacted>"}]}'),
+        ("{broken", "<7 characters, no JSON>"),
+    ],
+    ids=["harmless", "keys", "token", "address", "nested", "no json"],
+)
+def test_arguments_in_a_debug_log_show_no_secret(given, shown):
+    assert redacted_arguments(given) == shown
+
+
+def test_long_and_deep_values_are_shown_by_their_size():
+    assert redacted({"text": "x" * 25, "short": "x" * 24}) == {"text": "<25 characters>", "short": "x" * 24}
+    assert redacted({"a": {"b": {"c": {"d": {"e": 1}}}}}) == {"a": {"b": {"c": {"d": "<1 keys>"}}}}
