@@ -24,7 +24,7 @@ def prediction_errors(padded, window, hop, errors):
     """Store the prediction error of each sample of a signal.
 
     padded : float32, the signal between zeros: `len(window)/2 − hop/2 + ORDER` before it, as many as the last window
-    needs after it; window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, a whole number of hops.
+    needs after it; window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, whole hops.
     """
     length = len(window)
     half = length // 2

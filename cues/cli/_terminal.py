@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,8 @@ __all__ = ["NARROW", "console", "harmless", "levels", "unicode_output", "wavefor
 NARROW = 60
 """Columns below which tables become lists."""
 _PIPE_COLUMNS = 200
+# What stands for the characters that an output of few characters lacks.
+_PLAIN = {"−": "-", "–": "-", "→": "->", "↻": "*", "…": "...", "·": "-", "µ": "u", "✓": "ok"}
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " ..::-=+#"
 # Bits of a braille cell (U+2800 + bits), left and right column, from top to bottom.
@@ -28,10 +32,21 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="plain")
     settings: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "stderr": stderr}
     if not stream.isatty() and "COLUMNS" not in os.environ:
         settings["width"] = _PIPE_COLUMNS
     return Console(**settings)
+
+
+def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
+    """For `errors="plain"`: the nearest plain characters instead of an exception."""
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(_PLAIN.get(character, "?") for character in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("plain", _plainer)
 
 
 def harmless(text: str) -> str:
