@@ -19,16 +19,26 @@ async def words(events: AsyncIterable[Event]) -> AsyncIterator[Event]:
     """Yield the events with their text rechunked to whole words.
 
     The white space before a word belongs to it, and a run of it is one space; white space at the very end is dropped.
-    Any other event gives out the word that has begun and passes at once; no space is lost over it.
+    Any other event gives out the word that has begun and passes at once; no space is lost over it. The source is closed
+    at the end, also when the reading stops early.
 
     Parameters
     ----------
     events : what `stream.read` or a reader gives.
     """
     chunker = _WordChunker()
-    async for event in events:
-        for out in chunker.feed(event):
+    try:
+        async for event in events:
+            for out in chunker.feed(event):
+                yield out
+    except Exception:
+        # What was said before a source broke is said, then the fault is passed on.
+        for out in chunker.flush():
             yield out
+        raise
+    finally:
+        if hasattr(events, "aclose"):
+            await events.aclose()
     for out in chunker.flush():
         yield out
 
@@ -42,8 +52,12 @@ def words_sync(events: Iterable[Event]) -> Iterator[Event]:
     ['Good', ' morning,', ' Ada.']
     """
     chunker = _WordChunker()
-    for event in events:
-        yield from chunker.feed(event)
+    try:
+        for event in events:
+            yield from chunker.feed(event)
+    except Exception:
+        yield from chunker.flush()
+        raise
     yield from chunker.flush()
 
 

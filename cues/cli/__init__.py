@@ -6,6 +6,7 @@ Every command lives in a file of its own and is imported only when it is called,
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from difflib import get_close_matches
 
@@ -74,6 +75,8 @@ def main() -> None:
     from cues.errors import CueError, UnknownCueError
     from stream.errors import StreamError
 
+    # Libraries that log at WARNING would print beside our one line; a program that wants their logs sets up logging.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         group(prog_name="cues")
     except (CueError, StreamError) as error:

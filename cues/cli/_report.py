@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli._timeline import print_timeline
+from stream.events import StreamFailed
 
 if TYPE_CHECKING:
     from cues.cli._turn import TurnReport
@@ -29,5 +30,16 @@ def report(turn: TurnReport, *, as_json: bool) -> None:
     for note in turn.notes:
         click.echo(f"cues: {note}", err=True)
     if journal.failure is not None:
-        click.echo(f"cues: {journal.failure}", err=True)
+        click.echo(f"cues: {_failure(turn)}", err=True)
         sys.exit(1)
+
+
+def _failure(turn: TurnReport) -> str:
+    """What went wrong and where, in one line."""
+    last = turn.journal.seen[-1].event if turn.journal.seen else None
+    if not isinstance(last, StreamFailed):
+        return turn.journal.failure or ""
+    message = " ".join(last.message.split())
+    if turn.server in message:
+        return message
+    return f"{turn.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"

@@ -65,11 +65,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """A finished turn: its record, the files, and the speaker that was taken."""
+    """A finished turn: its record, the files, the speaker that was taken, and the server that answered."""
 
     journal: Journal
     files: TurnFiles
     speaker: str
+    server: str
     notes: tuple[str, ...] = field(default=())
 
 
@@ -112,4 +113,4 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
         draw_timeline(journal, files.read_wav(), f"{title} — speaker: {speaker.name}", files.png)
     except MissingFeatureError as error:
         notes.append(str(error))
-    return TurnReport(journal=journal, files=files, speaker=speaker.name, notes=tuple(notes))
+    return TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url, notes=tuple(notes))
