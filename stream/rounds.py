@@ -26,7 +26,9 @@ class Call:
     token : what tells it apart from calls with the same name and arguments.
     array : which array it stands in; calls that stand alone have an array each.
     ordinal : its number among the calls of the stream; -1 before it was announced.
+    duplicate : whether it is one, or may be one as long as it is open.
     status, arguments_json : as in `ToolCallEnd`; an empty status means that it is still open.
+    offset : where a raw call began in its text, characters.
     home : the round that it belongs to.
     """
 
@@ -38,6 +40,7 @@ class Call:
     status: str = ""
     arguments_json: str = "{}"
     duplicate: bool = False
+    offset: int = 0
     home: Round | None = None
 
 

@@ -51,6 +51,7 @@ class Tape:
     Attributes
     ----------
     buffer, position : the unread text is `buffer[position:]`.
+    passed : how many characters came before the buffer.
     ended : whether the stream has ended.
     held : what was read and may yet be text; kept only while `recording`.
     """
@@ -58,6 +59,7 @@ class Tape:
     def __init__(self, max_argument_chars: int) -> None:
         self.buffer = ""
         self.position = 0
+        self.passed = 0
         self.ended = False
         self.held: list[str] = []
         self.recording = True
@@ -65,6 +67,7 @@ class Tape:
 
     def put(self, text: str) -> None:
         """Append text that has arrived."""
+        self.passed += self.position
         self.buffer = self.buffer[self.position :] + text if self.position < len(self.buffer) else text
         self.position = 0
 
@@ -83,7 +86,8 @@ class Tape:
 
     def more(self) -> Reading[None]:
         """Wait for more text."""
-        yield
+        if not self.ended:
+            yield
         if self.ended:
             raise CutOff
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from stream.dialects import Dialect, Table
     from stream.json_scanner import JsonScanner
     from stream.tape import Reading
-    from stream.turn import Turn
+    from stream.turn import Sink
 
 __all__ = ["Draft", "TextMachine"]
 
 _SEPARATORS = re.compile(r"[\s,;]*")
+_SPACE_TO_END = re.compile(r"\s*\Z")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
@@ -76,7 +77,7 @@ class TextMachine(Tape):
     nested : whether this reads the inside of a block of reasoning.
     """
 
-    def __init__(self, turn: Turn, table: Table, start: str = "text", *, nested: bool = False) -> None:
+    def __init__(self, turn: Sink, table: Table, start: str = "text", *, nested: bool = False) -> None:
         super().__init__(turn.max_argument_chars)
         self.turn = turn
         self.table = table
@@ -86,10 +87,12 @@ class TextMachine(Tape):
         self.fresh = True  # at the start of a line, or with only white space since a call or block
         self.previous = ""  # the last character of text
         self.was_cut = False
+        self.unclosed: set[str] = set()  # closing markers that calls have not had
         self.ended_call = False  # the last thing read was the end of a call
         self._superseded = False  # a structured call came while something was held
         self._odd_ticks = False  # the last run of backticks on this line has opened inline code
         self._plain = False
+        self._attempt_at = 0  # where in the text the last candidate began
         self._run = self._main(start)
         next(self._run)
 
@@ -101,6 +104,7 @@ class TextMachine(Tape):
     def feed(self, text: str) -> None:
         """Read on."""
         if self._plain and not self.table.pattern.search(text):
+            self.passed += len(text)
             self._emit(text)
             return
         self.put(text)
@@ -139,14 +143,22 @@ class TextMachine(Tape):
             yield from self.more()
             self._plain = False
             return
-        marker = normalize(match.group())
-        row = self.table.row(marker)
-        if row is None or (match.end() == len(self.buffer) and marker in self.table.extendable):
+        row = self.row_at(match)
+        if row is None:
             yield from self._half_marker()
-        elif self.previous == "`" and self._odd_ticks and not self.held and not row.fence:
+        elif self.previous == "`" and self._odd_ticks and not self.held and row.opens_code:
             yield from self._inline_code()
         else:
             yield from self._candidate(row, len(match.group()))
+
+    def row_at(self, match: re.Match[str]) -> Dialect | None:
+        """Return the row of the marker that was found; None while it is, or may be, the beginning of one."""
+        marker = normalize(match.group())
+        if match.end() == len(self.buffer) and marker in self.table.extendable:
+            return None
+        if marker in "{[" and _SPACE_TO_END.match(self.buffer, match.end()):
+            return None
+        return self.table.row(marker)
 
     def _half_marker(self) -> Reading[None]:
         try:
@@ -156,13 +168,13 @@ class TextMachine(Tape):
             closes = self.fresh and self.turn.has_calls and self.table.begins_closer(normalize(half))
             if self._superseded or closes:
                 raise
-            if (
-                self.was_cut
-                and len(half) >= _SHORTEST_HALF
-                and self.table.begins_call(normalize(half), fresh=self.fresh)
-            ):
-                self.turn.finish(Call(array=self.turn.new_array()), "incomplete")
-                raise
+            self._attempt_at = self.passed + self.position
+            if self.was_cut and len(half) >= _SHORTEST_HALF:
+                if self.table.begins_call(normalize(half), fresh=self.fresh):
+                    self.turn.finish(self.new_draft().call, "incomplete")
+                    raise
+                if self.table.begins_silence(normalize(half), fresh=self.fresh):
+                    raise
             self.release()
             self._emit(half)
             raise
@@ -186,6 +198,8 @@ class TextMachine(Tape):
         NotACall
             If it is text.
         """
+        if not self.fenced:
+            self._attempt_at = self.passed + self.position
         try:
             yield from row.read(self, row, size)
         except Unreadable:
@@ -197,6 +211,7 @@ class TextMachine(Tape):
         except CutOff:
             self._cut_off(row)
             raise
+        self.unclosed.update(row.closers)
         yield from self._behind()
 
     def _behind(self) -> Reading[None]:
@@ -273,6 +288,7 @@ class TextMachine(Tape):
     def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
         """Return a draft of the call that comes next."""
         self.draft = Draft(array or self.turn.new_array(), strong=strong)
+        self.draft.call.offset = self._attempt_at
         return self.draft
 
     def announce(self, draft: Draft) -> None:
@@ -307,7 +323,7 @@ class TextMachine(Tape):
         self.turn.finish(draft.call, "ok", arguments)
 
     def _settle_malformed(self) -> None:
-        draft = self.draft or Draft(self.turn.new_array(), strong=True)
+        draft = self.draft or self.new_draft()
         self.draft = None
         self.commit()
         self.turn.finish(draft.call, "malformed", draft.arguments or "")
@@ -324,8 +340,8 @@ class TextMachine(Tape):
         elif draft and draft.begun:
             draft.call.name = clean_name(draft.name)
             self.turn.finish(draft.call, "incomplete")
-        elif row.calls and self.recording and (row.token or (self.was_cut and not row.weak)):
-            self.turn.finish(Call(array=self.turn.new_array()), "incomplete")
+        elif row.calls and self.recording and (row.token or (self.was_cut and row.stands_out(fresh=self.fresh))):
+            self.turn.finish(self.new_draft().call, "incomplete")
         elif self.recording and not row.token:
             self.take(len(self.buffer) - self.position)
             self.release()
@@ -351,14 +367,17 @@ class TextMachine(Tape):
                 self.held.clear()
                 self.position += len(match.group())
                 return
-            if marker == "\n" and not row.closers:
-                yield from self._bracket_lines()
-                return
-            self.recording |= marker == "\n"
-            found = self.table.row(marker)
-            if found is None and marker != "\n":
+            if marker == "\n":
+                if not row.closers:
+                    yield from self._bracket_lines()
+                    return
+                self.recording = True
+                behind += self._skip(1)
+                continue
+            found = self.row_at(match)
+            if found is None:
                 yield from self._more_or_release()
-            elif found is None or found.weak or not (found.calls or found.token):
+            elif found.weak or not (found.calls or found.token):
                 behind += self._skip(len(match.group()))
             else:
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stream.arguments import canonical, read_arguments
 from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
@@ -12,7 +12,34 @@ from stream.rounds import Call, Round
 if TYPE_CHECKING:
     from stream.events import CallStatus, Event
 
-__all__ = ["Turn"]
+__all__ = ["Sink", "Turn"]
+
+
+class Sink(Protocol):
+    """What a machine gives its findings to: a turn, or what collects the calls inside a block of reasoning."""
+
+    @property
+    def max_argument_chars(self) -> int: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+    @property
+    def silent(self) -> bool: ...
+
+    def text(self, text: str) -> None: ...
+
+    def reasoning(self, text: str) -> None: ...
+
+    def rehearse(self, raw: str, calls: list[Call]) -> None: ...
+
+    def replay(self, call: Call) -> None: ...
+
+    def new_array(self) -> int: ...
+
+    def begin(self, call: Call) -> None: ...
+
+    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None: ...
 
 
 class Turn:
@@ -28,8 +55,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_arrays", "_events", "_ids", "_max_argument_chars", "_ordinal", "_rehearsal", "_round", "_waiting",
-        "channel", "reasons", "silent",
+        "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_waiting",
+        "channel", "max_argument_chars", "reasons", "silent",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -39,16 +66,11 @@ class Turn:
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._arrays = 0
         self._ordinal = 0
-        self._max_argument_chars = max_argument_chars
+        self.max_argument_chars = max_argument_chars
         self._rehearsal: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
         self.channel: str | None = None  # of the text that comes next, where the server says so
         self.silent = True  # neither spoken text nor a call so far
-
-    @property
-    def max_argument_chars(self) -> int:
-        """The cap on one call's arguments, characters."""
-        return self._max_argument_chars
 
     @property
     def has_calls(self) -> bool:
@@ -106,12 +128,12 @@ class Turn:
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
         """Take in the end of a call; `arguments` is what the model wrote for them."""
         if status == "ok":
-            readable = None if len(arguments) > self._max_argument_chars else read_arguments(arguments)
+            readable = None if len(arguments) > self.max_argument_chars else read_arguments(arguments)
             if readable is None:
                 status = "malformed"
             else:
                 arguments = readable
-        if len(arguments) > self._max_argument_chars:
+        if len(arguments) > self.max_argument_chars:
             arguments = ""
         call.arguments_json, call.status = arguments, status
         if call.home is None:  # cut off before its name was certain: an end without a start

@@ -77,6 +77,20 @@ class Dialect:
         skipped = Run(r"[\s}\],;]{0,32}")
         object.__setattr__(self, "ends", tuple(Shape(skipped, closer) for closer in self.closers))
 
+    def stands_out(self, *, fresh: bool) -> bool:
+        """Return whether its marker shows a call by itself; one that is a word does at the start of a line."""
+        return not self.weak and (fresh or not self.markers[0][0].isalpha())
+
+    @property
+    def opens_code(self) -> bool:
+        """Whether a backtick directly before its marker makes it inline code."""
+        return not self.fence and self.markers != ("",)
+
+    @property
+    def inline(self) -> bool:
+        """Whether its closing marker is no marker elsewhere."""
+        return self.closers == (">",)
+
     @property
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
@@ -222,9 +236,18 @@ class Table:
         return any(closer.startswith(half) for closer in self._closers)
 
     def begins_call(self, half: str, *, fresh: bool) -> bool:
-        """Return whether the marker of a call begins so; a marker that is a word only at the start of a line."""
-        return (fresh or not half[0].isalnum()) and any(
-            marker.startswith(half) for row in ROWS if row.calls and not row.weak for marker in row.markers
+        """Return whether the marker of a call begins so."""
+        return any(
+            row.stands_out(fresh=fresh) and marker.startswith(half)
+            for row in ROWS
+            if row.calls
+            for marker in row.markers
+        )
+
+    def begins_silence(self, half: str, *, fresh: bool) -> bool:
+        """Return whether what begins so would not be spoken either: a token, a closing marker, a block."""
+        return (fresh or half.startswith(("<|", "</"))) and any(
+            marker.startswith(half) for marker, row in self._rows.items() if not (row.calls or row.weak)
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream.markers import marker_pattern, normalize
 from stream.shapes import Run, Shape
-from stream.tape import NotACall
+from stream.tape import CutOff, NotACall
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
@@ -47,10 +47,11 @@ def drop(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
 
 
 def drop_stray(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
-    """Drop a closing marker that nothing has opened, at the start of a line or behind a call."""
-    machine.take(size)
-    if not (machine.fresh or row.token):
+    """Drop a closing marker at the start of a line, behind a call, or behind text that came before it."""
+    marker = normalize(machine.take(size))
+    if not (machine.fresh or row.token or marker in machine.unclosed):
         raise NotACall
+    machine.unclosed.discard(marker)
     machine.commit()
     yield from ()
 
@@ -123,11 +124,11 @@ def _calls(machine: TextMachine, fence: str) -> Reading[None]:
     found = False
     while True:
         yield from machine.skip_space()
-        if found and (yield from machine.accept(fence)):
+        if found and (yield from _ends(machine, fence)):
             machine.ended_call = True
             return
         match = machine.table.pattern.match(machine.buffer, machine.position)
-        row = machine.table.row(normalize(match.group())) if match else None
+        row = machine.row_at(match) if match else None
         if match and row is None:
             yield from machine.more()
             continue
@@ -136,6 +137,15 @@ def _calls(machine: TextMachine, fence: str) -> Reading[None]:
         machine.fresh = True
         yield from machine.attempt(row, len(match.group()) if match else 0)
         found = True
+
+
+def _ends(machine: TextMachine, fence: str) -> Reading[bool]:
+    try:
+        return (yield from machine.accept(fence))
+    except CutOff:
+        machine.commit()  # half of the fence's end is no text either
+        machine.take(len(machine.buffer) - machine.position)
+        raise
 
 
 def _text_to(machine: TextMachine, fence: str) -> Reading[None]:

@@ -58,12 +58,15 @@ def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None =
 
 def weak_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read a tag's body that is a call only if the object in it has the shape of one."""
-    del row, match
+    del match
     char = yield from machine.skip_space()
     if char == "[":
         yield from call_array(machine, strong=False)
     else:
         yield from call_item(machine, strong=False)
+    closer = (yield from machine.test(*row.ends)) if row.inline else None
+    if closer:
+        machine.take(len(closer[1].group()))
 
 
 def call_array(machine: TextMachine, *, strong: bool, stack: str = "") -> Reading[None]:

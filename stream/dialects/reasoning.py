@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.events import TextDelta, ToolCallEnd, ToolCallStart
 from stream.markers import marker_pattern, normalize
-from stream.rounds import Call
 from stream.tape import CutOff, NotACall
-from stream.turn import Turn
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
+    from stream.events import CallStatus
+    from stream.rounds import Call
     from stream.tape import Reading
     from stream.text_machine import TextMachine
 
@@ -70,82 +69,93 @@ def reasoning_block(machine: TextMachine, pattern: re.Pattern[str], known: froze
             raise
 
 
+class _Rehearsals:
+    """Stands where a turn does for the machine that reads the inside of a block."""
+
+    silent = True
+
+    def __init__(self, max_argument_chars: int) -> None:
+        self.max_argument_chars = max_argument_chars
+        self.calls: list[Call] = []
+        self.last: list[Call] = []  # the calls behind which nothing came yet
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self.last or self.calls)
+
+    def new_array(self) -> int:
+        return 0
+
+    def text(self, text: str) -> None:
+        if self.last and not text.isspace():
+            self.calls += self.last
+            self.last = []
+
+    def reasoning(self, text: str) -> None:
+        """Take no notice: the block passes all of its text on."""
+
+    def rehearse(self, raw: str, calls: list[Call]) -> None:
+        """Take no notice: there are no blocks in a block."""
+
+    def replay(self, call: Call) -> None:
+        """Take no notice, as above."""
+
+    def begin(self, call: Call) -> None:
+        """Take no notice: a rehearsal has to be complete."""
+
+    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
+        call.status, call.arguments_json = status, arguments
+        self.last.append(call)
+
+
 class _Inside:
-    """The inside of a block: a machine of its own looks for calls, once there is something to look at."""
+    """The inside of a block: a machine of its own looks for calls."""
 
     def __init__(self, machine: TextMachine) -> None:
         self._outer = machine
-        self._inner: TextMachine | None = None
-        self._turn = Turn(max_argument_chars=machine.max_argument_chars, reasoning=False)
+        self._found = _Rehearsals(machine.max_argument_chars)
+        self._inner = type(machine)(self._found, machine.table, nested=True)
         self._raw: list[str] = []  # what may be the text of calls
-        self._calls: list[Call] = []
-        self._last: list[Call] = []  # the calls behind which nothing came yet
+        self._raw_start = 0  # where it starts in what the inner machine was fed
 
     def feed(self, text: str) -> None:
         if not text:
             return
-        if self._inner is None:
-            if not self._outer.table.pattern.search(text):
-                self._outer.turn.reasoning(text)
-                return
-            self._inner = type(self._outer)(self._turn, self._outer.table, nested=True)
         self._raw.append(text)
         self._inner.feed(text)
-        self._sort()
-        if self._inner.clean and not self._last:
-            self._pass_raw()
+        self._pass_on(everything=self._inner.clean)
 
-    def _sort(self) -> None:
-        """Take in what the inner machine has found."""
-        leads = not self._last
-        for event in self._turn.take():
-            if isinstance(event, ToolCallStart):
-                leads = False
-            elif isinstance(event, ToolCallEnd):
-                call = Call(event.tool_name, event.tool_call_id, status=event.status)
-                call.arguments_json = event.arguments_json
-                call.token = ("id", call.id) if call.id else None
-                call.array = self._outer.turn.new_array()
-                self._last.append(call)
-                leads = False
-            elif isinstance(event, TextDelta):
-                if leads:
-                    self._pass_lead(event.text)
-                elif self._last and not event.text.isspace():
-                    self._calls += self._last
-                    self._last = []
-
-    def _pass_lead(self, text: str) -> None:
-        """Pass the reasoning on that stands before a call, as far as it is what came."""
+    def _pass_on(self, *, everything: bool) -> None:
+        """Pass the reasoning on that stands before the last calls."""
+        last = self._found.last
+        if not (last or everything):
+            return
         raw = "".join(self._raw)
-        if raw.startswith(text):
-            self._outer.turn.reasoning(text)
-            self._raw = [raw[len(text) :]]
-
-    def _pass_raw(self) -> None:
-        if any(self._raw):
-            self._outer.turn.reasoning("".join(self._raw))
-        self._raw = []
+        size = max(last[0].offset - self._raw_start, 0) if last else len(raw)
+        if size:
+            self._outer.turn.reasoning(raw[:size])
+        self._raw = [raw[size:]]
+        self._raw_start += size
 
     def close(self) -> None:
         """The block is closed: its calls were rehearsals, unless they end it and nothing follows them."""
-        if self._inner is None:
-            return
         self._inner.close(was_cut=False)
-        self._sort()
-        calls = [call for call in self._last if call.status == "ok"]
-        if calls and len(calls) == len(self._last):
-            self._outer.turn.rehearse("".join(self._raw), calls)
-        else:
-            self._pass_raw()
+        calls = self._found.last
+        complete = bool(calls) and all(call.status == "ok" for call in calls)
+        self._pass_on(everything=not complete)
+        if complete:
+            self._outer.turn.rehearse("".join(self._raw), self._with_arrays(calls))
+        elif calls:
+            self._outer.turn.reasoning("".join(self._raw))
 
     def stay_open(self) -> None:
         """The stream has ended in the block: its calls are real."""
-        if self._inner is None:
-            return
         self._inner.close(was_cut=self._outer.was_cut)
-        self._sort()
-        if not self._last:
-            self._pass_raw()
-        for call in self._calls + self._last:
+        self._pass_on(everything=True)
+        for call in self._with_arrays(self._found.calls + self._found.last):
             self._outer.turn.replay(call)
+
+    def _with_arrays(self, calls: list[Call]) -> list[Call]:
+        for call in calls:
+            call.array = self._outer.turn.new_array()
+        return calls

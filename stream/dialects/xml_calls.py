@@ -22,6 +22,7 @@ FUNCTION = Shape(SPACE, "<function=")
 KEYED = Shape(Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), (["<arg_key>"], ["</tool_call>"]))
 
 _TITLE = Run(r"[^<>\r\n]{1,128}")
+_FUNCTION_TITLE = Shape("<function=", _TITLE, ">")
 _FUNCTION_HEAD = Shape("<function=", _TITLE, ">", SPACE, (["{"], ["<parameter="], ["</function>"]))
 _PARAMETER = Shape("<parameter=", _TITLE, ">")
 _ATTRIBUTES = Run(r"[^<>]{0,128}")
@@ -41,14 +42,15 @@ INVOKE = Shape(SPACE, "<", tuple([f"{prefix}invoke", Run(r"\s{1,8}")] for prefix
 
 
 def read_function(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
-    """Read `<function=NAME>` blocks; where no marker came before, the head must be followed by a body."""
-    strong = match is not None
+    """Read `<function=NAME>` blocks."""
+    del match
     while True:
         yield from machine.skip_space()
-        head = yield from machine.test(_FUNCTION_HEAD)
+        head = yield from machine.test(_FUNCTION_TITLE)
         if not head:
-            raise (Unreadable if strong else NotACall)
-        machine.take(head[1].end(1) - machine.position + 1)
+            machine.take(len("<function="))
+            raise Unreadable
+        machine.take(len(head[1].group()))
         draft = machine.new_draft()
         draft.name = head[1].group(1).strip().strip("\"'")
         machine.announce(draft)
@@ -60,7 +62,6 @@ def read_function(machine: TextMachine, row: Dialect, match: re.Match[str] | Non
                 machine.take(len("</function>"))
         else:
             yield from _parameters(machine, row, draft, "", "function")
-        strong = True
         if not row.wraps or not (yield from machine.test(FUNCTION)):
             return
 
