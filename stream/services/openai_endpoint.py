@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
@@ -25,6 +27,7 @@ def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, conne
         import openai
     except ImportError as error:
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
+    logging.getLogger("openai._base_client").addFilter(_NO_BODIES)  # the same filter is added once at most
     # A key from the environment is for OpenAI itself: a server that was named here must not be given it.
     timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
     http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
@@ -45,11 +48,8 @@ class OpenAIEndpoint:
         """The events of one answer; every trouble is a `StreamFailed`. `tap` is given each chunk as it came."""
         import openai
 
-        known = {name: body[name] for name in ("model", "messages", "stream")}
-        rest = {name: value for name, value in body.items() if name not in known}
-        create: Any = self._client.chat.completions.create  # The typed overloads know no server but OpenAI's own.
         try:
-            chunks = await create(**known, extra_body=rest)
+            chunks = await self._create(body)
         except openai.APIStatusError as error:
             yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
             return
@@ -63,6 +63,30 @@ class OpenAIEndpoint:
                 yield event
         finally:
             await chunks.close()
+
+    async def _create(self, body: Mapping[str, Any]) -> Any:
+        known = {name: body[name] for name in ("model", "messages", "stream")}
+        rest = {name: value for name, value in body.items() if name not in known}
+        create: Any = self._client.chat.completions.create  # The typed overloads know no server but OpenAI's own.
+        mark = _asking.set(True)
+        try:
+            return await create(**known, extra_body=rest)
+        finally:
+            _asking.reset(mark)
+
+
+class _NoBodies(logging.Filter):
+    """Takes the bodies of our requests out of the debug log that `openai` before version 3 writes of them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always true: the line stays, without the bodies."""
+        if _asking.get() and isinstance(record.args, dict) and "json_data" in record.args:
+            record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
+        return True
+
+
+_asking: ContextVar[bool] = ContextVar("asking", default=False)
+_NO_BODIES = _NoBodies()
 
 
 def _waited(error: Exception) -> bool:
