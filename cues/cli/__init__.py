@@ -28,6 +28,7 @@ COMMANDS = {
     "list": ("cues.cli.list", "List the cues: length, loudness, peak, notes, source."),
     "show": ("cues.cli.show", "Show one cue: waveform, envelope, measures, warnings; or a picture of it."),
     "play": ("cues.cli.play", "Play cues, alone or over speech."),
+    "page": ("cues.cli.page", "Make a page with every cue to hear and to see; or serve it while you change a pack."),
     "new-pack": ("cues.cli.new_pack", "Make a pack to begin with: a commented pack.toml and the sounds to replace."),
     "check": ("cues.cli.check", "Tell everything that is wrong with a pack."),
     "doctor": ("cues.cli.doctor", "Tell what is installed, what would be used, and what is missing."),

@@ -1,0 +1,128 @@
+"""`cues page --serve`: the page on this machine, made anew when a file of a pack changes."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import click
+
+from cues.errors import CueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+__all__ = ["PageServer", "serve_page"]
+
+_POLL_S = 0.5
+
+
+class PageServer:
+    """Serves a page at `/`, and at `/changes` an event whenever the files in `folders` are not what they were.
+
+    Parameters
+    ----------
+    make : the page, made anew for each request; a `CueError` becomes a page that says what is wrong.
+    folders : watched with all that is in them.
+    port : 0 takes a free one.
+    poll_s : time between two looks at the files, s.
+    """
+
+    def __init__(
+        self, make: Callable[[bool], str], folders: Sequence[Path], port: int, poll_s: float = _POLL_S
+    ) -> None:
+        self._make, self._folders, self._poll_s = make, folders, poll_s
+        self._closing = threading.Event()
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        except OSError as error:
+            raise CueError(f"port {port}: cannot be served on: {error.strerror or error}") from error
+        self._server.daemon_threads = True
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def run(self) -> None:
+        """Serve until `close`, or Ctrl-C."""
+        self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/":
+                    self._send("text/html; charset=utf-8", outer._page().encode())
+                elif self.path == "/changes":
+                    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                        self._tell_changes()
+                else:
+                    self.send_error(404)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)
+                """Say nothing: the terminal belongs to the person."""
+
+            def _send(self, kind: str, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Cache-Control", "no-store")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def _tell_changes(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Cache-Control", "no-store")
+                self.end_headers()
+                known = outer._state()
+                while not outer._closing.wait(outer._poll_s):
+                    now = outer._state()
+                    # A comment keeps the line open, and tells us when nobody listens any more.
+                    self.wfile.write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
+                    self.wfile.flush()
+                    known = now
+
+        return Handler
+
+    def _page(self) -> str:
+        try:
+            return self._make(True)
+        except CueError as error:
+            from html import escape
+
+            return (
+                '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
+                f"<p>{escape(str(error))}</p><p>The page comes back when this is mended: "
+                '<a href="/">try again</a>.</p><meta http-equiv="refresh" content="2">'
+            )
+
+    def _state(self) -> dict[str, tuple[int, int]]:
+        """Time and size of every file."""
+        state = {}
+        for folder in self._folders:
+            for path in sorted(folder.rglob("*")):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    state[str(path)] = (status.st_mtime_ns, status.st_size)
+        return state
+
+
+def serve_page(make: Callable[[bool], str], folders: Sequence[Path], port: int) -> None:
+    """Serve until Ctrl-C."""
+    server = PageServer(make, folders, port)
+    watched = f", watching {', '.join(map(str, folders))}" if folders else ""
+    click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()

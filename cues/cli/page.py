@@ -1,0 +1,108 @@
+"""`cues page`: the sound board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import cues
+from cues.audition import LINE, stand_in_speech
+from cues.cli import _options
+from cues.cli._records import source_of
+from cues.cli._terminal import harmless
+from cues.errors import CueError
+from cues.page.board import Set, board_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["command"]
+
+_RATE_HZ = 24000
+_BUILT_IN = "built in"
+
+
+@click.command()
+@click.argument("out", metavar="OUT.html", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--pack",
+    "packs",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A pack to show beside the built-in cues; twice: two packs beside each other.",
+)
+@click.option(
+    "--over", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your speech."
+)
+@_options.speaker
+@click.option("--serve", is_flag=True, help="Serve the page on this machine, and load it anew when a pack changes.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8485, show_default=True, help="For --serve; 0: a free one."
+)
+def command(
+    *, out: Path | None, packs: tuple[Path, ...], over: Path | None, speaker: str, serve: bool, port: int
+) -> None:
+    """Make a page with every cue to hear and to see: alone, over speech, as a telephone carries it.
+
+    OUT.html is one file that loads nothing: it can be mailed, or opened on a phone.
+    """
+    if (out is None) == (not serve):
+        raise click.UsageError("give OUT.html, or --serve")
+    speech, who = _speech(over, speaker)
+
+    def make(reload: bool) -> str:
+        return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
+
+    if serve:
+        from cues.cli._page_server import serve_page
+
+        serve_page(make, packs, port)
+        return
+    assert out is not None
+    page = make(reload=False)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise CueError(f"{out}: cannot be written: {error.strerror or error}") from error
+    click.echo(f"{harmless(str(out))}: {len(page) / 2**20:.1f} MB; open it in a browser")
+
+
+def _sets(packs: Sequence[Path]) -> list[Set]:
+    """The columns: two packs stand beside each other, one beside the built-in cues."""
+    sets = [_pack_set(folder) for folder in packs]
+    return sets if len(sets) > 1 else [_built_in_set(), *sets]
+
+
+def _built_in_set() -> Set:
+    from cues.bank import make_cue
+    from cues.catalog import CATALOG
+
+    # Whatever pack this machine uses: these are the sounds that come with the engine.
+    own = {name: make_cue(name, None, _RATE_HZ, -20.0) for name in CATALOG}
+    return Set(_BUILT_IN, own, dict.fromkeys(CATALOG, _BUILT_IN))
+
+
+def _pack_set(folder: Path) -> Set:
+    bank = cues.load_bank(folder, sample_rate=_RATE_HZ)
+    return Set(folder.resolve().name, dict(bank), {name: source_of(bank, name) for name in bank})
+
+
+def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
+    """What the cues are heard over, and who says it."""
+    if over is not None:
+        from cues.recordings import read_recording
+        from cues.resample import resample
+
+        recording = read_recording(over)
+        return resample(recording.samples, recording.sample_rate, _RATE_HZ), over.name
+    if speaker == "voice-like":
+        return stand_in_speech(_RATE_HZ), "voice-like"
+    from cues.cli._spoken import spoken
+
+    return spoken(LINE, speaker, _RATE_HZ)
