@@ -21,7 +21,7 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
     ------
     StreamValueError : `root` is not a folder.
     """
-    base = Path(root).resolve()
+    base = Path(root).expanduser().resolve()
     if not base.is_dir():
         raise StreamValueError(f"root is {str(root)!r}; it must be a folder")
 

@@ -5,14 +5,17 @@ import json
 
 import pytest
 
+import cues
 import stream
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult, Usage
 from stream.replay.recording import Recording
-from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 from stream.services.connection import endpoint_of
+from stream.session import VoiceSession
+from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says
+from tests.support.virtual_clock import VirtualClock
 
 BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 
@@ -415,17 +418,24 @@ def test_text_carries_the_channel_that_the_server_marks(name, channel):
     assert {event.channel for event in exchange.of(TextDelta)} == {channel}
 
 
-def test_data_for_a_program_is_not_spoken():
-    async def go(name):
-        async with (
-            ReplayServer(scenario(name), tokens_per_s=None) as server,
-            stream.connect(server.base_url, "m", endpoint="ollama") as connection,
-        ):
-            events = stream.words(connection.chat(QUESTION))
-            return "".join([e.text async for e in events if isinstance(e, TextDelta) and e.channel != "json"])
+@pytest.mark.parametrize(("name", "spoken"), [("fork-json-channel", ""), ("fork-text-channel", "Here is the plan.")])
+def test_data_for_a_program_is_not_spoken(name, spoken):
+    class Silent:
+        def write(self, mixed, speech): ...
 
-    assert asyncio.run(go("fork-json-channel")) == ""
-    assert asyncio.run(go("fork-text-channel")).strip() == "Here is the plan."
+    async def go():
+        mixer = cues.Mixer(24000)
+        clock = VirtualClock()
+        router = stream.CueRouter({}, mixer)
+        session = VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=Silent(), clock=clock)
+        return await clock.drive(session.run(replayed()))
+
+    async def replayed():
+        for event in read:
+            yield event
+
+    read = chat(name, endpoint="ollama").events
+    assert asyncio.run(go()).spoken_text.strip() == spoken
 
 
 def test_calls_and_the_end_come_as_one_start_and_one_end_each():
