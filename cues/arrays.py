@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["mono_float32"]
 
 
-def mono_float32(samples: object, *, allow_empty: bool = False) -> NDArray[np.float32]:
+def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = True) -> NDArray[np.float32]:
     """`samples` as a contiguous float32 array, itself where it is one already.
+
+    Parameters
+    ----------
+    samples : what the caller was handed.
+    allow_empty : whether no samples at all are in order.
+    finite : whether to look for NaN and infinity; a caller that sees them in its result can save the pass.
 
     Raises
     ------
@@ -31,7 +37,7 @@ def mono_float32(samples: object, *, allow_empty: bool = False) -> NDArray[np.fl
         mono = np.ascontiguousarray(given, dtype=np.float32)
         # One pass, no temporary: a sum of squares that is finite says that every sample is; one that
         # overflowed says nothing.
-        suspect = not np.isfinite(np.dot(mono, mono))
+        suspect = finite and not np.isfinite(np.dot(mono, mono))
     if suspect and not np.isfinite(mono).all():
         raise CueValueError("samples hold NaN or infinity; they must be finite")
     return mono

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.arrays import mono_float32
-from cues.kweighting import SETTLE_S, k_weighted, recursion
+from cues.kweighting import k_weighted, recursion
 from cues.levels import (
     HOP_SLOTS,
     M100_SLOTS,
@@ -37,6 +37,7 @@ __all__ = ["Measurement", "Meter", "integrated_lufs", "measure", "true_peak_dbtp
 
 # From here on the compiled loops are worth their loading: shorter sounds are measured in plain numpy.
 _LONG_S = 5.0
+_SETTLE_SLOTS = 70
 
 
 def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> Measurement:
@@ -100,7 +101,12 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     Parameters, errors and reference are those of `measure`; this is the quick way to the one figure.
     """
     sample_rate = checked_sample_rate(sample_rate)
-    energies = _slot_energies(mono_float32(samples), sample_rate)
+    mono = mono_float32(samples, finite=False)
+    energies = _slot_energies(mono, sample_rate)
+    # What is not finite shows in the energies, but for the samples after the last whole slot.
+    rest = mono[slot_start(len(energies), sample_rate) :]
+    if not (math.isfinite(energies.sum()) and np.isfinite(rest).all()):
+        mono_float32(mono)
     return _integrated(energies * 2.0 if dual_mono else energies, sample_rate)
 
 
@@ -110,10 +116,14 @@ def _integrated(energies: NDArray[np.float64], sample_rate: int) -> float | None
     if n_hops < per_block:
         return None
     hops = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
-    sums = np.lib.stride_tricks.sliding_window_view(hops, per_block).sum(axis=1)
-    starts = np.arange(len(sums)) * HOP_SLOTS
-    held = (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000
-    return lufs(gated_mean_square(sums / held))
+    n_blocks = n_hops - per_block + 1
+    sums = np.sum([hops[i : i + n_blocks] for i in range(per_block)], axis=0)
+    if sample_rate * HOP_SLOTS % 1000:
+        starts = np.arange(n_blocks) * HOP_SLOTS
+        sums /= (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000
+    else:
+        sums /= slot_start(MOMENTARY_SLOTS, sample_rate)
+    return lufs(gated_mean_square(sums))
 
 
 def _slot_energies(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
@@ -135,8 +145,8 @@ def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_sl
     whole = 1000 // math.gcd(sample_rate, 1000)  # so many slots hold a whole number of samples
     lane = n_slots // LANES // whole * whole
     done = LANES * lane
-    # Half the settling time leaves 1e-9 of what was before: with sixteen starts it counts, and no level shows it.
-    settle = min(round(500 * SETTLE_S), lane)
+    # With sixteen starts the time to settle counts; 70 ms leave 1e-6 of what was before, which no level shows.
+    settle = min(_SETTLE_SLOTS, lane)
     if lane:
         lane_energies(samples, coefficients, state, sample_rate, lane, settle, energies[:done])
     begun = slot_start(done, sample_rate)

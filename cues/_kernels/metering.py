@@ -18,8 +18,9 @@ LANES = 16
 """Parts of one signal that are filtered side by side."""
 LONGEST_SLOT = 256
 """Room for the samples of one millisecond: 192 at the highest rate."""
+_GROUP_SAMPLES = 256
 _BLOCK = 256
-_TAPS = 16
+_TAPS = 12
 
 
 @kernel
@@ -73,28 +74,41 @@ def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, 
     length = n_slots * sample_rate // 1000
     # One flat array for the filters' states and the energy: with a single base address the inner loop vectorizes.
     lanes = np.zeros(5 * LANES)
-    block = np.zeros(LONGEST_SLOT * LANES, np.float32)
-    for slot in range(-n_settle, n_slots):
-        start = slot * sample_rate // 1000
-        count = (slot + 1) * sample_rate // 1000 - start
-        for k in range(1 if slot < 0 else 0, LANES):
-            for j in range(count):
-                block[j * LANES + k] = samples[start + k * length + j]
+    # Some slots are copied at a time: sixteen streams in short pieces would outrun the prefetcher.
+    group = max(1, _GROUP_SAMPLES * 1000 // sample_rate)
+    block = np.zeros((_GROUP_SAMPLES + LONGEST_SLOT) * LANES, np.float32)
+    for first_slot in range(-n_settle, n_slots, group):
+        last_slot = min(first_slot + group, n_slots)
+        start = first_slot * sample_rate // 1000
+        count = last_slot * sample_rate // 1000 - start
+        silent = min(max(-start, 0), count)
         for k in range(LANES):
-            lanes[4 * LANES + k] = 0.0
-        for j in range(count):
+            skipped = silent if k == 0 else 0
+            for j in range(skipped):
+                block[j * LANES] = 0.0
+            # Slices here and below: indices that cannot be negative are not checked for it, and the loop vectorizes.
+            lane = samples[start + k * length + skipped : start + k * length + count]
+            column = block[skipped * LANES + k :]
+            for j in range(count - skipped):
+                column[j * LANES] = lane[j]
+        for slot in range(first_slot, last_slot):
             for k in range(LANES):
-                x = np.float64(block[j * LANES + k])
-                y = x + lanes[k]
-                z = y + lanes[2 * LANES + k]
-                lanes[k] = (c0 * x + lanes[LANES + k]) - c2 * y
-                lanes[LANES + k] = c1 * x - c3 * y
-                lanes[2 * LANES + k] = (lanes[3 * LANES + k] - 2.0 * y) - c4 * z
-                lanes[3 * LANES + k] = y - c5 * z
-                lanes[4 * LANES + k] += z * z
-        if slot >= 0:
-            for k in range(LANES):
-                energies[k * n_slots + slot] = lanes[4 * LANES + k]
+                lanes[4 * LANES + k] = 0.0
+            begin, end = slot * sample_rate // 1000 - start, (slot + 1) * sample_rate // 1000 - start
+            rows = block[begin * LANES : end * LANES]
+            for j in range(end - begin):
+                for k in range(LANES):
+                    x = np.float64(rows[j * LANES + k])
+                    y = x + lanes[k]
+                    z = y + lanes[2 * LANES + k]
+                    lanes[k] = (c0 * x + lanes[LANES + k]) - c2 * y
+                    lanes[LANES + k] = c1 * x - c3 * y
+                    lanes[2 * LANES + k] = (lanes[3 * LANES + k] - 2.0 * y) - c4 * z
+                    lanes[3 * LANES + k] = y - c5 * z
+                    lanes[4 * LANES + k] += z * z
+            if slot >= 0:
+                for k in range(LANES):
+                    energies[k * n_slots + slot] = lanes[4 * LANES + k]
     for k in range(4):
         state[k] = lanes[k * LANES + LANES - 1]
 
@@ -108,11 +122,11 @@ def peak_4x(samples, even, odd, middle):
     samples left and right. Bit patterns of magnitudes order as the magnitudes do, NaN above all, and integers compare
     without the branches that keep float maxima from being vectorized.
 
-    samples : float32 (n,); even, odd, middle : float32 (8,), half filters, the outermost taps first.
+    samples : float32 (n,); even, odd, middle : float32 (6,), half filters, the outermost taps first.
     """
-    e0, e1, e2, e3, e4, e5, e6, e7 = even
-    o0, o1, o2, o3, o4, o5, o6, o7 = odd
-    m0, m1, m2, m3, m4, m5, m6, m7 = middle
+    e0, e1, e2, e3, e4, e5 = even
+    o0, o1, o2, o3, o4, o5 = odd
+    m0, m1, m2, m3, m4, m5 = middle
     x = np.zeros(_BLOCK + _TAPS, np.float32)
     points = np.zeros(3 * _BLOCK, np.float32)
     sample_bits, point_bits = x.view(np.int32), points.view(np.int32)
@@ -124,18 +138,14 @@ def peak_4x(samples, even, odd, middle):
         x[first - start : last - start] = samples[first:last]
         x[last - start :] = 0.0
         for i in range(_BLOCK):
-            a0, a1, a2, a3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-            a4, a5, a6, a7 = x[i + 4], x[i + 5], x[i + 6], x[i + 7]
-            b7, b6, b5, b4 = x[i + 8], x[i + 9], x[i + 10], x[i + 11]
-            b3, b2, b1, b0 = x[i + 12], x[i + 13], x[i + 14], x[i + 15]
-            s0, s1, s2, s3 = a0 + b0, a1 + b1, a2 + b2, a3 + b3
-            s4, s5, s6, s7 = a4 + b4, a5 + b5, a6 + b6, a7 + b7
-            left = (e0 * s0 + e1 * s1 + e2 * s2 + e3 * s3) + (e4 * s4 + e5 * s5 + e6 * s6 + e7 * s7)
-            right = (o0 * (a0 - b0) + o1 * (a1 - b1) + o2 * (a2 - b2) + o3 * (a3 - b3)) + (
-                o4 * (a4 - b4) + o5 * (a5 - b5) + o6 * (a6 - b6) + o7 * (a7 - b7)
-            )
+            a0, a1, a2, a3, a4, a5 = x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5]
+            b5, b4, b3, b2, b1, b0 = x[i + 6], x[i + 7], x[i + 8], x[i + 9], x[i + 10], x[i + 11]
+            s0, s1, s2, s3, s4, s5 = a0 + b0, a1 + b1, a2 + b2, a3 + b3, a4 + b4, a5 + b5
+            d0, d1, d2, d3, d4, d5 = a0 - b0, a1 - b1, a2 - b2, a3 - b3, a4 - b4, a5 - b5
+            left = (e0 * s0 + e1 * s1 + e2 * s2) + (e3 * s3 + e4 * s4 + e5 * s5)
+            right = (o0 * d0 + o1 * d1 + o2 * d2) + (o3 * d3 + o4 * d4 + o5 * d5)
             points[i] = left + right
-            points[_BLOCK + i] = (m0 * s0 + m1 * s1 + m2 * s2 + m3 * s3) + (m4 * s4 + m5 * s5 + m6 * s6 + m7 * s7)
+            points[_BLOCK + i] = (m0 * s0 + m1 * s1 + m2 * s2) + (m3 * s3 + m4 * s4 + m5 * s5)
             points[2 * _BLOCK + i] = left - right
         for i in range(_BLOCK + _TAPS):
             peak = max(peak, sample_bits[i] & np.int32(0x7FFFFFFF))
