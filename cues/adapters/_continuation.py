@@ -56,4 +56,5 @@ def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.
     buffer = np.concatenate([x[-order:], np.zeros(n_samples)])
     for k in range(n_samples):
         buffer[order + k] = coefficients @ buffer[k : order + k][::-1]
-    return np.clip(buffer[order:] * fade, -1.0, 1.0).astype(np.float32)
+    continuation: NDArray[np.float32] = np.clip(buffer[order:] * fade, -1.0, 1.0).astype(np.float32)
+    return continuation

@@ -161,7 +161,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         if n_tail < 1:
             return audio
         tail = np.stack([faded_continuation(past[-n_past:, n], n_tail) for n in range(channels)], axis=1)
-        data = np.rint(tail * np.float32(32767.0)).astype("<i2").tobytes()
+        data: bytes = np.rint(tail * np.float32(32767.0)).astype("<i2").tobytes()
         return data + audio[len(data) :]
 
 

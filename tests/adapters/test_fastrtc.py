@@ -1,0 +1,288 @@
+"""FastRTC, the real package: its own emptying loop and resampler behind a handler with cues."""
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+from fastrtc import AdditionalOutputs, AsyncStreamHandler, CloseStream, StreamHandler
+from fastrtc.utils import player_worker_decode
+
+from cues.adapters.fastrtc import with_cues
+from cues.errors import CueTypeError, CueValueError
+from stream.cue_rules import CueRules
+from stream.events import ToolCallStart, ToolResult
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
+from tests.support.virtual_clock import VirtualClock
+
+CHUNK = round(0.02 * RATE)
+LEAD = round(0.08 * RATE)
+FADE = round(0.03 * RATE)
+
+
+class Talker(AsyncStreamHandler):
+    """Emits what it is given, as fast as it is asked."""
+
+    def __init__(self, output_sample_rate=RATE):
+        super().__init__(output_sample_rate=output_sample_rate)
+        self.items = asyncio.Queue()
+        self.received = []
+
+    async def receive(self, frame):
+        self.received.append(frame)
+
+    async def emit(self):
+        return await self.items.get()
+
+    def copy(self):
+        return Talker(self.output_sample_rate)
+
+    def say(self, samples, rate=RATE, n_pieces=10):
+        for piece in np.array_split(np.asarray(samples), n_pieces):
+            self.items.put_nowait((rate, piece.reshape(1, -1)))
+
+
+class Heard:
+    """What left FastRTC's emptying loop, with the time at which it did."""
+
+    def __init__(self, clock):
+        self._clock, self.frames, self.other = clock, [], []
+
+    async def put(self, item):
+        if isinstance(item, CloseStream):
+            self.other.append((self._clock.now(), item))
+        else:
+            self.frames.append((self._clock.now(), item.to_ndarray().reshape(-1, 2)[:, 0] / 32768.0))
+
+    def signal(self):
+        """One signal on the clock: frames as they would be heard, 80 ms after they left at the latest."""
+        out = np.zeros(0)
+        for at_s, frame in self.frames:
+            start = max(len(out), round(at_s * RATE))
+            out = np.concatenate([out, np.zeros(start - len(out)), frame])
+        return out
+
+
+def run(script, handler=None, settling_turns=150, **options):
+    """Run `script(handler, clock)` with FastRTC's loop emptying `emit`; what it got, and the outer handler."""
+
+    async def go():
+        clock = VirtualClock(settling_turns)
+        inner = handler or Talker()
+        outer = with_cues(inner, clock=clock, **options)
+        heard, quit_event = Heard(clock), asyncio.Event()
+        loop = asyncio.create_task(
+            player_worker_decode(outer.emit, heard, quit_event, None, lambda _: None, False, RATE, CHUNK)
+        )
+        await clock.drive(script(inner, clock))
+        quit_event.set()
+        loop.cancel()
+        await asyncio.gather(loop, return_exceptions=True)
+        outer.shutdown()
+        await asyncio.sleep(0)
+        assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        return heard, outer
+
+    return asyncio.run(go())
+
+
+def attenuated(x):
+    """What FastRTC makes of mono: 3 dB less on each of two channels."""
+    return x * np.sqrt(0.5)
+
+
+def test_frames_leave_at_the_pace_of_the_clock_and_the_speech_is_whole():
+    x = speech()
+
+    async def script(talker, clock):
+        talker.say(x)
+        await clock.sleep(len(x) / RATE + 0.5)
+
+    heard, _ = run(script)
+    signal = np.concatenate([frame for _, frame in heard.frames])
+    assert np.abs(signal[: len(x)] - attenuated(x)).max() < 1e-3
+    for n, (at_s, _) in enumerate(heard.frames):
+        assert n * 0.02 - 0.08 - 1e-6 <= at_s - heard.frames[0][0] <= n * 0.02 + 0.02
+
+
+@pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
+def test_the_cue_begins_within_two_chunks_and_the_lead(speaking):
+    async def script(talker, clock):
+        if speaking:
+            talker.say(steady_voice(4.0))
+        await clock.sleep(1.013)
+        talker.cues.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(4.0)
+
+    with_cue, _ = run(script)
+    without, _ = run(script, bank={})
+    if speaking:
+        # Both began at once; what is heard is the concatenation.
+        a, b = (np.concatenate([frame for _, frame in heard.frames]) for heard in (with_cue, without))
+        onset = first_sound(a[: len(b)] - b, 1e-3)
+    else:
+        onset = first_sound(with_cue.signal(), 1e-3)
+    assert 1.013 * RATE - 2 <= onset <= 1.013 * RATE + 2 * CHUNK + LEAD
+
+
+def test_a_cue_makes_the_speech_no_longer_and_clicks_nowhere():
+    x = speech()
+
+    async def script(talker, clock):
+        talker.say(x)
+        await clock.sleep(0.5)
+        talker.cues.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(0.6)
+        talker.cues.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        await clock.sleep(len(x) / RATE)
+
+    a, b = (np.concatenate([f for _, f in run(script, **options)[0].frames]) for options in ({}, {"bank": {}}))
+    assert last_sound(a, 2e-4) == pytest.approx(last_sound(b, 2e-4), abs=2)
+    assert new_clicks(a[: len(b)], b) == []
+
+
+def test_ten_parallel_calls_sound_once():
+    async def script(talker, clock):
+        for n in range(10):
+            talker.cues.handle(ToolCallStart("read_file", str(n)))
+        await clock.sleep(1.0)
+
+    _, outer = run(script)
+    assert [span.cue for span in outer.router.spans if span.cue != "working"] == ["tool_call"]
+
+
+def test_two_calls_with_a_long_silence_between_them_both_sound():
+    async def script(talker, clock):
+        for call_id in "12":
+            talker.cues.handle(ToolCallStart("read_file", call_id))
+            await clock.sleep(0.3)
+            talker.cues.handle(ToolResult(call_id, "read_file", is_error=False, content=""))
+            await clock.sleep(20.0)
+
+    _, outer = run(script, rules=CueRules(success=None, working=None))
+    assert outer.router.stats.played == 2
+
+
+def test_a_call_of_thirty_seconds_gets_a_waiting_sound_that_its_result_ends():
+    async def script(talker, clock):
+        talker.cues.handle(ToolCallStart("slow", "1"))
+        await clock.sleep(30.0)
+        talker.cues.handle(ToolResult("1", "slow", is_error=True, content=""))
+        await clock.sleep(3.0)
+
+    heard, outer = run(script, settling_turns=40)
+    assert sorted(span.cue for span in outer.router.spans) == ["error", "tool_call", "working"]
+    signal = heard.signal()
+    assert 3.4 * RATE <= first_sound(signal[RATE:], 1e-3) + RATE <= 3.7 * RATE
+    assert last_sound(signal, 1e-3) < 30.5 * RATE
+
+
+@pytest.mark.parametrize("moment_s", [0.5, 1.1, 4.6], ids=["speech", "cue", "waiting sound"])
+def test_a_cleared_queue_fades_within_its_fade_and_the_next_answer_is_heard(moment_s):
+    async def script(talker, clock):
+        talker.say(steady_voice(1.5 if moment_s > 2 else 10.0))
+        await clock.sleep(min(1.0, moment_s))
+        talker.cues.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(moment_s - clock.now())
+        talker.clear_queue()
+        await clock.sleep(1.0)
+        talker.cues.handle(ToolResult("1", "read_file", is_error=False, content=""))  # Late: its turn is over.
+        await clock.sleep(6.0)
+        talker.say(steady_voice(1.0))
+        await clock.sleep(1.5)
+
+    heard, _ = run(script)
+    before = np.concatenate([np.zeros(0), *[f for at_s, f in heard.frames if at_s < moment_s + 6.5]])
+    late = [f for at_s, f in heard.frames if moment_s + 0.05 < at_s < moment_s + 6.5]
+    assert not np.any(np.abs(np.concatenate([np.zeros(1), *late])) > 2e-4)
+    assert new_clicks(before, np.zeros_like(before)) == []
+    after = np.concatenate([f for at_s, f in heard.frames if at_s > moment_s + 6.9])
+    assert np.abs(after).max() > 0.05
+
+
+def test_other_output_passes_at_once_and_the_end_comes_after_the_speech():
+    async def script(talker, clock):
+        talker.items.put_nowait(((RATE, steady_voice(1.0)), AdditionalOutputs("said")))
+        talker.items.put_nowait(CloseStream("bye"))
+        await clock.sleep(3.0)
+
+    heard, _ = run(script)
+    assert len(heard.other) == 1
+    assert 0.85 <= heard.other[0][0] <= 1.3
+
+
+@pytest.mark.parametrize("kind", ["int16", "other rate"])
+def test_speech_of_other_kinds_is_converted(kind):
+    x = steady_voice(1.0)
+
+    async def script(talker, clock):
+        if kind == "int16":
+            talker.say((x * 32767).astype(np.int16))
+        else:
+            talker.say(steady_voice(1.0, rate=16000), rate=16000)
+        await clock.sleep(2.0)
+
+    signal = np.concatenate([f for _, f in run(script)[0].frames])
+    assert np.abs(signal).max() == pytest.approx(np.abs(attenuated(x)).max(), rel=0.03)
+    assert last_sound(signal, 1e-3) == pytest.approx(RATE, rel=0.06)
+
+
+def test_audio_that_cannot_carry_cues_is_refused_with_a_sentence():
+    outer = with_cues(Talker())
+    with pytest.raises(CueValueError, match="stereo"):
+        outer._take((RATE, np.zeros((2, 480), dtype=np.float32), "stereo"))
+    with pytest.raises(CueTypeError, match="int32"):
+        outer._take((RATE, np.zeros(480, dtype=np.int32)))
+
+
+def test_a_copy_is_a_handler_of_its_own_with_the_same_options():
+    inner = Talker()
+    outer = with_cues(inner, bank={})
+    copy = outer.copy()
+    assert copy.inner is not inner
+    assert copy.router is not outer.router
+    assert copy.inner.cues is copy.router
+    assert (copy.output_sample_rate, copy.input_sample_rate) == (inner.output_sample_rate, inner.input_sample_rate)
+
+
+def test_what_the_user_says_reaches_the_inner_handler():
+    talker = Talker()
+    frame = (48000, np.zeros((1, 960), dtype=np.int16))
+    asyncio.run(with_cues(talker).receive(frame))
+    assert talker.received == [frame]
+
+
+def test_a_synchronous_handler_emits_from_a_thread_and_may_play_cues_there():
+    class Blocking(StreamHandler):
+        def __init__(self):
+            super().__init__(output_sample_rate=RATE)
+            self.n_asked, self.threads = 0, set()
+
+        def receive(self, frame):
+            pass
+
+        def emit(self):
+            self.n_asked += 1
+            self.threads.add(threading.current_thread())
+            if self.n_asked == 1:
+                self.cues.handle(ToolCallStart("read_file", "1"))
+                return RATE, np.zeros((1, 480), dtype=np.float32)
+            return None
+
+        def copy(self):
+            return Blocking()
+
+    async def go():
+        blocking = Blocking()
+        outer = with_cues(blocking)
+        frames = []
+        while sum(len(frame) for frame in frames) < 2400:
+            item = await outer.emit()
+            if item is not None:
+                frames.append(item[1])
+        outer.shutdown()
+        return blocking, np.concatenate(frames)
+
+    blocking, signal = asyncio.run(go())
+    assert threading.main_thread() not in blocking.threads
+    assert first_sound(signal) is not None

@@ -1,0 +1,83 @@
+"""A real Pipecat pipeline for tests: a tap and an output transport whose device is a list, on a virtual clock."""
+
+import asyncio
+
+import numpy as np
+from pipecat.frames.frames import EndFrame, TTSAudioRawFrame, TTSStartedFrame, TTSStoppedFrame
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.pipeline.worker import PipelineParams, PipelineWorker
+from pipecat.transports.base_output import BaseOutputTransport
+from pipecat.transports.base_transport import TransportParams
+from pipecat.workers.runner import WorkerRunner
+
+from cues.numpy_mixing import pcm16_of_float
+from tests.support.virtual_clock import VirtualClock
+
+SETTLING_TURNS = 100  # A frame passes several queues and tasks of the framework.
+CHUNK_S = 0.04
+
+
+class ListTransport(BaseOutputTransport):
+    """Plays into a list, one chunk at a time, as slowly as a device would."""
+
+    def __init__(self, clock, params):
+        super().__init__(params)
+        self._clock = clock
+        self._bytes_per_s = params.audio_out_sample_rate * 2 * params.audio_out_channels
+        self.written = []
+
+    async def start(self, frame):
+        await super().start(frame)
+        await self.set_transport_ready(frame)
+
+    async def write_audio_frame(self, frame):
+        self.written.append((self._clock.now(), frame.audio))
+        await self._clock.sleep(len(frame.audio) / self._bytes_per_s)
+        return True
+
+
+def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
+    """Run `script(send, clock)` against a pipeline; what was played from time 0 on: (n,) or (n, channels)."""
+
+    async def go():
+        clock = VirtualClock(SETTLING_TURNS)
+        params = TransportParams(
+            audio_out_enabled=True,
+            audio_out_sample_rate=rate,
+            audio_out_channels=channels,
+            audio_out_mixer=mixer,
+            audio_out_end_silence_secs=0,
+        )
+        transport = ListTransport(clock, params)
+        worker = PipelineWorker(
+            Pipeline([*processors, transport]),
+            cancel_on_idle_timeout=False,
+            enable_rtvi=False,
+            params=PipelineParams(audio_out_sample_rate=rate),
+        )
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(worker)
+        started = asyncio.Event()
+
+        @worker.event_handler("on_pipeline_started")
+        async def _on_started(_worker, _frame):
+            started.set()
+
+        async def play():
+            await started.wait()
+            await script(worker.queue_frame, clock)
+            await worker.queue_frame(EndFrame())
+
+        await clock.drive(asyncio.gather(play(), runner.run()))
+        assert [at for at, _ in transport.written] == sorted(at for at, _ in transport.written)
+        played = np.frombuffer(b"".join(audio for _, audio in transport.written), dtype="<i2") / 32768.0
+        return played if channels == 1 else played.reshape(-1, channels)
+
+    return asyncio.run(go())
+
+
+async def say(send, samples, *, rate=24000, channels=1):
+    """Send speech as a TTS service does: at once, in one piece."""
+    await send(TTSStartedFrame())
+    await send(TTSAudioRawFrame(pcm16_of_float(np.asarray(samples, dtype=np.float32)), rate, channels))
+    await send(TTSStoppedFrame())
