@@ -24,6 +24,7 @@ def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: flo
     """The HTTP client for what is not the `openai` package's."""
     try:
         import httpx2
+        import stamina  # noqa: F401  (used with the first request; here nobody waits for an answer yet)
     except ImportError as error:
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}

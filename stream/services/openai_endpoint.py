@@ -40,7 +40,10 @@ class OpenAIEndpoint:
     """Sends bodies to `{base_url}/chat/completions`."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
-        self._client = client
+        self._base_url = str(client.base_url)
+        # Looked up here, because the package imports its resources (a quarter of a second) at the first use: not then,
+        # when somebody waits for an answer. The typed overloads know no server but OpenAI's own.
+        self._completions: Any = client.chat.completions
 
     async def ask(
         self, body: Mapping[str, Any], tools: Sequence[str] | None, tap: Callable[[Any], None] | None
@@ -54,9 +57,7 @@ class OpenAIEndpoint:
             yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
             return
         except openai.APIError as error:
-            yield failure_of_transport(
-                error.__cause__ or error, url=str(self._client.base_url), timed_out=_waited(error)
-            )
+            yield failure_of_transport(error.__cause__ or error, url=self._base_url, timed_out=_waited(error))
             return
         try:
             async for event in read(chunks if tap is None else _tapped(chunks, tap), tools=tools):
@@ -67,10 +68,9 @@ class OpenAIEndpoint:
     async def _create(self, body: Mapping[str, Any]) -> Any:
         known = {name: body[name] for name in ("model", "messages", "stream")}
         rest = {name: value for name, value in body.items() if name not in known}
-        create: Any = self._client.chat.completions.create  # The typed overloads know no server but OpenAI's own.
         mark = _asking.set(True)
         try:
-            return await create(**known, extra_body=rest)
+            return await self._completions.create(**known, extra_body=rest)
         finally:
             _asking.reset(mark)
 

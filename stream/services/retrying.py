@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stream.errors import MissingFeatureError, StreamValueError
+from stream.errors import StreamValueError
 from stream.events import Event, StreamFailed
 from stream.services.failures import is_transient
 
@@ -59,10 +59,8 @@ class _FirstEventError(Exception):
 
 async def with_retries(ask: Callable[[], AsyncGenerator[Event, None]], retries: Retries) -> AsyncGenerator[Event, None]:
     """The events of `ask()`, which is called again while its first event is a failure that may pass."""
-    try:
-        import stamina
-    except ImportError as error:
-        raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
+    import stamina
+
     pace: dict[str, Any] = {
         "attempts": retries.attempts,
         "timeout": retries.timeout_s,
