@@ -20,7 +20,12 @@ __all__ = ["export_bank", "sidecar"]
 
 
 def export_bank(
-    bank: Mapping[str, Cue], folder: str | os.PathLike[str], *, file_format: str = "wav", subtype: str | None = None
+    bank: Mapping[str, Cue],
+    folder: str | os.PathLike[str],
+    *,
+    file_format: str = "wav",
+    subtype: str | None = None,
+    pictures: bool = False,
 ) -> list[Path]:
     """Write every cue of `bank` to `folder` as `NAME.wav` (or another ending) and `NAME.json`; the audio files' paths.
 
@@ -31,9 +36,11 @@ def export_bank(
     file_format : "wav", "flac" or "ogg".
     subtype : "16" (dithered), "24" or "float" for WAV, "16" or "24" for FLAC, "vorbis" for OGG; None takes 24 bits or
         Vorbis.
+    pictures : also draw each cue as `NAME.png`; needs matplotlib.
 
     Raises
     ------
+    MissingFeatureError : if there are to be pictures and matplotlib is not installed.
     CueValueError : for a format that is unknown, or a subtype that the format does not have.
     AudioFileError : if a file cannot be written.
     """
@@ -48,10 +55,19 @@ def export_bank(
             write_audio(path, cue.samples, cue.sample_rate, file_format, subtype)
             text = json.dumps(sidecar(cue, path.name, subtype), indent=2, ensure_ascii=False)
             path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+            if pictures:
+                _draw(cue, path.with_suffix(".png"))
             written.append(path)
     except OSError as error:
         raise AudioFileError(f"{target}: cannot be written: {error.strerror or error}") from error
     return written
+
+
+def _draw(cue: Cue, path: Path) -> None:
+    from cues.plots import picture
+
+    # Without the version of matplotlib in it, the same cue gives the same file.
+    picture(cue).savefig(path, dpi=80, metadata={"Software": None})
 
 
 def sidecar(cue: Cue, file_name: str, subtype: str) -> dict[str, Any]:

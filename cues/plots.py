@@ -14,6 +14,8 @@ from cues.errors import MissingFeatureError
 from cues.kweighting import k_weighted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "picture"]
+__all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "overview", "picture"]
 
 _INK, _ACCENT = "#1f3a5f", "#c8553d"
 _TELEPHONE_HZ = (300.0, 3400.0)
@@ -116,11 +118,7 @@ def picture(cue: Cue) -> Figure:
     ------
     MissingFeatureError : if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingFeatureError("pictures need matplotlib: pip install 'cue-engine[plots]'") from error
-    figure = Figure(figsize=(7.0, 6.5), layout="constrained")
+    figure = _figure(7.0, 6.5)
     waveform, spectrogram, loudness = figure.subplots(3, 1, sharex=True)
     draw_waveform(waveform, cue.samples, cue.sample_rate)
     image = draw_spectrogram(spectrogram, cue.samples, cue.sample_rate)
@@ -130,6 +128,45 @@ def picture(cue: Cue) -> Figure:
         axes.set_xlabel("")
     figure.suptitle(_title(cue))
     return figure
+
+
+def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float = 6000.0) -> Figure:
+    """Waveforms and spectrograms of all cues on one time scale, which shows what tells them apart.
+
+    Parameters
+    ----------
+    bank : cues by name, at least one.
+    length_s : how much of each cue is drawn, s.
+    top_hz : highest frequency drawn, Hz.
+
+    Raises
+    ------
+    MissingFeatureError : if matplotlib is not installed.
+    """
+    figure = _figure(9.0, 1.35 * len(bank) + 0.6)
+    grid = figure.subplots(len(bank), 2, sharex=True, squeeze=False)
+    for (waveform, spectrogram), cue in zip(grid, bank.values(), strict=True):
+        samples = np.zeros(round(length_s * cue.sample_rate), dtype=np.float32)
+        heard = cue.samples[: len(samples)]
+        samples[: len(heard)] = heard
+        draw_waveform(waveform, samples, cue.sample_rate)
+        draw_spectrogram(spectrogram, samples, cue.sample_rate)
+        spectrogram.set_ylim(0.0, top_hz / 1000.0)
+        waveform.set_ylabel(cue.name, rotation=0, ha="right", va="center")
+        spectrogram.set_ylabel("kHz")
+        waveform.set_yticks([])
+        if cue is not list(bank.values())[-1]:
+            waveform.set_xlabel("")
+            spectrogram.set_xlabel("")
+    return figure
+
+
+def _figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingFeatureError("pictures need matplotlib: pip install 'cue-engine[plots]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def _title(cue: Cue) -> str:

@@ -31,9 +31,17 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     show_default=True,
     help="Of the files, Hz.",
 )
+@click.option("--pictures", is_flag=True, help="Also draw each cue as a PNG (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
 def command(
-    *, folder: Path, file_format: str, subtype: str | None, pack_dir: Path | None, sample_rate: int, as_json: bool
+    *,
+    folder: Path,
+    file_format: str,
+    subtype: str | None,
+    pack_dir: Path | None,
+    sample_rate: int,
+    pictures: bool,
+    as_json: bool,
 ) -> None:
     """Write every cue to DIR as an audio file, with its spec and levels beside it as JSON.
 
@@ -44,7 +52,7 @@ def command(
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
     bank = cues.load_bank(pack_dir, sample_rate=sample_rate)
-    written = export_bank(bank, folder, file_format=file_format, subtype=subtype)
+    written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "files": [str(path) for path in written]}, indent=2))
         return

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,3 +93,19 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(cues.AudioFileError, match="cannot be written"):
         export_bank(cues.load_bank(), tmp_path / "file" / "x")
+
+
+def test_pictures_lie_beside_the_files(tmp_path):
+    bank = cues.load_bank()
+    export_bank({"error": bank["error"]}, tmp_path, pictures=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["error.json", "error.png", "error.wav"]
+    assert (tmp_path / "error.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_samples_in_the_repository_are_what_the_bank_holds():
+    samples = Path(__file__).parents[2] / "samples" / "cues"
+    for name, cue in cues.load_bank().items():
+        stored, sample_rate = soundfile.read(samples / f"{name}.wav", dtype="float32")
+        assert sample_rate == cue.sample_rate
+        np.testing.assert_allclose(stored, cue.samples, atol=2.5 / 32768)
+        assert json.loads((samples / f"{name}.json").read_text())["spec"] == cue.spec.to_table()

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import cues
-from cues.plots import draw_loudness, draw_spectrogram, draw_waveform, picture
+from cues.plots import draw_loudness, draw_spectrogram, draw_waveform, overview, picture
 
 TONE = (0.5 * np.sin(2 * np.pi * 2000 / 24000 * np.arange(12000))).astype(np.float32)
 
@@ -52,3 +52,9 @@ def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(cues.MissingFeatureError, match=r"cue-engine\[plots\]"):
         picture(cues.load_bank()["agent"])
+
+
+def test_an_overview_has_a_row_for_each_cue():
+    figure = overview(cues.load_bank())
+    assert len(figure.axes) == 14
+    assert {axes.get_xlim() for axes in figure.axes} == {(0.0, 0.32)}
