@@ -77,8 +77,12 @@ class EspeakSpeaker(PhraseSpeaker):
         if self._process is None:
             return
         process, self._process = self._process, None
+        assert process.stdin is not None
+        process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.wait_closed()
         await process.communicate()
 
     def _running(self) -> asyncio.subprocess.Process:
