@@ -31,6 +31,7 @@ COMMANDS = {
     "page": ("cues.cli.page", "Make a page with every cue to hear and to see; or serve it while you change a pack."),
     "new-pack": ("cues.cli.new_pack", "Make a pack to begin with: a commented pack.toml and the sounds to replace."),
     "check": ("cues.cli.check", "Tell everything that is wrong with a pack."),
+    "batch": ("cues.cli.batch", "Measure thousands of recordings, or mix cues into them."),
     "doctor": ("cues.cli.doctor", "Tell what is installed, what would be used, and what is missing."),
 }
 

@@ -161,7 +161,8 @@ def _click_column(label: str, cue: Cue) -> Column:
     padded = np.pad(cue.samples, margin)
     clicks = find_clicks(padded, rate).tolist()
     spoken = ", ".join(f"{1000 * (click - margin) / rate:.0f} ms" for click in clicks)
-    warnings = (f"{len(clicks)} clicks, at {spoken}",) if clicks else ()
+    counted = "1 click" if len(clicks) == 1 else f"{len(clicks)} clicks"
+    warnings = (f"{counted}, at {spoken}",) if clicks else ()
     players = (Player("p", "alone", wav_uri(padded, rate)),)
     svg = picture_svg(padded, rate, title=f"{cue.name}, {label}", clicks=clicks)
     last = float(np.abs(cue.samples[-max(1, s_to_samples(_EDGE_S, rate)) :]).max()) / float(np.abs(cue.samples).max())

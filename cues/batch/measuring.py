@@ -1,0 +1,80 @@
+"""Measuring one recording of a batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.clicks import find_clicks
+from cues.loudness import integrated_lufs, true_peak_dbtp
+from cues.recordings import read_recording
+from cues.units import gain_to_db
+
+if TYPE_CHECKING:
+    from cues.batch.sources import Source
+    from cues.batch.tasks import Row
+
+__all__ = ["COLUMNS", "Measure"]
+
+COLUMNS = (
+    "file",
+    "status",
+    "error",
+    "length_s",
+    "sample_rate",
+    "channels",
+    "integrated_lufs",
+    "true_peak_dbtp",
+    "sample_peak_dbfs",
+    "dc",
+    "n_clicks",
+    "clicks_s",
+)
+"""Columns of a table of measurements; `clicks_s` holds the times of the first ten clicks, separated by spaces."""
+
+_QUICK, _EXACT = 4, 16
+_MAX_TIMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The task of measuring a recording.
+
+    Parameters
+    ----------
+    source : the recording.
+    exact : true peak at 16 times the rate instead of 4 (as BS.1770 asks for).
+    """
+
+    source: Source
+    exact: bool = False
+
+    @property
+    def file(self) -> str:
+        """The recording's path or URL."""
+        return self.source.file
+
+    def run(self) -> Row:
+        """Loudness, peaks, DC and clicks of the recording, its channels averaged."""
+        recording = read_recording(self.source.open(), self.source.file)
+        samples, rate = recording.samples, recording.sample_rate
+        clicks = find_clicks(samples, rate)
+        return {
+            "length_s": round(len(samples) / rate, 6),
+            "sample_rate": rate,
+            "channels": recording.channels,
+            "integrated_lufs": _figure(integrated_lufs(samples, rate)),
+            "true_peak_dbtp": _figure(true_peak_dbtp(samples, rate, oversampling=_EXACT if self.exact else _QUICK)),
+            "sample_peak_dbfs": _figure(gain_to_db(float(max(samples.max(), -samples.min())))),
+            "dc": float(f"{np.mean(samples, dtype=np.float64):.4g}"),
+            "n_clicks": len(clicks),
+            "clicks_s": " ".join(f"{click / rate:.4f}" for click in clicks[:_MAX_TIMES].tolist()),
+        }
+
+
+def _figure(value: float | None) -> Any:
+    """Four decimals; None where there is nothing to measure, or only silence."""
+    return round(value, 4) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,161 @@
+"""Mixing cues into one recording of a batch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.audiofile import dithered_int16
+from cues.errors import AudioFileError, CueValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cues.bank import Bank
+    from cues.batch.sources import Source
+    from cues.batch.tasks import Row
+
+__all__ = ["COLUMNS", "Mix"]
+
+COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "channels", "n_cues")
+"""Columns of the table of mixed recordings."""
+
+# Sample formats that are kept; all others become 24 bits.
+_SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """The task of putting cues into a recording.
+
+    Parameters
+    ----------
+    source : the recording.
+    cues : (name, time of its first sample in s, gain in dB).
+    output : file to write; it replaces an older one once it is whole.
+    pack : folder of the pack that the cues come from, or None.
+    pack_stamp : what changes when the pack does: results of another pack do not count.
+    """
+
+    source: Source
+    cues: tuple[tuple[str, float, float], ...]
+    output: str
+    pack: str | None = None
+    pack_stamp: str = ""
+
+    @property
+    def file(self) -> str:
+        """The recording's path."""
+        return self.source.file
+
+    def run(self) -> Row:
+        """Each channel goes through a mixer of its own; samples that no cue or duck touches stay as they were."""
+        channels, rate, subtype = _read(self.source)
+        length_s = len(channels) / rate
+        late = [time_s for _, time_s, _ in self.cues if time_s >= length_s]
+        if late:
+            raise CueValueError(f"a cue at {late[0]:g} s lies beyond the recording's end, {length_s:.2f} s")
+        mixed = _mixed(channels, rate, self.cues, _bank(self.pack, self.pack_stamp))
+        file_format = "FLAC" if self.output.lower().endswith(".flac") else "WAV"
+        if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
+            subtype = "PCM_24"
+        _write(Path(self.output), before=channels, mixed=mixed, rate=rate, file_format=file_format, subtype=subtype)
+        return {
+            "output": self.output,
+            "length_s": round(len(mixed) / rate, 6),
+            "sample_rate": rate,
+            "channels": channels.shape[1],
+            "n_cues": len(self.cues),
+        }
+
+
+def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
+    import soundfile
+
+    opened = source.open()
+    try:
+        with soundfile.SoundFile(opened) as file:
+            channels = file.read(dtype="float32", always_2d=True)
+            kind = int(file.samplerate), str(file.subtype)
+    except (RuntimeError, TypeError, ValueError, MemoryError) as error:
+        reason = getattr(error, "error_string", error)
+        raise AudioFileError(f"{source.file}: cannot be read as audio: {reason}") from error
+    if not len(channels):
+        raise AudioFileError(f"{source.file}: holds no samples")
+    if not np.isfinite(channels).all():
+        raise AudioFileError(f"{source.file}: holds NaN or infinity; every sample must be finite")
+    return channels, *kind
+
+
+@lru_cache(maxsize=4)
+def _bank(pack: str | None, pack_stamp: str) -> Bank:
+    del pack_stamp
+    from cues.bank import load_bank
+
+    return load_bank(pack)
+
+
+def _mixed(
+    channels: NDArray[np.float32], rate: int, cues: tuple[tuple[str, float, float], ...], bank: Bank
+) -> NDArray[np.float32]:
+    """All channels with the cues in them; silence is added until the last cue has ended."""
+    from cues.offline import Insert, mix_recording
+
+    inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in cues]
+    columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
+    return np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
+
+
+def _write(
+    output: Path,
+    *,
+    before: NDArray[np.float32],
+    mixed: NDArray[np.float32],
+    rate: int,
+    file_format: str,
+    subtype: str,
+) -> None:
+    """Write under another name, then move into place: a broken-off run leaves no half file."""
+    import soundfile
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        soundfile.write(temporary, _encoded(before, mixed, subtype), rate, subtype, format=file_format)
+        temporary.chmod(0o644)
+        temporary.replace(output)
+    except (RuntimeError, OSError) as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        _raise_if_full(output.parent)
+        raise AudioFileError(f"{output}: cannot be written: {getattr(error, 'error_string', error)}") from error
+
+
+def _raise_if_full(folder: Path) -> None:
+    """The error of a full disk, if that is why libsndfile, which does not say, could not write."""
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(bytes(65536))
+        probe.flush()
+
+
+def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
+    """Samples as the file holds them. libsndfile would scale by 32767, and change samples that nothing touched."""
+    if subtype == "PCM_16":
+        whole = np.clip(np.rint(mixed * 32768.0), -32768, 32767).astype(np.int16)
+        touched = np.ones(mixed.shape, dtype=bool)
+        touched[: len(before)] = mixed[: len(before)] != before
+        dithered = np.stack([dithered_int16(mixed[:, k]) for k in range(mixed.shape[1])], axis=1)
+        return np.where(touched, dithered, whole)
+    if subtype == "PCM_24":
+        steps = np.clip(np.rint(mixed.astype(np.float64) * 8388608.0), -8388608, 8388607)
+        return steps.astype(np.int32) << 8
+    return mixed

@@ -1,0 +1,80 @@
+"""Tasks on a Dask cluster: the same functions, the same results."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from cues.batch.processes import CHUNK
+from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
+from cues.errors import CueError, MissingFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["run_on_dask"]
+
+_AHEAD = 3
+_RETRIES = 2
+_CONNECT_S = 10.0
+
+
+def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> Iterator[list[Outcome]]:
+    """The outcomes of all tasks, in the order in which they are done.
+
+    A worker that dies is Dask's own business: it gives the tasks to another one, and gives up on those that ended
+    several.
+
+    Parameters
+    ----------
+    tasks : what to do; the workers must see the same files and have this package.
+    address : of the scheduler, such as `tcp://10.0.0.1:8786`.
+    chunk : tasks that are sent at once.
+
+    Raises
+    ------
+    MissingFeatureError : Dask is not installed.
+    CueError : the scheduler cannot be reached, or has no worker.
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_S)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise CueError(f"no Dask scheduler at {address}: {str(error) or 'no answer'}") from error
+    with client:
+        workers = sum(client.nthreads().values())
+        if not workers:
+            raise CueError(f"the Dask scheduler at {address} has no workers")
+        chunks = iter([tuple(tasks[start : start + chunk]) for start in range(0, len(tasks), chunk)])
+        held: dict[Any, tuple[Task, ...]] = {}
+
+        def submit(some: tuple[Task, ...]) -> Any:
+            future = client.submit(run_tasks, some, pure=False, retries=_RETRIES)
+            held[future] = some
+            return future
+
+        queue = distributed.as_completed([submit(some) for some in islice(chunks, workers * _AHEAD)])
+        for future in queue:
+            some = held.pop(future)
+            yield _outcomes(future, some)
+            for following in islice(chunks, 1):
+                queue.add(submit(following))
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingFeatureError("a cluster needs Dask: pip install 'cue-engine[batch]'") from error
+    return distributed
+
+
+def _outcomes(future: Any, tasks: tuple[Task, ...]) -> list[Outcome]:
+    try:
+        outcomes: list[Outcome] = future.result()
+    except OSError:
+        raise  # a full disk
+    except Exception as error:  # noqa: BLE001  (whatever the cluster met; the others go on)
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        return [Outcome(key_of(task), failed_row(task, f"the cluster gave up on it: {reason}")) for task in tasks]
+    return outcomes

@@ -1,0 +1,175 @@
+"""Plans: which cue goes into which recording, and when. CSV with a heading, or one JSON object a line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from cues.errors import CueError, CueValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+__all__ = ["Planned", "read_plan"]
+
+_NEEDED = ("file", "cue", "time_s")
+_OPTIONAL = ("gain_db", "output")
+_MAX_TIME_S = 86_400.0
+_GAIN_DB = (-60.0, 12.0)
+_MAX_FAULTS_TOLD = 20
+_WRITTEN = (".wav", ".flac")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One recording and the cues that go into it.
+
+    Parameters
+    ----------
+    file : the recording's path.
+    cues : (name, time of its first sample in s, gain in dB), in the plan's order.
+    output : where the result goes, relative to the output folder.
+    """
+
+    file: str
+    cues: tuple[tuple[str, float, float], ...]
+    output: str
+
+
+def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
+    """The recordings of a plan, in order of their first mention.
+
+    A plan has the columns `file`, `cue` and `time_s`, and may have `gain_db` and `output`. Several lines with the same
+    file put several cues into it. Relative files are relative to the plan.
+
+    Parameters
+    ----------
+    path : a `.csv` file, or `.jsonl`.
+    known_cues : names that a plan may use.
+
+    Raises
+    ------
+    CueError : the plan cannot be read.
+    CueValueError : something in it is wrong; the message tells every fault with its line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CueError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    faults: list[str] = []
+    lines = _json_lines(text, faults) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_lines(text, faults)
+    cues: dict[str, list[tuple[str, float, float]]] = {}
+    outputs: dict[str, str] = {}
+    for number, line in lines:
+        try:
+            file, output, cue = _entry(line, path.parent, known_cues)
+        except ValueError as error:
+            faults.append(f"line {number}: {error}")
+            continue
+        cues.setdefault(file, []).append(cue)
+        outputs.setdefault(file, output)
+    faults += _shared_outputs(outputs)
+    if not cues and not faults:
+        faults.append("it names no recording")
+    if faults:
+        more = [f"… and {len(faults) - _MAX_FAULTS_TOLD} more"] if len(faults) > _MAX_FAULTS_TOLD else []
+        raise CueValueError("\n  ".join([f"{path}:", *faults[:_MAX_FAULTS_TOLD], *more]))
+    return [Planned(file, tuple(wanted), outputs[file]) for file, wanted in cues.items()]
+
+
+def _csv_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(text), restkey="")
+    names = reader.fieldnames or []
+    missing = [name for name in _NEEDED if name not in names]
+    unknown = [name for name in names if name not in (*_NEEDED, *_OPTIONAL)]
+    if missing or unknown:
+        said = [f"lacks {', '.join(missing)}"] if missing else []
+        said += [f"has {', '.join(map(repr, unknown))}, which is unknown"] if unknown else []
+        faults.append(
+            f"its heading {' and '.join(said)}; it has {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
+        )
+        return
+    for line in reader:
+        yield reader.line_num, {name: value for name, value in line.items() if value not in ("", None)}
+
+
+def _json_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            faults.append(f"line {number}: is no JSON: {error}")
+            continue
+        if isinstance(entry, dict):
+            yield number, entry
+        else:
+            faults.append(f"line {number}: is {type(entry).__name__}; it must be an object with {', '.join(_NEEDED)}")
+
+
+def _entry(
+    line: Mapping[str, Any], folder: Path, known_cues: Collection[str]
+) -> tuple[str, str, tuple[str, float, float]]:
+    for name in line:
+        if name not in (*_NEEDED, *_OPTIONAL):
+            raise CueValueError(
+                f"{name!r} is unknown; a line has {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
+            )
+    for name in _NEEDED:
+        if name not in line:
+            raise CueValueError(f"lacks {name}")
+    file, cue = _text("file", line["file"]), _text("cue", line["cue"])
+    if cue not in known_cues:
+        raise CueValueError(f"cue is {cue!r}; there are {', '.join(known_cues)}")
+    time_s = _number("time_s", line["time_s"], 0.0, _MAX_TIME_S)
+    gain_db = _number("gain_db", line.get("gain_db", 0.0), *_GAIN_DB)
+    output = _text("output", line["output"]) if "output" in line else _default_output(file)
+    if not _inside(output) or not output.lower().endswith(_WRITTEN):
+        raise CueValueError(f"output is {output!r}; it must be a .wav or .flac file inside of the output folder")
+    return str(folder / file), output, (cue, time_s, gain_db)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise CueValueError(f"{name} is {value!r}; it must be a text")
+    return value
+
+
+def _number(name: str, value: object, low: float, high: float) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not low <= number <= high:
+        raise CueValueError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}")
+    return number
+
+
+def _default_output(file: str) -> str:
+    """The file's own place, or its name alone where that lies outside of the plan's folder; `.wav` or `.flac`."""
+    place = PurePath(file) if _inside(file) else PurePath(PurePath(file).name)
+    return str(place if place.suffix.lower() in _WRITTEN else place.with_suffix(".wav"))
+
+
+def _inside(output: str) -> bool:
+    path = PurePath(output)
+    return not path.is_absolute() and ".." not in path.parts and path.name not in ("", ".")
+
+
+def _shared_outputs(outputs: Mapping[str, str]) -> list[str]:
+    owners: dict[str, str] = {}
+    faults = []
+    for file, output in outputs.items():
+        place = str(PurePath(output))
+        if place in owners:
+            faults.append(
+                f"{file} and {owners[place]} would both be written to {output}; give one an output of its own"
+            )
+        owners.setdefault(place, file)
+    return faults

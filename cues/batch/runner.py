@@ -1,0 +1,103 @@
+"""One run of a batch: what the journal holds is taken from it, the rest is done, and every result is kept at once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cues.batch.journal import Journal
+from cues.batch.processes import run_on_processes
+from cues.batch.tables import check_table_name, write_table
+from cues.batch.tasks import FATAL_ERRNOS, key_of
+from cues.errors import CueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from cues.batch.tasks import Outcome, Row, Task
+
+__all__ = ["Run", "run_batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run did.
+
+    Parameters
+    ----------
+    rows : one for each task, in the tasks' order.
+    resumed : how many of them an earlier run had done.
+    """
+
+    rows: list[Row]
+    resumed: int
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows that failed."""
+        return [row for row in self.rows if row["status"] != "ok"]
+
+
+def run_batch(
+    tasks: Sequence[Task],
+    table: Path,
+    columns: Sequence[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    still_good: Callable[[Row], bool] = lambda _: True,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Run:
+    """Do what is left of `tasks`, and write the table of all of them.
+
+    Beside the table lies its journal, `TABLE.journal`. Results in it are not made again, unless they failed or their
+    file has changed; so a run that was broken off, by whatever, goes on where it was.
+
+    Parameters
+    ----------
+    tasks : what to do.
+    table : where the results go: `.csv`, `.jsonl` or `.parquet`.
+    columns : of the table.
+    workers : processes; None takes one for each core.
+    dask : address of a Dask scheduler that does the work instead.
+    still_good : whether a result of an earlier run still holds (its output is still there, say).
+    progress : called with the number of tasks done, each time there are more.
+
+    Raises
+    ------
+    CueError : the table or its journal cannot be written, or the disk is full; what is done is kept.
+    """
+    check_table_name(table)
+    with Journal(table.with_name(table.name + ".journal")) as journal:
+        keys = [key_of(task) for task in tasks]
+        left = [task for task, key in zip(tasks, keys, strict=True) if not _done(journal.rows.get(key), still_good)]
+        done = resumed = len(tasks) - len(left)
+        progress(done)
+        try:
+            for outcomes in _stream(left, workers, dask):
+                journal.add(outcomes)
+                done += len(outcomes)
+                progress(done)
+        except OSError as error:
+            if error.errno not in FATAL_ERRNOS:
+                raise
+            raise CueError(f"the disk is full; {done} of {len(tasks)} are done and kept") from error
+        rows = [journal.rows[key] for key in keys]
+    write_table(table, rows, columns)
+    return Run(rows, resumed)
+
+
+def _done(row: Row | None, still_good: Callable[[Row], bool]) -> bool:
+    return row is not None and row["status"] == "ok" and still_good(row)
+
+
+def _stream(tasks: Sequence[Task], workers: int | None, dask: str | None) -> Iterator[list[Outcome]]:
+    if not tasks:
+        return iter(())
+    if dask is not None:
+        from cues.batch.on_dask import run_on_dask
+
+        return run_on_dask(tasks, dask)
+    return run_on_processes(tasks, workers or os.cpu_count() or 1)

@@ -1,0 +1,133 @@
+"""The recordings that a folder, a pattern or a remote folder holds."""
+
+from __future__ import annotations
+
+import glob
+import io
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from cues.errors import AudioFileError, CueError, MissingFeatureError
+
+__all__ = ["ENDINGS", "Source", "find_sources"]
+
+ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff", ".w64", ".au", ".opus")
+"""What a recording's name ends in, when a whole folder is gone through."""
+
+_REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A recording and the state that it was found in.
+
+    Parameters
+    ----------
+    file : path, or URL that fsspec understands.
+    size : bytes.
+    stamp : time of its last change, or whatever the remote side tells instead.
+    """
+
+    file: str
+    size: int
+    stamp: str
+
+    def open(self) -> Path | IO[bytes]:
+        """What `read_recording` reads.
+
+        Raises
+        ------
+        AudioFileError : it is gone, or no regular file any more.
+        """
+        if not _REMOTE.match(self.file):
+            path = Path(self.file)
+            try:
+                regular = stat.S_ISREG(path.stat().st_mode)
+            except OSError as error:
+                raise AudioFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+            if not regular:
+                raise AudioFileError(f"{path}: is no regular file")
+            return path
+        with _fsspec().open(self.file, "rb") as remote:
+            return io.BytesIO(remote.read())
+
+
+def find_sources(place: str) -> list[Source]:
+    """The recordings at `place`, in order of their names.
+
+    Parameters
+    ----------
+    place : a folder (with all below it), a file, a pattern such as `calls/**/*.wav`, or one of these as a URL that
+        fsspec understands (`s3://bucket/calls`, `memory://x/*.wav`).
+
+    Raises
+    ------
+    CueError : there is no recording at `place`, or it cannot be reached.
+    MissingFeatureError : it is a URL, and fsspec is not installed.
+    """
+    found = _remote_sources(place) if _REMOTE.match(place) else _local_sources(place)
+    if not found:
+        raise CueError(f"{place}: no recordings there ({', '.join(ENDINGS)})")
+    return sorted(found, key=lambda source: source.file)
+
+
+def _local_sources(place: str) -> list[Source]:
+    path = Path(place)
+    if path.is_dir():
+        paths = [each for each in path.rglob("*") if each.suffix.lower() in ENDINGS and not each.name.startswith(".")]
+    elif path.exists():
+        paths = [path]
+    else:
+        paths = [Path(name) for name in glob.glob(place, recursive=True)]  # noqa: PTH207  (takes absolute patterns)
+    sources = []
+    for each in paths:
+        try:
+            status = each.stat()
+        except OSError:
+            # It vanished, or leads nowhere: its row will say so.
+            sources.append(Source(str(each), 0, ""))
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            sources.append(Source(str(each), status.st_size, str(status.st_mtime_ns)))
+    return sources
+
+
+def _remote_sources(place: str) -> list[Source]:
+    try:
+        system, path = _fsspec().core.url_to_fs(place)
+        if any(sign in path for sign in "*?["):
+            found = system.glob(path, detail=True)
+        elif system.isdir(path):
+            found = {name: entry for name, entry in system.find(path, detail=True).items() if _is_recording(name)}
+        else:
+            found = {path: system.info(path)}
+    except MissingFeatureError:
+        raise
+    except Exception as error:
+        # Each remote file system has errors of its own.
+        raise CueError(f"{place}: cannot be listed: {' '.join(str(error).split()) or type(error).__name__}") from error
+    return [
+        Source(system.unstrip_protocol(name), int(entry.get("size") or 0), _remote_stamp(entry))
+        for name, entry in found.items()
+        if entry.get("type") != "directory"
+    ]
+
+
+def _is_recording(name: str) -> bool:
+    return name.lower().endswith(ENDINGS)
+
+
+def _remote_stamp(entry: dict[str, Any]) -> str:
+    keys = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+    return next((str(entry[key]) for key in keys if entry.get(key)), "")
+
+
+def _fsspec() -> Any:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingFeatureError("remote folders need fsspec: pip install 'cue-engine[batch]'") from error
+    return fsspec

@@ -1,0 +1,97 @@
+"""Results as a CSV file, as JSON lines, or as Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cues.errors import CueError, CueValueError, MissingFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cues.batch.tasks import Row
+
+__all__ = ["ENDINGS", "check_table_name", "write_table"]
+
+
+def _write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    # A file's name may hold bytes that are no text: they come back as they were.
+    with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _write_json_lines(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({name: row.get(name) for name in columns}) + "\n" for row in rows)
+
+
+def _write_parquet(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    pa, parquet = _parquet()
+    table = {name: [_text_safe(row.get(name)) for row in rows] for name in columns}
+    parquet.write_table(pa.table(table), path)
+
+
+def _text_safe(value: object) -> object:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _parquet() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingFeatureError("Parquet needs pyarrow: pip install 'cue-engine[batch]'") from error
+    return pa, parquet
+
+
+_WRITERS: Mapping[str, Callable[[Path, Sequence[Row], Sequence[str]], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_json_lines,
+    ".parquet": _write_parquet,
+}
+ENDINGS = tuple(_WRITERS)
+"""What a table's name ends in says how it is written."""
+
+
+def check_table_name(path: Path) -> None:
+    """Refuse a table that could not be written, before anything is measured.
+
+    Raises
+    ------
+    CueValueError : for an ending that is none of `ENDINGS`.
+    MissingFeatureError : Parquet is asked for, and pyarrow is not installed.
+    """
+    if path.suffix.lower() not in _WRITERS:
+        raise CueValueError(f"{path}: the name of a table must end in one of {', '.join(ENDINGS)}")
+    if path.suffix.lower() == ".parquet":
+        _parquet()
+
+
+def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Write `rows` to `path`: the whole table, or, where the disk is full, the old one stays.
+
+    Raises
+    ------
+    CueError : it cannot be written.
+    """
+    temporary = None
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        temporary = Path(name)
+        _WRITERS[path.suffix.lower()](temporary, rows, columns)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,210 @@
+"""`cues batch`: thousands of recordings, measured or with cues mixed into them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cues.batch.runner import Run, run_batch
+from cues.batch.sources import Source, find_sources
+from cues.cli import _options
+from cues.cli._progress import progress_bar
+from cues.cli._records import number, print_json
+from cues.cli._terminal import console, harmless
+from cues.errors import CueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cues.batch.tasks import Row, Task
+
+__all__ = ["command"]
+
+_FAILURES_TOLD = 20
+_FLAGGED_DBTP = -1.0
+
+_workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one for each core.")
+_dask = click.option("--dask", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler instead.")
+_fresh = click.option("--fresh", is_flag=True, help="Forget what earlier runs have done.")
+
+
+@click.group(context_settings={"max_content_width": 100})
+def command() -> None:
+    """Measure thousands of recordings, or mix cues into them.
+
+    Whatever breaks a run (a broken file, a dead worker, a full disk, Ctrl-C), what is done is kept in a journal beside
+    the table, and the same command goes on from there. Exit code 1 if a file failed.
+    """
+
+
+@command.command()
+@click.argument("place", metavar="DIR|GLOB|URL")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default="measures.csv",
+    show_default=True,
+    help="The table: .csv, .jsonl or .parquet.",
+)
+@click.option("--exact", is_flag=True, help="True peak at 16 times the rate instead of 4.")
+@_workers
+@_dask
+@_fresh
+@_options.json_output
+def measure(
+    *, place: str, output: Path, exact: bool, workers: int | None, dask: str | None, fresh: bool, as_json: bool
+) -> None:
+    """Measure loudness, true peak and clicks of all recordings at DIR|GLOB|URL.
+
+    A folder is gone through with all below it; a pattern may hold ** for that. A URL (s3://…) needs the extra `batch`.
+    """
+    from cues.batch.measuring import COLUMNS, Measure
+
+    tasks = [Measure(source, exact) for source in find_sources(place)]
+    run = _run(tasks, output, COLUMNS, workers=workers, dask=dask, fresh=fresh)
+    measured = [row for row in run.rows if row["status"] == "ok"]
+    loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
+    summary = {
+        "median_lufs": loudness[len(loudness) // 2] if loudness else None,
+        "lowest_lufs": loudness[0] if loudness else None,
+        "highest_lufs": loudness[-1] if loudness else None,
+        "above_1_dbtp": sum((row["true_peak_dbtp"] or -99.0) > _FLAGGED_DBTP for row in measured),
+        "with_clicks": sum(row["n_clicks"] > 0 for row in measured),
+    }
+    loudest = [summary[name] for name in ("lowest_lufs", "median_lufs", "highest_lufs")]
+    lines = [
+        f"loudness: {number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}",
+        f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
+    ]
+    _finish(run, output, summary, lines if measured else [], as_json=as_json)
+
+
+@command.command()
+@click.argument("plan", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="mixed",
+    show_default=True,
+    help="Folder for the mixed recordings, and for the table mixed.csv.",
+)
+@_options.pack
+@_workers
+@_dask
+@_fresh
+@_options.json_output
+def mix(
+    *,
+    plan: Path,
+    out: Path,
+    pack: Path | None,
+    workers: int | None,
+    dask: str | None,
+    fresh: bool,
+    as_json: bool,
+) -> None:
+    """Mix cues into recordings by PLAN.
+
+    PLAN is a CSV file with the columns file, cue and time_s (and gain_db and output, if you like), or a .jsonl file
+    with such objects, one a line. Several lines with the same file put several cues into it. A recording keeps its
+    sample rate, its channels and its sample format.
+    """
+    from cues.batch.mixing import COLUMNS, Mix
+
+    tasks = [
+        Mix(_source(planned.file), planned.cues, str(out / planned.output), *_pack_state(pack))
+        for planned in _planned(plan, pack)
+    ]
+    for task in tasks:
+        if Path(task.output).resolve() == Path(task.file).resolve():
+            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
+    table = out / "mixed.csv"
+    run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
+    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], as_json=as_json)
+
+
+def _output_is_there(row: Row) -> bool:
+    return Path(row["output"]).is_file()
+
+
+def _planned(plan: Path, pack: Path | None) -> Sequence[Any]:
+    import cues
+    from cues.batch.plan import read_plan
+
+    return read_plan(plan, list(cues.load_bank(pack)))
+
+
+def _source(file: str) -> Source:
+    path = Path(file)
+    try:
+        status = path.stat()
+    except OSError:
+        return Source(file, 0, "")  # its row will say that it is not there
+    return Source(file, status.st_size, str(status.st_mtime_ns))
+
+
+def _pack_state(pack: Path | None) -> tuple[str | None, str]:
+    """The pack's folder, and a text that changes when a file in it does."""
+    from cues.pack import find_pack_dir
+
+    folder = find_pack_dir(pack)
+    if folder is None:
+        return None, ""
+    states = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
+    return str(folder.resolve()), repr(states)
+
+
+def _run(
+    tasks: Sequence[Task],
+    table: Path,
+    columns: Sequence[str],
+    *,
+    workers: int | None,
+    dask: str | None,
+    fresh: bool,
+    still_good: Callable[[Row], bool] = lambda _: True,
+) -> Run:
+    if fresh:
+        table.with_name(table.name + ".journal").unlink(missing_ok=True)
+    done = 0
+    try:
+        with progress_bar(len(tasks)) as advance:
+
+            def progress(so_far: int) -> None:
+                nonlocal done
+                done = so_far
+                advance(so_far)
+
+            return run_batch(
+                tasks, table, columns, workers=workers, dask=dask, still_good=still_good, progress=progress
+            )
+    except KeyboardInterrupt:
+        raise CueError(f"stopped; {done} of {len(tasks)} are done and kept: the same command goes on") from None
+
+
+def _finish(run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
+    failed = run.failed
+    if as_json:
+        counts = {"table": str(table), "files": len(run.rows), "resumed": run.resumed, "failed": failed}
+        print_json({**counts, **summary})
+    else:
+        out = console()
+        earlier = f", {run.resumed} of them in an earlier run" if run.resumed else ""
+        out.print(f"{len(run.rows) - len(failed)} of {len(run.rows)} done{earlier}: {harmless(str(table))}")
+        for line in lines:
+            out.print(line)
+        _print_failures(failed)
+    sys.exit(1 if failed else 0)
+
+
+def _print_failures(failed: Sequence[Row]) -> None:
+    err = console(stderr=True)
+    for row in failed[:_FAILURES_TOLD]:
+        reason = str(row["error"]).removeprefix(f"{row['file']}: ")
+        err.print(f"failed: {harmless(row['file'])}: {harmless(reason)}", overflow="fold")
+    if len(failed) > _FAILURES_TOLD:
+        err.print(f"… and {len(failed) - _FAILURES_TOLD} more, see the table")
