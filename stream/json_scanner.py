@@ -76,6 +76,9 @@ class JsonScanner:
         text : the piece at hand.
         start : index of the first character to read.
         """
+        if self._state == STRING and text.find('"', start) < 0 and self._string is _LENIENT_STRING:
+            if text.find("\\", start) < 0:
+                return len(text)  # the common case of a piece inside a string
         position, end = start, len(text)
         while position < end and self._state < DONE:
             position = self._STEPS[self._state](self, text, position)

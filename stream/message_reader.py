@@ -63,7 +63,8 @@ class MessageReader:
     def _text(self, text: str) -> None:
         if self._machine is None:
             self._machine = TextMachine(self._turn, self._table)
-        self._calls.note_text()
+        if self._calls.count:
+            self._calls.note_text()
         self._machine.feed(text)
 
     def _reasoning(self, fields: Mapping[str, Any]) -> None:
@@ -141,7 +142,7 @@ class MessageReader:
 
     def _take(self) -> list[Event]:
         events = self._turn.take()
-        if events:
+        if events and self._turn.ended:
             self._note_calls(events)
         return events
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIReader"]
 
 _NOTHING: dict[str, Any] = {}
+_RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
 
 
 class OpenAIReader(MessageReader):
@@ -48,8 +49,9 @@ class OpenAIReader(MessageReader):
         StreamValueError
             If the reader was closed.
         """
-        self._check_open()
-        fields = _fields(chunk)
+        if self._closed:
+            self._check_open()
+        fields = chunk if type(chunk) is dict else _fields(chunk)
         if fields is None:
             raise StreamTypeError(f"chunk: {type(chunk).__name__} is neither a dict nor an object with fields")
         if self._failed:
@@ -57,35 +59,49 @@ class OpenAIReader(MessageReader):
         choices = fields.get("choices")
         if choices and isinstance(choices, list | tuple):
             for choice in choices:
-                self._choice(_fields(choice) or _NOTHING)
-        if len(fields) > 1 or not choices:
+                self._choice(choice)
+        if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
         return self._take()
 
-    def _choice(self, choice: Mapping[str, Any]) -> None:
-        if choice.get("index"):
+    def _choice(self, choice: Any) -> None:
+        fields = choice if type(choice) is dict else _fields(choice) or _NOTHING
+        if fields.get("index"):
             return  # one of several answers to one question: the first one is spoken
-        delta = choice.get("delta") or choice.get("message")
+        delta = fields.get("delta") or fields.get("message")
         if delta is not None:
-            self._delta(_fields(delta) or _NOTHING)
-        reason = choice.get("finish_reason")
+            self._delta(delta if type(delta) is dict else _fields(delta) or _NOTHING)
+        reason = fields.get("finish_reason")
         if reason and isinstance(reason, str):
             self._finish(reason)
 
     def _delta(self, delta: Mapping[str, Any]) -> None:
-        content = delta.get("content")
         calls = delta.get("tool_calls")
-        legacy = delta.get("function_call")
         if delta.get("role") == "tool":
-            self._results([delta])
+            self._results([_plain(delta)])
             return
-        self._reasoning(delta)
+        content = delta.get("content")
+        if len(delta) > 1 or not content:
+            self._reasoning(delta)
         if content:
             self._content(content)
         if calls is not None:
-            self._tool_calls(_plain(calls))
-        elif legacy is not None:
-            self._tool_calls([_plain(legacy)], index="function_call")
+            if not self._piece(calls):
+                self._tool_calls(_plain(calls))
+        elif delta.get("function_call") is not None:
+            self._tool_calls([_plain(delta["function_call"])], index="function_call")
+
+    def _piece(self, calls: Any) -> bool:
+        """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
+        if len(calls) != 1 or type(calls) is not list:
+            return False
+        call = calls[0] if type(calls[0]) is dict else _fields(calls[0]) or _NOTHING
+        function = call.get("function")
+        function = function if type(function) is dict else _fields(function) or _NOTHING
+        piece = function.get("arguments")
+        if type(piece) is not str or call.get("id") or function.get("name"):
+            return False
+        return self._calls.continue_at(call.get("index"), piece)
 
     def _content(self, content: Any) -> None:
         if isinstance(content, str):
@@ -126,12 +142,11 @@ class OpenAIReader(MessageReader):
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
     """Return a message's fields by name, without copying what need not be copied."""
-    if isinstance(value, dict):
-        return value
-    fields = getattr(value, "__dict__", None)
-    if fields is None:
-        return value if isinstance(value, Mapping) else None
-    extra = getattr(value, "__pydantic_extra__", None)
+    try:
+        fields = value.__dict__
+        extra = value.__pydantic_extra__
+    except AttributeError:
+        return value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
     return {**fields, **extra} if extra else fields
 
 

@@ -87,7 +87,7 @@ class TextMachine(Tape):
         self.fresh = True  # at the start of a line, or with only white space since a call or block
         self.previous = ""  # the last character of text
         self.was_cut = False
-        self.unclosed: set[str] = set()  # closing markers that calls have not had
+        self.unclosed: set[str] = set()  # closing markers that calls on this line have not had
         self.ended_call = False  # the last thing read was the end of a call
         self._superseded = False  # a structured call came while something was held
         self._odd_ticks = False  # the last run of backticks on this line has opened inline code
@@ -184,6 +184,7 @@ class TextMachine(Tape):
             yield from self.attempt(row, size)
         except NotACall as outcome:
             self.draft = None
+            self.recording = True
             if self._superseded and not row.weak:
                 self.held.clear()
             self.release()
@@ -256,6 +257,7 @@ class TextMachine(Tape):
         tail = text[text.rfind("\n") + 1 :]
         if len(tail) < len(text):
             self.fresh, self._odd_ticks = True, False
+            self.unclosed.clear()
         if "`" in tail:
             for run in _TICKS.finditer(tail):
                 if run.start() or len(tail) < len(text) or self.previous != "`":
@@ -377,7 +379,7 @@ class TextMachine(Tape):
             found = self.row_at(match)
             if found is None:
                 yield from self._more_or_release()
-            elif found.weak or not (found.calls or found.token):
+            elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
                 behind += self._skip(len(match.group()))
             else:
                 break

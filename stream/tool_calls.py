@@ -67,9 +67,9 @@ class CallAssembler:
         self._by_id: dict[str, _Assembly] = {}
         self._last: _Assembly | None = None
 
-    def continue_at(self, index: int, piece: str) -> bool:
+    def continue_at(self, index: Any, piece: str) -> bool:
         """Take in a piece of arguments that comes with an index alone; return False if no call is open there."""
-        assembly = self._by_index.get(index)
+        assembly = self._by_index.get(index) if type(index) is int else None
         if assembly is None or assembly.complete:
             return False
         self._append(assembly, piece)

@@ -56,7 +56,7 @@ class Turn:
 
     __slots__ = (
         "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_waiting",
-        "channel", "max_argument_chars", "reasons", "silent",
+        "channel", "ended", "max_argument_chars", "reasons", "silent",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -66,6 +66,7 @@ class Turn:
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._arrays = 0
         self._ordinal = 0
+        self.ended = 0  # calls whose end was announced
         self.max_argument_chars = max_argument_chars
         self._rehearsal: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
@@ -79,6 +80,8 @@ class Turn:
 
     def take(self) -> list[Event]:
         """Return the events since the last time."""
+        if not self._events:
+            return []
         events, self._events = self._events, []
         return events
 
@@ -186,6 +189,7 @@ class Turn:
             call.ordinal = self._ordinal
             self._ordinal += 1
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
+        self.ended += 1
         self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, call.arguments_json, status))
 
     def rehearse(self, raw: str, calls: list[Call]) -> None:

@@ -48,7 +48,8 @@ def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None =
             yield from call_array(machine, strong=True)
         else:
             yield from call_item(machine, strong=True)
-        found = yield from machine.test(_NEXT_IN_BLOCK, *row.ends)
+        # Without a closing marker nothing says that what follows belongs to the block.
+        found = (yield from machine.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
         if not found:
             return
         machine.take(len(found[1].group(1)))
@@ -189,7 +190,7 @@ def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
 
 def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Reading[None]:
     if char not in '{"n':
-        if draft.strong:
+        if draft.strong or draft.announced:
             raise Unreadable
         raise NotACall(JsonScanner(VALUE, stack, lenient=False))
     draft.arguments_begun = True

@@ -193,3 +193,18 @@ def read_bare_function(machine: TextMachine, row: Dialect, size: int) -> Reading
         machine.take(len("<function="))
         raise NotACall
     yield from read_function(machine, row, head[1])
+
+
+_BARE_INVOKES = tuple(
+    Shape(f"<{prefix}invoke", Run(r"\s{1,8}"), _ATTRIBUTES, ">", SPACE, (["{"], [f"<{prefix}parameter"], [f"</{prefix}invoke>"]))
+    for prefix in _PREFIXES
+)
+
+
+def read_bare_invoke(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read an `<invoke name="…">` block that no marker announces; its head must be followed by a body."""
+    head = yield from machine.test(*_BARE_INVOKES)
+    if not head or "name" not in _attributes(head[1].group(2)):
+        machine.take(size)
+        raise NotACall
+    yield from read_invokes(machine, row, head[1])

@@ -53,7 +53,7 @@ def reads(items):
 
 def as_case_events(events, *, at_start=False):
     """Our events in the notation of the cases; a call stands where it ends, or where it starts."""
-    found, open_calls = [], {}
+    found, open_calls, ended = [], {}, set()
     for event in events:
         if isinstance(event, TextDelta):
             found.append({"type": "text", "text": event.text})
@@ -66,6 +66,7 @@ def as_case_events(events, *, at_start=False):
                 found.append(open_calls[event.index])
         elif isinstance(event, ToolCallEnd):
             started = open_calls.get(event.index)
+            ended.add(event.index)
             assert event.status != "ok" or started is not None, "an end without its start"
             if started is None or not at_start:
                 started = {}
@@ -75,6 +76,7 @@ def as_case_events(events, *, at_start=False):
             found.append({"type": "error", "message": event.message, "code": event.code, "status": event.status})
         elif isinstance(event, EmptyToolCalls):
             found.append({"type": "empty_tool_calls"})
+    assert open_calls.keys() <= ended, "a start without its end"
     return found
 
 
