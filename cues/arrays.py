@@ -11,7 +11,14 @@ from cues.errors import CueTypeError, CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["mono_float32"]
+__all__ = ["mono_float32", "read_only"]
+
+
+def read_only(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A view that cannot be written: a compiled loop takes it for a type of its own, and one type is compiled once."""
+    view = samples.view()
+    view.flags.writeable = False
+    return view
 
 
 def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = True) -> NDArray[np.float32]:
@@ -34,7 +41,7 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
     if given.ndim != 1 or not (given.size or allow_empty):
         raise CueValueError(f"samples have shape {given.shape}; they must be 1-D and not empty")
     with np.errstate(over="ignore", invalid="ignore"):
-        mono = np.ascontiguousarray(given, dtype=np.float32)
+        mono = np.require(given, dtype=np.float32, requirements=("C", "A"))
         # One pass, no temporary: a sum of squares that is finite says that every sample is; one that
         # overflowed says nothing.
         suspect = finite and not np.isfinite(np.dot(mono, mono))

@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cues import cache
 from cues.audiofile import decoded, file_bytes
 from cues.catalog import CATALOG, DEFAULT_CUE, RULES
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from cues.levels import Measurement
@@ -148,7 +149,7 @@ def load_bank(
 
 def _checked_speech(speech_lufs: object) -> float:
     low, high = _SPEECH_LUFS
-    if isinstance(speech_lufs, bool) or not isinstance(speech_lufs, int | float):
+    if isinstance(speech_lufs, bool) or not isinstance(speech_lufs, int | float | np.floating):
         raise CueTypeError(f"speech_lufs is {speech_lufs!r}; it must be a number from {low:g} to {high:g}")
     if not (math.isfinite(speech_lufs) and low <= speech_lufs <= high):
         raise CueValueError(f"speech_lufs is {speech_lufs!r}; it must be from {low:g} to {high:g}")

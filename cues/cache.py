@@ -52,11 +52,14 @@ _SOURCES_OF_FILES = ("resample", "shaping", "bank", "cache")
 def cache_dir() -> Path | None:
     """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if it is empty."""
     named = os.environ.get("CUES_CACHE_DIR")
-    if named is not None:
-        return Path(named).expanduser() if named else None
-    import platformdirs
+    try:
+        if named is not None:
+            return Path(named).expanduser() if named else None
+        import platformdirs
 
-    return platformdirs.user_cache_path("cue-engine", appauthor=False)
+        return platformdirs.user_cache_path("cue-engine", appauthor=False)
+    except (OSError, RuntimeError):  # a user without a home
+        return None
 
 
 def key_of(recipe: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Cue"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cue:
     """A finished sound: samples that a mixer can play as they are.
 
@@ -52,6 +52,12 @@ class Cue:
         if self.sample_rate < 1:
             raise CueValueError(f"cue {self.name!r}: sample_rate is {self.sample_rate}; it must be at least 1 Hz")
         object.__setattr__(self, "samples", _frozen(self.name, self.samples))
+
+    def __repr__(self) -> str:
+        levels = ""
+        if self.measured is not None:
+            levels = f", {self.measured.m100_max_lufs:.1f} LUFS, {self.measured.true_peak_dbtp:.1f} dBTP"
+        return f"<Cue {self.name!r}: {1000 * self.duration_s:.0f} ms at {self.sample_rate} Hz{levels}>"
 
     def __len__(self) -> int:
         return len(self.samples)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import mono_float32
+from cues.arrays import mono_float32, read_only
 from cues.kweighting import k_weighted, recursion
 from cues.levels import (
     HOP_SLOTS,
@@ -148,7 +148,7 @@ def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_sl
     # With sixteen starts the time to settle counts; 70 ms leave 1e-6 of what was before, which no level shows.
     settle = min(_SETTLE_SLOTS, lane)
     if lane:
-        lane_energies(samples, coefficients, state, sample_rate, lane, settle, energies[:done])
+        lane_energies(read_only(samples), coefficients, state, sample_rate, lane, settle, energies[:done])
     begun = slot_start(done, sample_rate)
-    slot_energies(samples[begun:], coefficients, state, begun, sample_rate, energies[done:])
+    slot_energies(read_only(samples[begun:]), coefficients, state, begun, sample_rate, energies[done:])
     return energies[:n_slots] * gain

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import mono_float32
+from cues.arrays import mono_float32, read_only
 from cues.errors import CueValueError
 from cues.kweighting import recursion
 from cues.levels import (
@@ -142,7 +142,9 @@ class Meter:
         from cues._kernels.metering import slot_energies
 
         energies = np.empty(whole_slots(len(step), self.sample_rate) + 2)
-        n_done = slot_energies(step, self._coefficients, self._state, self._position, self.sample_rate, energies)
+        n_done = slot_energies(
+            read_only(step), self._coefficients, self._state, self._position, self.sample_rate, energies
+        )
         self._position += len(step)
         return energies[:n_done] * self._gain
 

@@ -85,13 +85,13 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
         return Path(pack_dir)
     named = os.environ.get("CUES_PACK")
     if named is not None:
-        return Path(named).expanduser() if named else None
+        return Path(named) if named else None
     import platformdirs
 
-    folder = platformdirs.user_config_path("cue-engine", appauthor=False) / "pack"
     try:
+        folder = platformdirs.user_config_path("cue-engine", appauthor=False) / "pack"
         return folder if any(folder.iterdir()) else None
-    except OSError:
+    except (OSError, RuntimeError):  # not there, or a user without a home
         return None
 
 

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cues
+
+
+def test_any_float_array_becomes_a_cue_with_a_copy_of_its_own():
+    x = np.linspace(-1, 1, 480)
+    cue = cues.Cue(name="mine", samples=x)
+    x[0] = 7
+    assert cue.samples.dtype == np.float32
+    assert cue.samples[0] == -1.0
+    assert (cue.sample_rate, len(cue), cue.duration_s, cue.loop) == (24000, 480, 0.02, False)
+    with pytest.raises(ValueError, match="read-only"):
+        cue.samples[0] = 0
+
+
+def test_a_read_only_float32_array_is_shared():
+    x = np.zeros(9, dtype=np.float32)
+    x.flags.writeable = False
+    assert cues.Cue(name="mine", samples=x).samples is x
+
+
+def test_a_cue_shows_itself_in_one_line():
+    assert repr(cues.load_bank()["error"]) == "<Cue 'error': 280 ms at 24000 Hz, -23.0 LUFS, -14.1 dBTP>"
+    assert repr(cues.Cue(name="x", samples=np.zeros(48))) == "<Cue 'x': 2 ms at 24000 Hz>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"samples": np.zeros(0)}, cues.CueValueError, "not empty"),
+        ({"samples": np.zeros((2, 3))}, cues.CueValueError, "1-D"),
+        ({"samples": np.zeros(3, dtype=np.int16)}, cues.CueTypeError, "int16"),
+        ({"samples": np.array([np.nan])}, cues.CueValueError, "NaN"),
+        ({"samples": np.zeros(3), "sample_rate": 0}, cues.CueValueError, "at least 1 Hz"),
+        ({"samples": np.zeros(3), "sample_rate": 2.5}, cues.CueTypeError, "whole number"),
+    ],
+)
+def test_what_is_no_sound_is_refused(arguments, error, match):
+    with pytest.raises(error, match=match):
+        cues.Cue(name="mine", **arguments)
