@@ -69,7 +69,8 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
     mono = mono_float32(samples)
     block = max(8, round(_BLOCK_S * sample_rate))
     errors = _errors(mono, sample_rate)
-    blocks = np.abs(errors[: len(errors) // block * block]).reshape(-1, block)
+    np.abs(errors, out=errors)
+    blocks = errors[: len(errors) // block * block].reshape(-1, block)
     peaks = _peaks(blocks)
     thresholds = np.maximum(_levels_around(blocks) * db_to_gain(THRESHOLD_DB), _SMALLEST)
     thresholds = np.maximum(thresholds, _ALONE * _peaks_around(peaks))
@@ -77,7 +78,7 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
     found = np.concatenate(
         [np.zeros(0, dtype=np.int64), *(b * block + np.flatnonzero(blocks[b] > thresholds[b]) for b in strong)]
     )
-    return _apart(found[found <= len(mono)], np.abs(errors), round(_APART_S * sample_rate))
+    return _apart(found[found <= len(mono)], errors, round(_APART_S * sample_rate))
 
 
 def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
@@ -127,7 +128,8 @@ def _errors(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float3
 @lru_cache(maxsize=8)
 def _frame(sample_rate: int) -> tuple[int, NDArray[np.float64]]:
     """Samples from one frame to the next, and the window: lengths that halve well."""
-    hop, length = (round(duration_s * sample_rate / 64) * 64 for duration_s in (_FRAME_S, _WINDOW_S))
+    step = 1 << (sample_rate // 80).bit_length() - 1
+    hop, length = (max(1, round(duration_s * sample_rate / step)) * step for duration_s in (_FRAME_S, _WINDOW_S))
     return hop, np.hanning(length + 1)[:length]
 
 
@@ -148,18 +150,18 @@ def _levels_around(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
     total = np.concatenate([np.zeros(1), np.cumsum(energy)])
     n_blocks, n_samples = blocks.shape
     reach = _FAR_BLOCKS - _NEAR_BLOCKS + 1
-    starts = np.arange(n_blocks)
-    around = sum(total[starts + start + reach] - total[starts + start] for start in (0, _FAR_BLOCKS + _NEAR_BLOCKS))
-    levels: NDArray[np.float64] = np.sqrt(np.maximum(around, 0.0) / (2 * reach * n_samples))
+    before, after = (
+        total[start + reach : start + reach + n_blocks] - total[start : start + n_blocks]
+        for start in (0, _FAR_BLOCKS + _NEAR_BLOCKS)
+    )
+    levels: NDArray[np.float64] = np.sqrt(np.maximum(before + after, 0.0) / (2 * reach * n_samples))
     return np.maximum(levels, _SILENT_LEVEL)
 
 
 def _peaks(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Largest error of each block; folding is faster than a reduction over so short an axis."""
-    while blocks.shape[1] > 1:
-        half = (blocks.shape[1] + 1) // 2
-        blocks = np.maximum(blocks[:, :half], blocks[:, -half:])
-    return blocks[:, 0]
+    """Largest error of each block; numpy reduces a short last axis four times slower than a first one."""
+    peaks: NDArray[np.float32] = np.ascontiguousarray(blocks.T).max(axis=0)
+    return peaks
 
 
 def _peaks_around(peaks: NDArray[np.float32]) -> NDArray[np.float32]:

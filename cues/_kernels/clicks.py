@@ -27,10 +27,13 @@ def prediction_errors(padded, window, hop, errors):
     needs after it; window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, whole hops.
     """
     length = len(window)
-    half = length // 2
+    eighth = length // 8
+    e2, e3, e4, e5, e6, e7 = 2 * eighth, 3 * eighth, 4 * eighth, 5 * eighth, 6 * eighth, 7 * eighth
     before = (length - hop) // 2
     weighted = np.zeros(length + ORDER)
-    products = np.zeros(half)
+    products = np.zeros(eighth)
+    x = np.zeros(hop + ORDER)
+    frame = np.zeros(hop, np.float32)
     r = np.zeros(ORDER + 1)
     a = np.zeros(ORDER)
     swap = np.zeros(ORDER)
@@ -39,9 +42,14 @@ def prediction_errors(padded, window, hop, errors):
             weighted[i] = padded[start + ORDER + i] * window[i]
         for k in range(ORDER + 1):
             # A sum into one number cannot be vectorized; products that are folded onto each other can.
-            for i in range(half):
-                products[i] = weighted[i] * weighted[i + k] + weighted[i + half] * weighted[i + half + k]
-            size = half
+            for i in range(eighth):
+                j = i + k
+                first = weighted[i] * weighted[j] + weighted[i + eighth] * weighted[j + eighth]
+                second = weighted[i + e2] * weighted[j + e2] + weighted[i + e3] * weighted[j + e3]
+                third = weighted[i + e4] * weighted[j + e4] + weighted[i + e5] * weighted[j + e5]
+                fourth = weighted[i + e6] * weighted[j + e6] + weighted[i + e7] * weighted[j + e7]
+                products[i] = (first + second) + (third + fourth)
+            size = eighth
             while size % 2 == 0:
                 size //= 2
                 for i in range(size):
@@ -53,13 +61,14 @@ def prediction_errors(padded, window, hop, errors):
         _durbin(r, a, swap)
         a0, a1, a2, a3, a4, a5 = a[0], a[1], a[2], a[3], a[4], a[5]
         a6, a7, a8, a9, a10, a11 = a[6], a[7], a[8], a[9], a[10], a[11]
-        at = start + before + ORDER
+        # Indices that are a loop's own number, or more, need no check for being negative; with one, nothing vectorizes.
+        x[:] = padded[start + before : start + before + hop + ORDER]
         for i in range(hop):
-            p = at + i
-            near = a0 * padded[p - 1] + a1 * padded[p - 2] + a2 * padded[p - 3] + a3 * padded[p - 4]
-            middle = a4 * padded[p - 5] + a5 * padded[p - 6] + a6 * padded[p - 7] + a7 * padded[p - 8]
-            far = a8 * padded[p - 9] + a9 * padded[p - 10] + a10 * padded[p - 11] + a11 * padded[p - 12]
-            errors[start + i] = padded[p] - (near + middle + far)
+            near = a0 * x[i + 11] + a1 * x[i + 10] + a2 * x[i + 9] + a3 * x[i + 8]
+            middle = a4 * x[i + 7] + a5 * x[i + 6] + a6 * x[i + 5] + a7 * x[i + 4]
+            far = a8 * x[i + 3] + a9 * x[i + 2] + a10 * x[i + 1] + a11 * x[i]
+            frame[i] = x[i + 12] - (near + middle + far)
+        errors[start : start + hop] = frame
 
 
 @kernel
