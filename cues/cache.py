@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -100,6 +99,8 @@ def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None
     folder = cache_dir()
     if folder is None:
         return
+    import tempfile  # 8 ms of imports that a warm cache does not need
+
     temporary = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
