@@ -95,14 +95,15 @@ class Limiter:
             [_unrolled(ring, now, history), np.clip(samples, -at.LARGEST_SAMPLE, at.LARGEST_SAMPLE)]
         )
         windows = np.lib.stride_tricks.sliding_window_view(signal, at.TAPS)[history - at.TAPS + 1 :]
-        between = np.abs(windows @ interpolators().T).max(axis=1)
-        peaks = np.maximum(between, np.abs(windows[:, half - 1 : half + 1]).max(axis=1))
+        peaks = np.abs(windows[:, half - 1 : half + 1]).max(axis=1)
+        for taps in interpolators():
+            peaks = np.maximum(peaks, np.abs(_weighted(windows, taps)))
         need = np.ones(n, dtype=np.float32)
         np.divide(np.float32(at.CEILING), peaks, out=need, where=peaks > np.float32(at.CEILING))
         needs = np.concatenate([_unrolled(needed, now, attack), need])
         lowest = np.lib.stride_tricks.sliding_window_view(needs, attack + 1).min(axis=1)
         smoothed = np.concatenate([_unrolled(gains, now, attack), self._released(lowest, floats)])
-        down = np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1) @ self._table[-attack - 1 :]
+        down = _weighted(np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1), self._table[-attack - 1 :])
         samples[:] = signal[history - self.latency :][:n] * (1 - down)
         for kept, values in ((ring, signal), (needed, needs), (gains, smoothed)):
             latest = np.arange(max(0, len(values) - len(kept)), len(values))
@@ -137,6 +138,14 @@ def _unrolled(ring: Samples, now: int, n: int) -> Samples:
     """The last `n` values before `now`, oldest first."""
     values: Samples = ring[np.arange(now - n, now) % len(ring)]
     return values
+
+
+def _weighted(windows: Samples, weights: Samples) -> Samples:
+    """Sums of each window under the weights, always added in the same order, as a matrix product does not do."""
+    total: Samples = np.zeros(len(windows), dtype=np.float32)
+    for column, weight in enumerate(weights):
+        total += windows[:, column] * weight
+    return total
 
 
 def _power_of_two(least: int) -> int:

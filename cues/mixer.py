@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Mixer", "MixerStats", "Voice"]
 
 _PLACEMENTS = ("overlay", "replace", "gap")
-MAX_WAITING = 1024
-"""Cues that one session may have posted and not yet begun."""
+MAX_WAITING = 65_536
+"""Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ class Mixer:
             placement=placement,
         )
         if session.n_waiting() >= MAX_WAITING:
-            raise CueValueError(f"{MAX_WAITING} cues wait already; call mix, or release to forget them")
+            raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
         session.post(session.schedule, voice)
         return voice
 

@@ -124,7 +124,7 @@ class Session:
         """Carry out what is due at the session's position; the sample up to which nothing else is."""
         row = self.row
         row.words[at.WAKE_I64] = at.NEVER
-        while self._inbox:
+        for _ in range(len(self._inbox)):  # not until it is empty: a busy thread must not hold up the sound
             command, arguments = self._inbox.popleft()
             command(*arguments)
         now = row.position

@@ -136,9 +136,9 @@ def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]
     """`samples` between the two halves of an equal-power crossfade."""
     faded = samples.copy()
     n = max(1, min(fade, len(faded) // 2))
-    edge = np.sin(0.5 * np.pi * smoothstep(np.arange(n) / n))
-    faded[:n] *= edge
-    faded[len(faded) - n :] *= edge[::-1]
+    angle = 0.5 * np.pi * smoothstep(np.arange(n) / n)
+    faded[:n] *= np.sin(angle)
+    faded[len(faded) - n :] *= np.cos(angle)
     return faded
 
 

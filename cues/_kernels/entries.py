@@ -12,7 +12,7 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues._kernels.compiling import callback, kernel
-from cues._kernels.loops import copy, float_of_pcm16, pcm16_of_float
+from cues._kernels.loops import FINITE_BITS, copy, float_of_pcm16, pcm16_of_float, peak_bits
 from cues._kernels.memory import call_python, carray, int32_at, int64_at, new_bytes, new_reference, peek
 from cues._kernels.mixing import mix_row, mix_rows
 
@@ -49,7 +49,10 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
         if is_frame(frame, example, _CONTIGUOUS_ALIGNED):
             words = carray(int64_at(row), 10)
             n = peek(peek(frame + _SHAPE))
-            idle = carray(int32_at(row), 20)[at.FLAGS_I32] == 0
+            flags = carray(int32_at(row), 20)[at.FLAGS_I32]
+            idle = flags == 0
+            if flags == at.FLAG_GUARD:
+                idle = peak_bits(peek(frame + _DATA), n) <= FINITE_BITS
             if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
                 if n_arguments + n_names == 1 and n > 0:
                     if idle:

@@ -32,6 +32,8 @@ def noise_cue(n_samples: int = 2400, peak: float = 0.1, seed: int = 0) -> cues.C
 
 def speech(n_samples: int, seed: int = 0, peak: float = 0.5) -> NDArray[np.float32]:
     """Something like a voice: a gliding harmonic sound in syllables, with pauses."""
+    if n_samples < RATE:
+        return speech(RATE, seed, peak)[:n_samples]
     rng = np.random.default_rng(seed)
     t = np.arange(n_samples) / RATE
     phase = 2 * np.pi * np.cumsum(120 + 25 * np.sin(2 * np.pi * 0.7 * t + rng.uniform(0, 6))) / RATE
@@ -50,7 +52,9 @@ class Script:
     commands: list[tuple[int, Callable[[cues.Mixer, list[cues.Voice]], Any]]]
     options: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, frame_samples: Callable[[], int], mixer: cues.Mixer | None = None) -> tuple[NDArray[np.float32], cues.Mixer]:
+    def run(
+        self, frame_samples: Callable[[], int], mixer: cues.Mixer | None = None
+    ) -> tuple[NDArray[np.float32], cues.Mixer]:
         """What comes out, and the mixer in its last state."""
         mixer = mixer or cues.Mixer(**self.options)
         voices: list[cues.Voice] = []
@@ -71,9 +75,7 @@ def random_script(seed: int, n_samples: int = 24000, n_commands: int = 30, **opt
     """A session in which anything may happen at any time."""
     rng = np.random.default_rng(seed)
     sounds = [tone(), tone(900, 880.0), noise_cue(seed=seed), tone(4410, 440.0, rate=44100)]
-    commands = []
-    for _ in range(n_commands):
-        commands.append((int(rng.integers(0, n_samples)), _command(rng, sounds)))
+    commands = [(int(rng.integers(0, n_samples)), _command(rng, sounds)) for _ in range(n_commands)]
     return Script(speech(n_samples, seed), commands, options)
 
 

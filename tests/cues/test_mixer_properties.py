@@ -1,0 +1,170 @@
+"""What holds for any session: cut it as you like, mix it with any loops, alone or in a pool."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cues
+from cues import engine
+from cues.clicks import find_clicks
+from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
+from tests.cues.mixing_scripts import Script, noise_cue, random_script, speech, tone
+
+OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}]
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), cut=st.integers(0, 10**6))
+def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
+    script = random_script(seed, **options)
+    if options.get("limiter"):
+        script.speech = np.clip(script.speech * 1.9, -1, 1)
+    whole, mixer = script.run(lambda: 1 << 30)
+    rng = np.random.default_rng(cut)
+    longest = int(rng.choice([40, 480, 4800]))
+    parts, twin = script.run(lambda: int(rng.integers(1, longest + 1)))
+    np.testing.assert_array_equal(whole, parts)
+    assert mixer.stats == twin.stats
+    assert mixer.position == twin.position
+
+
+@pytest.mark.usefixtures("loops")
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6))
+def test_one_sample_at_a_time_is_the_same_too(seed):
+    script = random_script(seed, n_samples=3000, n_commands=8)
+    whole, _ = script.run(lambda: 1 << 30)
+    np.testing.assert_array_equal(script.run(lambda: 1)[0], whole)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_compiled_and_numpy_loops_agree_within_an_lsb_of_int16(options, seed):
+    script = random_script(seed, **options)
+    if options.get("limiter"):
+        script.speech = np.clip(script.speech * 1.9, -1, 1)
+    before = engine.kernels()
+    try:
+        engine.install(None)
+        plain, mixer = script.run(lambda: 480)
+        engine.install(importlib.import_module("cues._kernels.entries"))
+        compiled, twin = script.run(lambda: 480)
+    finally:
+        engine.install(before)
+    assert np.abs(plain - compiled).max() <= 1 / 32768
+    assert mixer.stats.started == twin.stats.started
+    assert mixer.stats.stolen == twin.stats.stolen
+
+
+@pytest.mark.usefixtures("loops")
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6))
+def test_a_mixer_of_a_pool_gives_the_samples_of_a_mixer_alone(seed):
+    n, frame = 4, 480
+    scripts = [random_script(seed + k, n_samples=50 * frame) for k in range(n)]
+    aligned = [Script(s.speech, [(at // frame * frame, c) for at, c in s.commands]) for s in scripts]
+    alone = [script.run(lambda: frame) for script in aligned]
+    pool = cues.MixerPool(sessions=n, frame_samples=frame)
+    voices: list[list[cues.Voice]] = [[] for _ in range(n)]
+    out = []
+    for start in range(0, 50 * frame, frame):
+        for k, script in enumerate(aligned):
+            for _, command in [entry for entry in sorted(script.commands, key=lambda e: e[0]) if entry[0] == start]:
+                command(pool[k], voices[k])
+        out.append(pool.mix(np.stack([s.speech[start : start + frame] for s in aligned])))
+    together = np.concatenate(out, axis=1)
+    for k, (expected, mixer) in enumerate(alone):
+        np.testing.assert_array_equal(together[k], expected)
+        assert pool[k].stats == mixer.stats
+
+
+@pytest.mark.usefixtures("loops")
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 10**6),
+    level=st.sampled_from([0.9, 1.0, 4.0, 1e30]),
+    gain_db=st.floats(-10, 40),
+    limiter=st.booleans(),
+)
+def test_no_sum_leaves_full_scale(seed, level, gain_db, limiter):
+    rng = np.random.default_rng(seed)
+    mixer = cues.Mixer(limiter=limiter)
+    loud = cues.Cue(name="loud", samples=rng.choice([-1.0, 1.0], 2400))
+    talk = (level * rng.choice([-1.0, 1.0], 9600)).astype(np.float32)
+    if not limiter:
+        talk[2400:] = 0  # idle speech is handed back unread
+    for at in [0, *rng.integers(0, 1200, 10)]:
+        mixer.play(loud, at=int(at), gain_db=gain_db)
+    out = np.concatenate([mixer.mix(talk[k : k + 700]) for k in range(0, 2400, 700)])
+    assert np.isfinite(out).all()
+    assert np.abs(out).max() <= 1.0
+
+
+def test_a_thousand_random_events_make_no_click_that_the_speech_does_not_make():
+    rng = np.random.default_rng(7)
+    n_events, spacing = 1000, 1500
+    talk = 0.6 * speech(n_events * spacing, seed=3)
+    before = engine.kernels()
+    engine.install(importlib.import_module("cues._kernels.entries"))
+    try:
+        script = random_script(5, n_samples=10, n_commands=0, voices=2)
+        script.speech = talk
+        script.commands = clickless_commands(rng, n_events, len(talk))
+        out, mixer = script.run(lambda: 480)
+    finally:
+        engine.install(before)
+    assert mixer.stats.started > 200
+    assert mixer.stats.stolen > 10
+    heard = find_clicks(talk)
+    new = [at for at in find_clicks(out) if not len(heard) or np.abs(heard - at).min() > 120]
+    assert [at for at in new if 0 < at < len(out) - 10] == []
+
+
+def clickless_commands(rng, n_events, n_samples):
+    """Starts, stops, changes of gain, releases and resumes of cues that have no clicks of their own."""
+    t = np.arange(9000) / 24000
+    hum = cues.Cue(
+        name="hum", samples=0.15 * np.sin(2 * np.pi * 523.25 * t) + 0.05 * np.sin(2 * np.pi * 1046.5 * t + 1)
+    )
+    sounds = [tone(9000), tone(3600, 880.0), tone(5000, 440.0), hum]
+
+    def play(mixer, voices):
+        cue = sounds[rng.integers(len(sounds))]
+        placement = rng.choice(["overlay", "overlay", "replace", "gap"])
+        voices.append(mixer.play(cue, gain_db=float(rng.uniform(-12, 3)), placement=placement, loop=rng.random() < 0.1))
+
+    def stop(_, voices):
+        if voices:
+            voices[rng.integers(max(0, len(voices) - 8), len(voices))].stop(fade_ms=float(rng.uniform(0, 40)))
+
+    def gain(_, voices):
+        if voices:
+            voices[-1].gain_db = float(rng.uniform(-20, 3))
+
+    def release(mixer, _):
+        mixer.release(fade_ms=float(rng.uniform(0, 60)))
+
+    def resume(mixer, _):
+        mixer.resume()
+
+    kinds = [play, play, play, play, play, stop, gain, release, resume]
+    times = rng.integers(0, n_samples, n_events)
+    return [(int(at), kinds[rng.integers(len(kinds))]) for at in times]
+
+
+def test_frames_are_not_kept():
+    mixer = cues.Mixer()
+    mixer.play(noise_cue())
+    frame = np.zeros(480, dtype=np.float32)
+    first = mixer.mix(frame)
+    kept = first.copy()
+    mixer.mix(frame)
+    np.testing.assert_array_equal(first, kept)

@@ -1,0 +1,116 @@
+"""Warm-up, in processes of their own: what is imported, what is compiled, and where that is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+COUNT = """
+import json, sys
+events = []
+if {listen}:
+    from numba.core import event
+    class Listener(event.Listener):
+        def on_start(self, e): events.append(str(e.data.get("dispatcher", e.data)))
+        def on_end(self, e): pass
+    event.register("numba:compile", Listener())
+import numpy as np
+import cues
+{body}
+print(json.dumps({{"compiled": len(events), "numba": "numba" in sys.modules, "result": result}}))
+"""
+SESSION = """
+mixer = cues.Mixer(limiter={limiter})
+cue = cues.Cue(name="a", samples=0.2 * np.sin(np.arange(4800) * 0.1))
+voice = mixer.play(cue); mixer.play(cue, placement="replace", at=900); mixer.play(cue, placement="gap")
+frame = np.zeros(480, dtype=np.float32); buffer = frame.copy()
+for _ in range(30):
+    mixer.mix(frame); mixer.mix(frame, out=buffer); mixer.mix_pcm16(bytes(960)); mixer.silence(100)
+mixer.release(); mixer.mix(frame)
+pool = cues.MixerPool(sessions=3); pool[0].play(cue); pool.mix(np.zeros((3, 480), dtype=np.float32))
+result = mixer.position
+"""
+
+
+def run(body, *, listen=True, path=ROOT, cache=None, **environment):
+    program = COUNT.format(listen=listen, body=body)
+    variables = {**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    if cache is not None:
+        variables["CUES_CACHE_DIR"] = str(cache)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=variables,
+        cwd=path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    assert run("cues.warm_up(); result = 0", cache=folder)["compiled"] > 0
+    return folder
+
+
+def test_without_warm_up_a_session_neither_compiles_nor_imports_numba():
+    report = run(SESSION.format(limiter=True), listen=False)
+    assert not report["numba"]
+
+
+@pytest.mark.parametrize("limiter", [False, True])
+def test_nothing_is_compiled_after_warm_up(cache, limiter):
+    body = "cues.warm_up()\nevents.clear()" + SESSION.format(limiter=limiter)
+    assert run(body, cache=cache)["compiled"] == 0
+
+
+def test_a_second_process_compiles_nothing(cache):
+    assert run("cues.warm_up(); cues.warm_up(); result = 0", cache=cache)["compiled"] == 0
+
+
+def test_another_install_of_the_same_code_shares_the_cache(cache, tmp_path):
+    shutil.copytree(ROOT / "cues", tmp_path / "cues", ignore=shutil.ignore_patterns("__pycache__"))
+    body = "cues.warm_up()\nresult = cues.__file__"
+    report = run(body, path=tmp_path, cache=cache)
+    assert report["result"].startswith(str(tmp_path))
+    assert report["compiled"] == 0
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_a_damaged_cache_is_compiled_again(cache, tmp_path):
+    damaged = tmp_path / "damaged"
+    shutil.copytree(cache, damaged)
+    for file in damaged.rglob("*.nbc"):
+        file.write_bytes(b"no kernel")
+    assert run("cues.warm_up(); result = 0", cache=damaged)["compiled"] > 0
+
+
+def test_a_session_begun_before_warm_up_goes_on_after_it(cache):
+    body = """
+mixer = cues.Mixer(); twin = cues.Mixer()
+cue = cues.Cue(name="a", samples=0.2 * np.sin(np.arange(9600) * 0.1))
+mixer.play(cue); twin.play(cue)
+frame = np.full(480, 0.1, dtype=np.float32)
+out = [mixer.mix(frame) for _ in range(5)]; same = [twin.mix(frame) for _ in range(5)]
+cues.warm_up()
+mixer.play(cue)
+twin.play(cue)
+out += [mixer.mix(frame) for _ in range(30)]
+from cues import engine
+engine.install(None)
+same += [twin._mix(frame) for _ in range(30)]
+result = float(np.abs(np.concatenate(out) - np.concatenate(same)).max())
+"""
+    assert run(body, cache=cache)["result"] <= 1 / 32768
