@@ -40,12 +40,14 @@ class Sounded:
     seen : the event that it sounds for.
     onset_samples : the output sample at which it begins.
     onset_s : the same in stream seconds.
+    placement : where the rules put it: `"now"`, `"after_words"` or `"in_pause"`.
     """
 
     cue: str
     seen: Seen
     onset_samples: int
     onset_s: float
+    placement: str = "now"
 
     @property
     def delay_ms(self) -> float:
@@ -71,6 +73,9 @@ class Journal:
     sample_rate : of the output, Hz.
     seen, sounded, heard : events, cues and words, each in order.
     spoken_text : the text that the speaker was given.
+    heard_text : the beginning of it that was heard.
+    interrupted : whether the user's barge-in ended the turn.
+    underruns : how often speech came too late for its frame.
     speech_samples : how much speech passed, samples.
     output_samples : how much was put out in all, samples.
     failure : why the turn broke off, if it did.
@@ -81,6 +86,9 @@ class Journal:
     sounded: list[Sounded] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
     spoken_text: str = ""
+    heard_text: str = ""
+    interrupted: bool = False
+    underruns: int = 0
     speech_samples: int = 0
     output_samples: int = 0
     failure: str | None = None
@@ -93,13 +101,17 @@ class Journal:
 
     def add_cue(self, seen: Seen, played: Played) -> None:
         """Note the cue that an event started."""
-        self.sounded.append(Sounded(played.cue, seen, played.onset_samples, played.onset_samples / self.sample_rate))
+        onset = played.onset_samples
+        self.sounded.append(Sounded(played.cue, seen, onset, onset / self.sample_rate, played.placement))
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON-ready values; neighbouring text keeps its pieces, because each has a time of its own."""
         return {
             "sample_rate": self.sample_rate,
             "spoken_text": self.spoken_text,
+            "heard_text": self.heard_text,
+            "interrupted": self.interrupted,
+            "underruns": self.underruns,
             "speech_samples": self.speech_samples,
             "output_samples": self.output_samples,
             "failure": self.failure,
@@ -120,6 +132,7 @@ class Journal:
                     "onset_sample": sounded.onset_samples,
                     "onset_s": _rounded(sounded.onset_s),
                     "delay_ms": round(sounded.delay_ms, 2),
+                    "placement": sounded.placement,
                 }
                 for sounded in self.sounded
             ],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from stream.calls import CallsUnderWay
 from stream.cue_rules import DEFAULT_RULES, CueRules, Placement
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.services.notices import InvalidToolCall
 from stream.spans import Spans
 from stream.throttle import Throttle
 from stream.waiting_sound import WaitingSound
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from cues import Cue, Mixer, Voice
     from stream.calls import CallUnderWay
-    from stream.events import Event
+    from stream.services.notices import ServiceEvent
     from stream.spans import Span
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
@@ -47,7 +48,7 @@ class Played:
     """
 
     cue: str
-    event: Event
+    event: ServiceEvent
     onset_samples: int
     placement: Placement = "now"
 
@@ -115,7 +116,7 @@ class CueRouter:
 
     # What the stream says.
 
-    def handle(self, event: Event) -> Played | None:
+    def handle(self, event: ServiceEvent) -> Played | None:
         """Do what the rules say for one event; returns the cue that it started, if it did so at once."""
         match event:
             case ToolCallStart():
@@ -124,6 +125,8 @@ class CueRouter:
                 return self._arguments_ended(event)
             case ToolResult():
                 return self._result_known(event)
+            case InvalidToolCall():
+                return self._invalid(event)
             case TextDelta():
                 # Speech ends the wait, also where the server never tells a result.
                 if event.text.strip():
@@ -153,6 +156,10 @@ class CueRouter:
     def speech(self, until: int) -> None:
         """Take note that speech passes up to an output sample: the waiting sound makes way for it."""
         self._waiting.speech(until)
+
+    def begin_turn(self) -> None:
+        """Let a new turn's first cue sound, however short the last turn's last one is past."""
+        self._throttle.forget()
 
     def cancel(self) -> None:
         """Forget the calls under way and end their waiting sound: the turn is over."""
@@ -226,6 +233,15 @@ class CueRouter:
         cue = self._rules.error if event.is_error else self._rules.success
         return self._play(cue, event, priority=_OUTCOME_PRIORITY)
 
+    def _invalid(self, event: InvalidToolCall) -> Played | None:
+        """A call that must not run: its failure is told now, once."""
+        call = self._calls.find(event.tool_call_id, event.tool_name)
+        if call is not None and call.is_told:
+            return None
+        self._fail(call)
+        cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
+        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
+
     def _finished(self, event: Finish) -> None:
         if event.reason in _TOOLS_FOLLOW:
             self._wait_if_awaited()
@@ -262,7 +278,7 @@ class CueRouter:
         silent = self._muted or name is None or name in self._muted_cues or name not in self._bank
         return None if silent or name is None else self._bank[name]
 
-    def _play(self, name: str | None, event: Event, priority: int = 0) -> Played | None:
+    def _play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
         if name is None or name not in self._bank:
             return None
         if self._muted or name in self._muted_cues:
@@ -280,12 +296,12 @@ class CueRouter:
             return None
         return self._start(name, event, None, priority, "in_pause" if placement == "after_words" else placement)
 
-    def _start_later(self, name: str, event: Event, at: int, priority: int, turn: int) -> None:
+    def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
         """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
         if turn == self._turn and not self._muted and name not in self._muted_cues:
             self._start(name, event, at, priority, "after_words")
 
-    def _start(self, name: str, event: Event, at: int | None, priority: int, placement: Placement) -> Played:
+    def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
         cue = self._bank[name]
         onset = self._mixer.position if at is None else max(at, self._mixer.position)
         voice = self._mixer.play(

@@ -33,3 +33,7 @@ class Throttle:
         self._tokens -= 1.0
         self._last_onset[cue] = now
         return "play"
+
+    def forget(self) -> None:
+        """Coalesce nothing with what sounded before; a burst stays one."""
+        self._last_onset.clear()

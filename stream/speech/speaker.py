@@ -7,12 +7,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from stream.speech.phrases import Phrases
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
@@ -23,10 +24,14 @@ SAMPLE_RATE = 24000
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken word and where it begins, in samples from the start of its piece of speech."""
+    """A spoken word and where it begins and ends, in samples from the start of its piece of speech.
+
+    The end may lie in a later piece; it is `None` where the speaker does not tell.
+    """
 
     text: str
     start_samples: int
+    end_samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +42,12 @@ class Speech:
     ----------
     samples : float32, shape `(n_samples,)`, full scale ±1.0, 24 kHz mono; of any length.
     words : the words that begin in this piece, where the speaker knows them.
+    phrase : the text whose speech is complete with this piece, where the speaker knows; `""` in the middle of it.
     """
 
     samples: NDArray[np.float32]
     words: tuple[Word, ...] = ()
+    phrase: str = ""
 
 
 class Speaker(Protocol):
@@ -120,3 +127,10 @@ class PhraseSpeaker(ABC):
         while (phrase := await self._queue.get()) is not None:
             async for speech in self.speak(phrase):
                 yield speech
+            yield Speech(np.zeros(0, dtype=np.float32), phrase=phrase)
+
+    async def cancel(self) -> None:
+        """Forget what was sent and not spoken yet: the listener has interrupted."""
+        self._phrases.flush()
+        while not self._queue.empty():
+            self._queue.get_nowait()

@@ -9,8 +9,8 @@ import cues
 from stream.errors import SpeakerError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.router import CueRouter, CueRules
-from stream.session import SpeechQueue, VoiceSession
-from stream.speech.speaker import Speech, Word
+from stream.session import VoiceSession
+from stream.speech.speaker import Speech
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.virtual_clock import VirtualClock
 
@@ -155,23 +155,6 @@ def test_the_record_is_json_ready_and_complete():
     assert record["cues"][0]["onset_s"] == pytest.approx(record["cues"][0]["onset_sample"] / RATE, abs=1e-4)
     assert [event["type"] for event in record["events"]].count("TextDelta") == len(SPOKEN) + 1
     assert record["events"][-1] == {"type": "Finish", "arrival_s": 1.7, "known_s": 1.7, "reason": "stop"}
-
-
-def test_a_queue_gives_every_sample_once_in_any_portions():
-    queue = SpeechQueue()
-    samples = np.arange(1, 1001, dtype=np.float32)
-    for start in range(0, 1000, 130):
-        queue.push(samples[start : start + 130], (Word(str(start), 0),))
-    taken, words, at = [], [], 0
-    for n_samples in (1, 7, 300, 999):
-        frame, begun = queue.take(n_samples)
-        taken.append(frame)
-        words += [(word.text, at + word.start_samples) for word in begun]
-        at += n_samples
-    assert np.array_equal(np.concatenate(taken)[:1000], samples)
-    assert not np.concatenate(taken)[1000:].any()
-    assert words == [(str(start), start) for start in range(0, 1000, 130)]
-    assert len(queue) == 0
 
 
 def test_speech_that_arrives_in_time_has_no_gap():

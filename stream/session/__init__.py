@@ -1,0 +1,9 @@
+"""The live session: a model's answer in, speech with cues out, at the pace of real time."""
+
+from __future__ import annotations
+
+from stream.session.history import ChatHistory
+from stream.session.limits import Limits
+from stream.session.voice_session import Sink, VoiceSession
+
+__all__ = ["ChatHistory", "Limits", "Sink", "VoiceSession"]

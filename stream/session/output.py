@@ -1,0 +1,99 @@
+"""The way of the sound in a session: the pacer's frames through the mixer to the sink, sample for sample on a clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+
+import cues
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from cues import Mixer
+
+__all__ = ["Output", "Sink"]
+
+
+class Sink(Protocol):
+    """What takes the sound."""
+
+    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+        """Take one frame: what is to be heard, and the speech alone in the same samples."""
+        ...
+
+
+class Output:
+    """Puts out every frame when it is due, silence too, so that output samples are stream time.
+
+    The pacer decides what is due. It is called at the frames' own times, one after the other, also when the loop comes
+    late: what should have been out is put out at once, and the clock and the count of samples stay together.
+
+    Parameters
+    ----------
+    mixer, sink : where frames go through, and to.
+    now_s : stream time, seconds.
+    frame_samples : length of a frame, samples.
+    lead_ms : how far the output runs ahead of stream time, milliseconds.
+    on_frame : is called after each frame.
+    """
+
+    def __init__(
+        self,
+        mixer: Mixer,
+        sink: Sink,
+        *,
+        now_s: Callable[[], float],
+        frame_samples: int,
+        lead_ms: float,
+        on_frame: Callable[[], None],
+    ) -> None:
+        self._mixer, self._sink, self._now_s, self._on_frame = mixer, sink, now_s, on_frame
+        self._frame = frame_samples
+        self._n_out = 0
+        self._start_s = now_s()
+        self._device_s = self._start_s
+        # The pacer mixes through this object, which sees the speech alone, too.
+        self.pacer = cues.Pacer(
+            cast("Mixer", self), frame_samples=frame_samples, lead_ms=lead_ms, clock=lambda: self._device_s
+        )
+
+    def put_out_what_is_due(self) -> None:
+        """Hand all frames to the sink whose time has come."""
+        now_s = self._now_s()
+        while (next_s := self._start_s + self._n_out * self._frame / self._mixer.sample_rate) <= now_s + 1e-9:
+            self._device_s = next_s
+            self._n_out += 1
+            self.pacer.due()
+
+    def until_next_frame_s(self) -> float:
+        """Seconds until the next frame is due."""
+        return max(self._start_s + self._n_out * self._frame / self._mixer.sample_rate - self._now_s(), 0.0)
+
+    # What the pacer takes for its mixer.
+
+    active = True  # A session is never without a frame: silence keeps the line and the count of samples alive.
+    lead_samples = 0
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz."""
+        return self._mixer.sample_rate
+
+    def mix(self, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Mix a frame and put it out."""
+        mixed = self._mixer.mix(speech)
+        self._sink.write(mixed, speech)
+        self._on_frame()
+        return mixed
+
+    def silence(self, n_samples: int) -> NDArray[np.float32]:
+        """Put out a frame without speech."""
+        return self.mix(np.zeros(n_samples, dtype=np.float32))
+
+    def release(self, fade_ms: float) -> None:
+        """Fade everything that sounds."""
+        self._mixer.release(fade_ms=fade_ms)

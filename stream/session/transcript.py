@@ -1,0 +1,150 @@
+"""What happens in a session, as events for a screen or a recorder: pydantic models, JSON on the wire.
+
+Types that an unmute client knows keep their names and fields; ours begin with `cues.`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from stream.errors import MissingFeatureError
+from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolResult
+
+try:
+    from pydantic import BaseModel, Field
+except ImportError as error:  # pragma: no cover  (the test extra brings it)
+    raise MissingFeatureError("transcript events need pydantic: pip install 'cue-engine[services]'") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream.events import Event
+    from stream.journal import Journal
+    from stream.spans import Span
+
+__all__ = [
+    "AudioDone",
+    "CueSpan",
+    "Failed",
+    "Interrupted",
+    "TextDone",
+    "TextReady",
+    "ToolCalled",
+    "ToolEnded",
+    "Transcript",
+    "TranscriptEvent",
+    "WordHeard",
+]
+
+
+class ToolCalled(BaseModel):
+    """A tool was called, its arguments are complete."""
+
+    type: Literal["unmute.tool_call"] = "unmute.tool_call"
+    tool_name: str
+    arguments: str
+
+
+class TextReady(BaseModel):
+    """Text is on its way to the speaker."""
+
+    type: Literal["unmute.response.text.delta.ready"] = "unmute.response.text.delta.ready"
+    delta: str
+
+
+class WordHeard(BaseModel):
+    """A word begins to be heard, where the speaker tells; `at_s` in seconds of output."""
+
+    type: Literal["response.text.delta"] = "response.text.delta"
+    delta: str
+    at_s: float
+
+
+class TextDone(BaseModel):
+    """All text of the answer that was heard."""
+
+    type: Literal["response.text.done"] = "response.text.done"
+    text: str
+
+
+class AudioDone(BaseModel):
+    """The answer's sound is over."""
+
+    type: Literal["response.audio.done"] = "response.audio.done"
+
+
+class Interrupted(BaseModel):
+    """The user spoke, and the answer ended."""
+
+    type: Literal["unmute.interrupted_by_vad"] = "unmute.interrupted_by_vad"
+
+
+class ToolEnded(BaseModel):
+    """A tool has run."""
+
+    type: Literal["cues.tool_result"] = "cues.tool_result"
+    tool_name: str
+    tool_call_id: str
+    is_error: bool
+
+
+class CueSpan(BaseModel):
+    """A cue sounds from `start_s` to `end_s` of output; sent again under its number when its end changes."""
+
+    type: Literal["cues.span"] = "cues.span"
+    number: int
+    cue: str
+    start_s: float
+    end_s: float | None
+
+
+class Failed(BaseModel):
+    """The answer broke off."""
+
+    type: Literal["error"] = "error"
+    message: str
+    code: str | None = None
+
+
+TranscriptEvent: TypeAlias = Annotated[
+    ToolCalled | TextReady | WordHeard | TextDone | AudioDone | Interrupted | ToolEnded | CueSpan | Failed,
+    Field(discriminator="type"),
+]
+
+
+class Transcript:
+    """Tells a subscriber what happens, in order; see the module."""
+
+    def __init__(self, tell: Callable[[BaseModel], None]) -> None:
+        self._tell = tell
+
+    def event(self, event: Event) -> None:
+        """An event of the model's stream."""
+        match event:
+            case TextDelta(channel=channel) if channel != "json":
+                self._tell(TextReady(delta=event.text))
+            case ToolCallEnd(status="ok"):
+                self._tell(ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json))
+            case ToolResult():
+                self._tell(
+                    ToolEnded(tool_name=event.tool_name, tool_call_id=event.tool_call_id, is_error=event.is_error)
+                )
+            case StreamFailed():
+                self._tell(Failed(message=event.message, code=event.code))
+
+    def word(self, text: str, at_s: float) -> None:
+        """A word that begins to be heard."""
+        self._tell(WordHeard(delta=text, at_s=at_s))
+
+    def cue(self, span: Span) -> None:
+        """A span in which a cue sounds."""
+        self._tell(CueSpan(number=span.number, cue=span.cue, start_s=span.start_s, end_s=span.end_s))
+
+    def interrupted(self) -> None:
+        """The user has interrupted."""
+        self._tell(Interrupted())
+
+    def done(self, journal: Journal) -> None:
+        """The turn is over."""
+        self._tell(TextDone(text=journal.heard_text))
+        self._tell(AudioDone())

@@ -1,0 +1,303 @@
+"""A turn of a voice assistant: the model's events in, speech with cues out, at the pace of real time.
+
+Three tasks and a pump share one loop: events are read, text goes to the speaker, speech comes from it, and the pump
+puts out a frame when it is due. They wait for each other nowhere: a speaker that hangs holds no cue back. Before an
+event is handled, all that is due is put out; so a cue that is played now begins with the next sample that is heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from stream.clock import Clock, WallClock
+from stream.errors import SpeakerError
+from stream.events import Event, StreamFailed, TextDelta, ToolResult
+from stream.journal import Heard, Journal, Seen
+from stream.session.history import ChatHistory, heard_text
+from stream.session.limits import Limits
+from stream.session.output import Output, Sink
+from stream.session.track import SpeechTrack
+from stream.word_chunks import words
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Callable
+
+    from cues import Mixer
+    from stream.router import CueRouter, Played
+    from stream.speech.speaker import Speaker
+
+__all__ = ["Sink", "VoiceSession"]
+
+_FLUSH, _FINISH = object(), object()
+_DEFAULT_LIMITS = Limits()
+_DRIED_UP_S = 0.2  # Speech of a speaker that tells neither words nor phrases is over after so much silence.
+
+
+class VoiceSession:
+    """Speaks a model's answers, with cues for its tool calls.
+
+    Parameters
+    ----------
+    mixer : mixes the cues into the speech; its sample rate is the session's.
+    router : decides on the cues.
+    speaker : turns text into speech, started; the caller closes it.
+    sink : takes the frames.
+    clock : stream time.
+    frame_samples : length of a frame, samples.
+    lead_ms : how far the output runs ahead of stream time, milliseconds: at least what the sink's buffer needs.
+    history : gets what was heard of each answer.
+    on_event : is told of every transcript event (`stream.session.transcript`), as it happens.
+    limits : patience with the model, its tools and the speaker.
+
+    Attributes
+    ----------
+    journal : the record of the turn under way, or of the last one.
+    history : the conversation as it was heard.
+    """
+
+    def __init__(
+        self,
+        *,
+        mixer: Mixer,
+        router: CueRouter,
+        speaker: Speaker,
+        sink: Sink,
+        clock: Clock | None = None,
+        frame_samples: int = 240,
+        lead_ms: float = 10.0,
+        history: ChatHistory | None = None,
+        on_event: Callable[[Any], None] | None = None,
+        limits: Limits = _DEFAULT_LIMITS,
+    ) -> None:
+        self._mixer, self._router, self._speaker, self._sink = mixer, router, speaker, sink
+        self._clock = clock or WallClock()
+        self._frame_samples, self._lead_ms, self._limits = frame_samples, lead_ms, limits
+        self.history = ChatHistory() if history is None else history
+        self.journal = Journal(mixer.sample_rate)
+        self._transcript: Any = None
+        if on_event is not None:
+            from stream.session.transcript import Transcript
+
+            self._transcript = Transcript(on_event)
+            router.spans.subscribe(self._transcript.cue)
+        router.after_words = self._after_words
+        router.on_played = self._note_played
+        self._tasks: list[asyncio.Task[None]] = []
+        self._output: Output
+        self._track: SpeechTrack
+        self._heard_until: int | None
+
+    async def run(self, events: AsyncIterable[Any], *, bytes_s: Callable[[], float | None] = lambda: None) -> Journal:
+        """Speak one answer to its end, or to a barge-in; returns the record of it.
+
+        What went wrong in the stream or the speaker is in the journal's `failure`; what was spoken before is kept.
+
+        Parameters
+        ----------
+        events : what `stream.read` or a model service gives; it is closed at the end.
+        bytes_s : stream time at which the last bytes were read from the network.
+        """
+        self._begin()
+        self._tasks = [
+            asyncio.create_task(self._listen(words(events), bytes_s)),
+            asyncio.create_task(self._send()),
+            asyncio.create_task(self._speak()),
+        ]
+        try:
+            await self._pump()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            done = await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._end()
+        for outcome in done:
+            if isinstance(outcome, Exception):
+                raise outcome
+        return self.journal
+
+    def barge_in(self, fade_ms: float = 30.0) -> None:
+        """End the turn because the user speaks: what sounds fades, and nothing of the turn comes after.
+
+        To be called in the loop that `run` runs in, which returns when the fade is over.
+        """
+        if self.journal.interrupted or not self._tasks:
+            return
+        self._output.put_out_what_is_due()
+        self.journal.interrupted = True
+        self._heard_until = self._n_taken
+        self._router.barge_in(fade_ms)
+        self._n_dropped += self._output.pacer.interrupt(fade_ms)
+        self._track.forget()
+        for task in self._tasks:
+            task.cancel()
+        if self._transcript is not None:
+            self._transcript.interrupted()
+
+    def now_s(self) -> float:
+        """Stream seconds since the turn's first sample was due."""
+        return self._clock.now() - self._start_s
+
+    # A turn's beginning and end.
+
+    def _begin(self) -> None:
+        self.journal = Journal(self._mixer.sample_rate)
+        self._track = SpeechTrack()
+        self._outbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._n_dropped = 0
+        self._heard_until = None
+        self._cause: Seen | None = None
+        self._router.begin_turn()
+        self._mixer.resume()
+        self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
+        self._heard_at_s = self._spoken_at_s = self._clock.now()
+        self._output = Output(
+            self._mixer,
+            self._sink,
+            now_s=self._clock.now,
+            frame_samples=self._frame_samples,
+            lead_ms=self._lead_ms,
+            on_frame=self._note_frame,
+        )
+
+    def _end(self) -> None:
+        """Close the books of the turn."""
+        self._tasks = []
+        self._router.cancel()
+        journal, taken = self.journal, self._n_taken
+        journal.output_samples = self._mixer.position
+        journal.underruns = self._output.pacer.underruns
+        if journal.interrupted or journal.failure is not None:
+            until = taken if self._heard_until is None else self._heard_until
+            n_words = self._track.n_words_heard(until)
+            journal.heard_text = heard_text(journal.spoken_text, (heard.text for heard in journal.heard), n_words)
+        else:
+            journal.heard_text = journal.spoken_text
+        self.history.add("assistant", journal.heard_text)
+        if self._transcript is not None:
+            self._transcript.done(journal)
+
+    @property
+    def _n_taken(self) -> int:
+        """Speech that has been put out, samples."""
+        return self._track.n_pushed - self._n_dropped - self._output.pacer.queued_samples
+
+    # The three tasks.
+
+    async def _listen(self, events: AsyncIterable[Event], bytes_s: Callable[[], float | None]) -> None:
+        """Hand text to the speaker's task and everything else to the router."""
+        try:
+            async for event in events:
+                # A tool's result comes from whoever ran the tool, not from the model's bytes.
+                self._take(event, None if isinstance(event, ToolResult) else bytes_s())
+        finally:
+            self._outbox.put_nowait(_FINISH)
+
+    def _take(self, event: Event, arrived_s: float | None) -> None:
+        self._output.put_out_what_is_due()
+        self._heard_at_s = self._clock.now()
+        arrived_s = None if arrived_s is None else arrived_s - self._start_s
+        self._cause = self.journal.add(event, arrived_s, self.now_s())
+        self._router.handle(event)
+        if isinstance(event, TextDelta) and event.channel != "json":  # that channel is for programs
+            self.journal.spoken_text += event.text
+            self._track.sent(event.text)
+            self._spoken_at_s = max(self._spoken_at_s, self._heard_at_s)
+            self._outbox.put_nowait(event.text)
+        else:
+            self._outbox.put_nowait(_FLUSH)
+        if isinstance(event, StreamFailed):
+            self.journal.failure = event.message
+        if self._transcript is not None:
+            self._transcript.event(event)
+
+    async def _send(self) -> None:
+        """Hand text to the speaker, as fast as it takes it."""
+        try:
+            while (item := await self._outbox.get()) is not _FINISH:
+                await (self._speaker.flush() if item is _FLUSH else self._speaker.send(item))
+            await self._speaker.finish()
+        except SpeakerError as error:
+            self._speaker_failed(error)
+
+    async def _speak(self) -> None:
+        """Queue the speech as it is made."""
+        try:
+            async for speech in self._speaker:
+                self._spoken_at_s = self._clock.now()
+                self._output.pacer.push(speech.samples)
+                self._track.push(speech)
+                if speech.phrase:
+                    self._output.pacer.end()
+        except SpeakerError as error:
+            self._speaker_failed(error)
+        self._output.pacer.end()
+
+    def _speaker_failed(self, error: Exception) -> None:
+        self.journal.failure = str(error)
+        self._track.all_passed()
+        if len(self._tasks) == 3:
+            self._tasks[1].cancel()
+            self._tasks[2].cancel()
+
+    # The pump.
+
+    async def _pump(self) -> None:
+        while not self._is_over():
+            self._output.put_out_what_is_due()
+            if not self.journal.interrupted:
+                self._watch()
+            await self._clock.sleep(self._output.until_next_frame_s())
+
+    def _is_over(self) -> bool:
+        if not all(task.done() for task in self._tasks):
+            return False
+        if self._output.pacer.queued_samples:
+            return False
+        if not self.journal.interrupted:
+            self._track.all_passed()
+            self._router.cancel()  # Nobody is left who could tell an outcome.
+        return not self._mixer.active
+
+    def _watch(self) -> None:
+        """Keep the waiting sound out of the speech, answer who waits for its end, and lose patience."""
+        queued, now = self._output.pacer.queued_samples, self._clock.now()
+        if queued:
+            self._router.speech(self._mixer.position + queued)
+            self._spoken_at_s = now
+        elif now - self._spoken_at_s > _DRIED_UP_S and not self._track.awaits_speech:
+            self._track.all_passed()
+        patience_s = self._limits.tool_s if self._router.waits else self._limits.model_s
+        listening, _, speaking = self._tasks
+        if not listening.done() and now - self._heard_at_s > patience_s:
+            self._take(StreamFailed(f"the model has said nothing for {patience_s:g} s", code="stalled"), None)
+            listening.cancel()
+        if not speaking.done() and self._track.awaits_speech and now - self._spoken_at_s > self._limits.speech_s:
+            self._speaker_failed(SpeakerError(f"the speaker has said nothing for {self._limits.speech_s:g} s"))
+
+    def _note_frame(self) -> None:
+        """Note the words that began in the frame just put out, at the output samples where they did."""
+        taken = self._n_taken
+        for at, text in self._track.begun(taken):
+            onset = self._mixer.position - self._frame_samples + max(at - (taken - self._frame_samples), 0)
+            onset = min(onset, self._mixer.position - 1)
+            self.journal.heard.append(Heard(text, onset))
+            if self._transcript is not None:
+                self._transcript.word(text, onset / self._mixer.sample_rate)
+        self.journal.speech_samples = taken
+
+    # The cues.
+
+    def _after_words(self, then: Callable[[int], None]) -> None:
+        """Call `then` with the output sample after the last word sent so far, as soon as that is known."""
+        cause = self._cause
+
+        def place(at: int) -> None:
+            self._cause = cause
+            then(self._mixer.position + max(at - self._n_taken, 0))
+
+        self._track.after_words(place)
+
+    def _note_played(self, played: Played) -> None:
+        if self._cause is not None:
+            self.journal.add_cue(self._cause, played)
