@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import httpx
 import ollama
@@ -17,6 +17,9 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from stream import OllamaReader, OpenAIReader, TextReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINES = 500
 ROUNDS = 40
@@ -156,8 +159,8 @@ def plain_text() -> None:
         for _ in range(256):
             feed(text)
 
-    for tools, spent in zip((None, ["set_timer", "get_weather"]),
-                            least(lambda: read(None), lambda: read(["set_timer", "get_weather"])), strict=True):  # fmt: skip
+    both = (None, ["set_timer", "get_weather"])
+    for tools, spent in zip(both, least(lambda: read(both[0]), lambda: read(both[1])), strict=True):
         print(f"  {spent / 256 / 4096 * 1e6:.4f} µs a character, tools={tools} (goal 0.05)")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
 
 
-class MessageReader:
+class MessageReader(ABC):
     """Reads decoded messages; the two servers' readers say where in them everything stands.
 
     Parameters
@@ -53,6 +54,10 @@ class MessageReader:
         self._last_finish: str | None = None  # since which nothing came
         self._unanswered: list[tuple[str, str]] = []  # ids and names of calls without a result
         self._usage: Usage | None = None
+
+    @abstractmethod
+    def feed(self, message: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain."""
 
     # --- what a message holds -------------------------------------------------------------------------------------
 

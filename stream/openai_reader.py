@@ -93,7 +93,7 @@ class OpenAIReader(MessageReader):
 
     def _piece(self, calls: Any) -> bool:
         """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
-        if len(calls) != 1 or type(calls) is not list:
+        if type(calls) is not list or len(calls) != 1:
             return False
         call = calls[0] if type(calls[0]) is dict else _fields(calls[0]) or _NOTHING
         function = call.get("function")

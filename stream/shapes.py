@@ -7,9 +7,12 @@ twice: as it is, and as the set of all its beginnings.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-__all__ = ["IDENTIFIER", "NAME", "SPACE", "Run", "Shape"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["IDENTIFIER", "NAME", "SPACE", "Part", "Run", "Shape"]
 
 
 class Run(str):
@@ -19,7 +22,7 @@ class Run(str):
 
 
 # A literal text, a run, or alternatives, each of them a list of parts; alternatives stand last.
-Part: TypeAlias = "str | Run | tuple[list[Part], ...]"
+Part: TypeAlias = "str | Run | tuple[Sequence[Part], ...]"
 
 # White space before something that decides; more than this much white space decides against it.
 SPACE = Run(r"\s{0,32}")
@@ -53,7 +56,7 @@ class Shape:
         self.begun = re.compile(_begun(list(parts)))
 
 
-def _whole(parts: list[Part]) -> str:
+def _whole(parts: Sequence[Part]) -> str:
     pattern = ""
     for part in parts:
         if isinstance(part, tuple):
@@ -63,7 +66,7 @@ def _whole(parts: list[Part]) -> str:
     return pattern
 
 
-def _begun(parts: list[Part]) -> str:
+def _begun(parts: Sequence[Part]) -> str:
     if not parts:
         return ""
     head, rest = parts[0], _begun(parts[1:])

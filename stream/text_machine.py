@@ -144,7 +144,9 @@ class TextMachine(Tape):
             self._plain = False
             return
         row = self.row_at(match)
-        if row is None:
+        if row is None and match.group()[0] in "`~" and not self.fresh:
+            self.pass_text(len(match.group()))  # a fence stands at the start of a line
+        elif row is None:
             yield from self._half_marker()
         elif self.previous == "`" and self._odd_ticks and not self.held and row.opens_code:
             yield from self._inline_code()

@@ -6,18 +6,19 @@ To add a dialect, add a row and cases to the tests. The readers of bodies are sh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from stream.markers import is_token, normalize, trie
+from stream.markers import is_token, trie
 from stream.shapes import SPACE, Run, Shape
 from stream.tape import NotACall, Unreadable
 
 from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream.tape import Reading
     from stream.text_machine import TextMachine
 

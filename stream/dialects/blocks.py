@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.markers import marker_pattern, normalize
-from stream.shapes import Run, Shape
+from stream.shapes import Part, Run, Shape
 from stream.tape import CutOff, NotACall
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def drop_result(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
 
 # --- code fences ----------------------------------------------------------------------------------------------------
 
-_RUN = re.compile(r"`{3,}|~{3,}")
-_LANGUAGE = Shape((["\n"], ["json", _LINE_END := Run(r"[ \t\r]{0,8}"), "\n"], ["xml", _LINE_END, "\n"],
-                   ["tool_call", _LINE_END, "\n"], ["tool_calls", _LINE_END, "\n"], [Run(r"[ \t\r]{1,8}"), "\n"]))  # fmt: skip
+_LINE_END: list[Part] = [Run(r"[ \t\r]{0,8}"), "\n"]
+_LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
+_LANGUAGE = Shape(tuple([language, *_LINE_END] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
 
 
@@ -105,18 +105,19 @@ def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
 
 def _read_body(machine: TextMachine, fence: str) -> Reading[None]:
     language = yield from machine.test(_LANGUAGE)
-    try:
-        if not language:
-            raise NotACall
+    if language:
         machine.take(len(language[1].group()))
-        machine.fenced = True
-        yield from _calls(machine, fence)
-    except NotACall:
-        machine.draft = None
-        machine.release()
-        yield from _text_to(machine, fence)
-    finally:
-        machine.fenced = False
+        try:
+            machine.fenced = True
+            yield from _calls(machine, fence)
+        except NotACall:
+            machine.draft = None
+        else:
+            return
+        finally:
+            machine.fenced = False
+    machine.release()
+    yield from _text_to(machine, fence)
 
 
 def _calls(machine: TextMachine, fence: str) -> Reading[None]:

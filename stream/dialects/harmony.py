@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.markers import marker_pattern, normalize
-from stream.shapes import NAME, Run, Shape
+from stream.shapes import NAME, Part, Run, Shape
 from stream.tape import Unreadable
 
 from .pythonic import code_body
@@ -111,7 +111,7 @@ def _body(machine: TextMachine, header: str) -> Reading[None]:
 # --- without its tokens ---------------------------------------------------------------------------------------------
 
 _ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
-_TO = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
+_TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
 _CALL = Shape(Run(r"\s{0,4}"), *_TO)
 _COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
 _GLUED_END = marker_pattern(*GLUED)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from stream.json_scanner import KEY, VALUE, JsonScanner
 from stream.shapes import NAME, SPACE, Run, Shape
 from stream.tape import NotACall, Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream.dialects import Dialect
     from stream.tape import Reading
     from stream.text_machine import Draft, TextMachine
+
+_MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
 
 __all__ = ["ARRAY", "OBJECT", "call_array", "call_item", "json_block", "read_object", "weak_block"]
 
@@ -108,7 +112,7 @@ def call_item(machine: TextMachine, array: int = 0, *, strong: bool, stack: str 
     machine.settle(draft, draft.arguments or "")
 
 
-def _members(machine: TextMachine, draft: Draft, stack: str, member) -> Reading[None]:  # type: ignore[no-untyped-def]
+def _members(machine: TextMachine, draft: Draft, stack: str, member: _MemberReader) -> Reading[None]:
     """Read an object, one member after the other."""
     machine.take(1)
     stack += "{"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stream.literals import LiteralSyntaxError, read_keywords
 from stream.markers import marker_pattern
-from stream.shapes import IDENTIFIER, NAME, SPACE, Run, Shape
+from stream.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
 from stream.tape import CutOff, NotACall, Unreadable
 
 from .json_calls import ARRAY, call_array
@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 # What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
-_VALUE = (["'"], ['"'], ["-"], ["["], ["{"], ["("], [Run(r"\d")], ["True"], ["False"], ["None"], ["true"], ["false"],
-          ["null"])  # fmt: skip
-_KEYWORD = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
-_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))  # type: ignore[list-item]
-_WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))  # type: ignore[list-item]
+_VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
+_VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
+_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
+_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))
+_WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
 
 CALL_LIST = Shape(SPACE, "[", SPACE, NAME, "(")
@@ -193,8 +193,12 @@ def read_python_tag(machine: TextMachine, row: Dialect, match: re.Match[str]) ->
 
 def _arguments_of(machine: TextMachine, draft: Draft) -> Reading[None]:
     machine.announce(draft)
+    source = yield from balanced(machine)
+    if len(source) > machine.max_argument_chars:
+        machine.settle(draft, source)  # past the cap: what is left of it says nothing
+        return
     try:
-        arguments = read_keywords((yield from balanced(machine)))
+        arguments = read_keywords(source)
     except LiteralSyntaxError:
         raise Unreadable from None
     machine.settle(draft, json.dumps(arguments, ensure_ascii=False))

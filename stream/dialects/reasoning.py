@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from stream.markers import marker_pattern, normalize
 from stream.tape import CutOff, NotACall
 
 if TYPE_CHECKING:
+    import re
+
     from stream.dialects import Dialect
     from stream.events import CallStatus
     from stream.rounds import Call

@@ -196,7 +196,14 @@ def read_bare_function(machine: TextMachine, row: Dialect, size: int) -> Reading
 
 
 _BARE_INVOKES = tuple(
-    Shape(f"<{prefix}invoke", Run(r"\s{1,8}"), _ATTRIBUTES, ">", SPACE, (["{"], [f"<{prefix}parameter"], [f"</{prefix}invoke>"]))
+    Shape(
+        f"<{prefix}invoke",
+        Run(r"\s{1,8}"),
+        _ATTRIBUTES,
+        ">",
+        SPACE,
+        (["{"], [f"<{prefix}parameter"], [f"</{prefix}invoke>"]),
+    )
     for prefix in _PREFIXES
 )
 

@@ -1,5 +1,6 @@
 """Streams made from the grammar: calls in every dialect among text of every kind, with what must come out."""
 
+# ruff: noqa: E501, ARG005, TC003  (a table reads best a row a line, and its functions have one signature)
 from __future__ import annotations
 
 import json
@@ -10,19 +11,19 @@ SECRET = "SECRET"  # stands in every argument: it must never be spoken
 PROSE = (
     "One moment, I will look at that.", "If a < b and b < c, then a < c; I <3 it.", "Déjà vu — voilà ☔️!", "好的，我来查一下。",
     "The set {1, 2, 3} and the interval [0, 1).", "See [the docs](https://example.org/a_(b)) and [1], [x].",
-    "Use a <div> with a <span>, then </div>; List<Int> and f<T>(x).", "Press `{` or `<tool_call>{\"name\": \"x\"` there.",
+    "Use a <div> with a <span>, then </div>; List<Int> and f<T>(x).", 'Press `{` or `<tool_call>{"name": "x"` there.',
     "The `[TOOL_CALLS]` marker, **bold** and _em_.", "# Heading\n\n- one\n- two\n\n| a | b |\n|---|---|\n",
-    "```python\ncfg = {\"name\": \"x\", \"arguments\": {\"a\": 1}}\nprint(cfg)\n```", "```json\n{\"title\": \"Soup\"}\n```",
-    "```html\n<tool_call>{\"name\": \"x\", \"arguments\": {}}</tool_call>\n```",
+    '```python\ncfg = {"name": "x", "arguments": {"a": 1}}\nprint(cfg)\n```', '```json\n{"title": "Soup"}\n```',
+    '```html\n<tool_call>{"name": "x", "arguments": {}}</tool_call>\n```',
     "$\\frac{a}{b} = \\left\\{ x \\mid x_{1} \\right\\}$ and \\begin{align} a &= b \\end{align}",
-    "<p class=\"x\">Hello <b>you</b></p><!-- note -->", "for (i = 0; i < n; i++) { a[i] = {x: 1}; }",
-    "A record could be {\"name\": \"Alice\", \"age\": 30} in JSON.", "{\"level\": \"info\", \"call\": {\"name\": \"f\", \"arguments\": {}}}",
+    '<p class="x">Hello <b>you</b></p><!-- note -->', "for (i = 0; i < n; i++) { a[i] = {x: 1}; }",
+    'A record could be {"name": "Alice", "age": 30} in JSON.', '{"level": "info", "call": {"name": "f", "arguments": {}}}',
     "Hermes wraps a call in <tool_call> tags, between <tool_call> and </tool_call> tags.", "A tag is called <tools> or <tool_bar>.",
     "[section(2)] is closed.", "Nothing functools.wraps cannot do.", "\"Quoted,\" she said; it's fine...",
 )  # fmt: skip
 
 VALUES = (
-    SECRET, f"{SECRET} \"quoted\" }} ] line", f"{SECRET}\nsecond <b>line</b>", f"冷たい {SECRET} ☔️", f"{{{SECRET}}}", 7, -2.5, True, None,
+    SECRET, f'{SECRET} "quoted" }} ] line', f"{SECRET}\nsecond <b>line</b>", f"冷たい {SECRET} ☔️", f"{{{SECRET}}}", 7, -2.5, True, None,
     [1, [SECRET], {}], {"deep": {SECRET: [1, 2]}}, f"`{SECRET}` \\ back", "",
 )  # fmt: skip
 TEXTS = tuple(value for value in VALUES if isinstance(value, str) and value and not value.startswith("\n"))
@@ -142,7 +143,7 @@ def make_stream(rng: random.Random) -> tuple[str, list[dict]]:
             parts.append(text)
             expected.append(event)
     if rng.random() < 0.2:
-        parts[0] = f"<think>I may call {{\"name\": \"x\", \"arguments\": {{}}}} or {SECRET}.</think>\n" + parts[0]
+        parts[0] = f'<think>I may call {{"name": "x", "arguments": {{}}}} or {SECRET}.</think>\n' + parts[0]
     return "\n".join(parts) + "\n", expected
 
 

@@ -1,0 +1,146 @@
+"""Every input is possible input: nothing that a server sends may raise, and every start has its end."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stream import (
+    OllamaReader,
+    OpenAIReader,
+    StreamFailed,
+    StreamTypeError,
+    StreamValueError,
+    TextDelta,
+    TextReader,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from tests.stream.comparing import as_case_events, load
+
+KEYS = [
+    "choices", "delta", "message", "content", "tool_calls", "function", "function_call", "name", "arguments", "id",
+    "index", "finish_reason", "error", "usage", "done", "done_reason", "tool_results", "task_status", "role",
+    "reasoning", "thinking", "code", "status", "detail", "timings", "object", "tool_call_id", "channel",
+]  # fmt: skip
+TEXTS = ["", "f", "stop", "tool", "{", '{"a": 1}', "error"]
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(TEXTS))
+MESSAGES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(KEYS), inner, max_size=6)),
+    max_leaves=20,
+)
+CHUNKS = [chunk for case in load("openai_chunks") for chunk in case["input"]]
+LINES = [
+    line for case in load("ollama_ndjson") for line in case["input"] if isinstance(line, dict) and "hex" not in line
+]
+
+
+def read(reader, items):
+    events = []
+    for item in items:
+        events += reader.feed(item)
+    return events + reader.close()
+
+
+def spoil(value, rng):
+    """A message with one of its values replaced."""
+    value = json.loads(json.dumps(value))
+    spot, keys = value, []
+    while isinstance(spot, dict | list) and spot:
+        key = rng.choice(list(spot) if isinstance(spot, dict) else range(len(spot)))
+        keys.append((spot, key))
+        spot = spot[key]
+    if keys:
+        holder, key = rng.choice(keys)
+        holder[key] = rng.choice([None, 5, -1, 10**9, "x", "", [], {}, [None], {"a": None}, True, 1.5, [[]], "{"])
+    return value
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), MESSAGES, max_size=6), max_size=5))
+def test_messages_of_any_shape_raise_nothing(messages):
+    for reader in (OpenAIReader(), OllamaReader()):
+        as_case_events(read(reader, messages))
+
+
+@pytest.mark.parametrize("kind", [(OpenAIReader, CHUNKS), (OllamaReader, LINES)], ids=["chunks", "lines"])
+def test_real_messages_with_spoilt_values_raise_nothing(kind):
+    reader_class, messages = kind
+    rng = random.Random(11)
+    for _ in range(2000):
+        picked = [spoil(rng.choice(messages), rng) for _ in range(rng.randint(1, 5))]
+        as_case_events(read(reader_class(), picked))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300), st.integers(1, 20))
+def test_random_bytes_raise_nothing_whatever_the_reads(data, size):
+    whole = read(OllamaReader(), [data])
+    parts = read(OllamaReader(), [data[start : start + size] for start in range(0, len(data), size)])
+    assert [type(event) for event in whole][-1] is StreamFailed
+    assert as_case_events(whole) == as_case_events(parts)
+
+
+def test_arguments_of_any_depth_are_read_without_recursion():
+    deep = '{"a":' * 10_000 + "1" + "}" * 10_000
+    for reader, items in (
+        (TextReader(), [f'<tool_call>{{"name": "f", "arguments": {deep}}}</tool_call> Done.']),
+        (OpenAIReader(), [{"choices": [{"delta": {"tool_calls": [{"function": {"name": "f", "arguments": deep}}]}}]}]),
+    ):
+        ends = [event for event in read(reader, items) if isinstance(event, ToolCallEnd)]
+        assert [(end.status, end.arguments_json) for end in ends] == [("ok", deep)]
+
+
+def test_python_literals_past_any_sane_depth_are_malformed():
+    events = read(TextReader(), ["[f(a=" + "[" * 10_000 + "]" * 10_000 + ")] x"])
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
+
+
+def test_ten_thousand_parallel_calls_are_each_announced_once():
+    entries = [
+        {"index": number, "id": f"c{number}", "function": {"name": "f", "arguments": "{}"}} for number in range(10_000)
+    ]
+    events = read(OpenAIReader(), [{"choices": [{"delta": {"tool_calls": entries}, "finish_reason": "tool_calls"}]}])
+    assert sum(isinstance(event, ToolCallStart) for event in events) == 10_000
+    assert sum(isinstance(event, ToolCallEnd) for event in events) == 10_000
+
+
+def test_huge_or_wrong_indexes_name_calls_like_any_other():
+    for index in (10**9, -3, "1", "x", 2**70, 1.5, True, None):
+        call = {"index": index, "function": {"name": "f", "arguments": "{}"}}
+        events = read(OpenAIReader(), [{"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "stop"}]}])
+        assert [event.tool_name for event in events if isinstance(event, ToolCallEnd)] == ["f"]
+
+
+def test_arguments_past_the_cap_are_dropped_and_the_call_is_malformed():
+    long = json.dumps({"text": "x" * 5000})
+    for text in (f'<tool_call>{{"name": "f", "arguments": {long}}}</tool_call> Done.',
+                 f"<tool_call><function=f><parameter=text>{long}</parameter></function></tool_call> Done.",
+                 f'[f(text="{"x" * 5000}")] Done.'):  # fmt: skip
+        events = read(TextReader(max_argument_chars=1000), list(text))
+        (end,) = (event for event in events if isinstance(event, ToolCallEnd))
+        assert (end.tool_name, end.status, end.arguments_json) == ("f", "malformed", "")
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "Done."
+
+
+def test_callers_mistakes_raise():
+    with pytest.raises(StreamValueError, match="start: 'middle'"):
+        TextReader(start="middle")
+    with pytest.raises(StreamTypeError, match="one text"):
+        TextReader(tools="lock")
+    with pytest.raises(StreamTypeError, match="neither a name"):
+        OpenAIReader(tools=[5])
+    with pytest.raises(StreamTypeError, match="bytes is not str"):
+        TextReader().feed(b"x")
+    with pytest.raises(StreamTypeError, match="int is neither"):
+        OllamaReader().feed(5)
+    with pytest.raises(StreamTypeError, match="int is neither"):
+        OpenAIReader().feed(5)
+    reader = TextReader()
+    assert reader.close()
+    assert reader.close() == []
+    with pytest.raises(StreamValueError, match="closed"):
+        reader.feed("x")
