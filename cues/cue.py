@@ -67,6 +67,12 @@ class Cue:
         """Length in seconds."""
         return len(self.samples) / self.sample_rate
 
+    def _repr_html_(self) -> str:
+        """For notebooks: a player and a picture."""
+        from cues.page.notebook import cue_html
+
+        return cue_html(self)
+
 
 def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
     """`samples` as a read-only, contiguous float32 array of its own."""
