@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stream.cue_rules import CueRules as CueRules
     from stream.errors import MissingFeatureError as MissingFeatureError
     from stream.errors import RecordingError as RecordingError
     from stream.errors import SpeakerError as SpeakerError
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from stream.services.tiers import load_tiers as load_tiers
     from stream.services.tool import Tool as Tool
     from stream.services.validation import Validator as Validator
+    from stream.session.history import ChatHistory as ChatHistory
+    from stream.session.limits import Limits as Limits
+    from stream.session.voice_session import VoiceSession as VoiceSession
     from stream.text_reader import TextReader as TextReader
     from stream.word_chunks import words as words
     from stream.word_chunks import words_sync as words_sync
@@ -59,13 +63,16 @@ _HOMES = {
     "AskedAgain": "stream.services.notices",
     "Attempts": "stream.services.attempts",
     "Connection": "stream.services.connection",
+    "ChatHistory": "stream.session.history",
     "CueRouter": "stream.router",
+    "CueRules": "stream.cue_rules",
     "EmptyToolCalls": "stream.events",
     "Event": "stream.events",
     "Fallback": "stream.services.recovery",
     "Finish": "stream.events",
     "InvalidToolCall": "stream.services.notices",
     "KeywordClassifier": "stream.services.tiers",
+    "Limits": "stream.session.limits",
     "MissingFeatureError": "stream.errors",
     "ModelCapabilities": "stream.services.models",
     "OllamaReader": "stream.ollama_reader",
@@ -98,6 +105,7 @@ _HOMES = {
     "filesystem_tools": "stream.services.filesystem",
     "load_tiers": "stream.services.tiers",
     "normalize_model": "stream.services.model_names",
+    "VoiceSession": "stream.session.voice_session",
     "read": "stream.reading",
     "read_sync": "stream.reading",
     "words": "stream.word_chunks",

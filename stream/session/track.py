@@ -6,12 +6,16 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.speech.speaker import Speech
 
 __all__ = ["SpeechTrack"]
+
+_SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this a voice only breathes out; full scale ±1.0.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class SpeechTrack:
         self._n_words_sent = 0
         self._n_words_begun = 0
         self._n_words_complete = 0
-        self._phrase_start = 0
-        self._tells_words = False
+        self._phrase_start = self._sound_end = 0
+        self._tells_words = self._tells_phrases = self._spoke_since_sent = False
         self._ends: deque[tuple[int, int]] = deque()  # (words spoken by then, sample of speech at which they are)
         self._words: deque[tuple[int, str]] = deque()
         self._phrases: list[_Phrase] = []
@@ -45,12 +49,15 @@ class SpeechTrack:
 
     @property
     def awaits_speech(self) -> bool:
-        """Whether words were sent whose speech is not complete, as far as the speaker tells."""
-        return self._n_words_sent > self._n_words_complete
+        """Whether words were sent whose speech is not complete, as far as can be known."""
+        if self._tells_phrases or not self.n_pushed:
+            return self._n_words_sent > self._n_words_complete
+        return not self._spoke_since_sent
 
     def sent(self, text: str) -> None:
         """Count the words that the speaker was given."""
         self._n_words_sent += len(text.split())
+        self._spoke_since_sent = False
 
     def push(self, speech: Speech) -> None:
         """Take note of a piece of speech."""
@@ -60,14 +67,20 @@ class SpeechTrack:
             self._words.append((self.n_pushed + word.start_samples, word.text))
             if word.end_samples is not None:
                 self._ends.append((self._n_words_begun, self.n_pushed + word.end_samples))
+        sounding = np.flatnonzero(np.abs(speech.samples) > _SILENCE)
+        if len(sounding):
+            self._sound_end = self.n_pushed + int(sounding[-1]) + 1
+            self._spoke_since_sent = True
         self.n_pushed += len(speech.samples)
         if speech.phrase:
+            self._tells_phrases = True
             n_words = len(speech.phrase.split())
             self._phrases.append(_Phrase(self._phrase_start, self.n_pushed, n_words))
             self._phrase_start = self.n_pushed
             self._n_words_complete += n_words
             self._n_words_begun = self._n_words_complete
-            self._ends.append((self._n_words_complete, self.n_pushed))
+            # The silence at a phrase's end belongs to its melody, but a cue need not wait for it.
+            self._ends.append((self._n_words_complete, max(self._sound_end, self._phrases[-1].start)))
         self._answer()
 
     def begun(self, n_taken: int) -> list[tuple[int, str]]:
@@ -85,7 +98,7 @@ class SpeechTrack:
     def all_passed(self) -> None:
         """Answer what was asked although the speaker did not tell: all its speech is out."""
         while self._asked:
-            self._asked.popleft()[1](self.n_pushed)
+            self._asked.popleft()[1](self._sound_end)
 
     def n_words_heard(self, n_taken: int) -> int:
         """How many words had been heard after `n_taken` samples: for speakers that tell phrases and no words.
@@ -113,7 +126,7 @@ class SpeechTrack:
             while self._ends and self._ends[0][0] < n_words:
                 self._ends.popleft()
             if n_words == 0 or (n_words <= self._n_words_complete and not self._ends):
-                at = self.n_pushed
+                at = self._sound_end
             elif self._ends and self._ends[0][1] <= self.n_pushed:
                 at = self._ends[0][1]
             else:

@@ -127,6 +127,7 @@ class VoiceSession:
         self.journal.interrupted = True
         self._heard_until = self._n_taken
         self._router.barge_in(fade_ms)
+        self.journal.sounded = [cue for cue in self.journal.sounded if cue.onset_samples < self._mixer.position]
         self._n_dropped += self._output.pacer.interrupt(fade_ms)
         self._track.forget()
         for task in self._tasks:

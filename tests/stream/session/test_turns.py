@@ -1,0 +1,312 @@
+"""What a listener gets when tools are called, fail, take long, and everything around them breaks."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from stream.cue_rules import CueRules
+from stream.errors import SpeakerError
+from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.session import Limits
+from stream.speech.speaker import Speech, Word
+from stream.speech.voice_like import VoiceLikeSpeaker
+from tests.support.listening import last_sound, new_clicks
+from tests.support.turns import RATE, run_turn
+
+FRAME = 240
+FADE = round(0.03 * RATE)
+
+
+def said(text, at_s=0.0, every_s=0.03):
+    """Text as a model streams it."""
+    return [(at_s + n * every_s, TextDelta(f"{word} ")) for n, word in enumerate(text.split())]
+
+
+def call(at_s, call_id="1", name="read_file"):
+    return [
+        (at_s, ToolCallStart(name, call_id)),
+        (at_s + 0.2, ToolCallEnd(name, call_id, arguments_json='{"path": "a"}')),
+    ]
+
+
+def answered(at_s, call_id="1", name="read_file", *, is_error=False):
+    return [(at_s, ToolResult(call_id, name, is_error=is_error, content="x"))]
+
+
+LONG = "Let me look that up in the big book of birds, and then tell you all about the finches in it."
+IN_MID_SENTENCE = [*said(LONG), *call(0.8), (1.1, Finish("tool_calls")), *answered(2.5), *said("Here it is.", 2.6)]
+TEN_CALLS = [
+    *said(LONG),
+    *sorted((step for n in range(10) for step in call(0.8 + 0.01 * n, str(n))), key=lambda step: step[0]),
+    (1.2, Finish("tool_calls")),
+    *sorted((step for n in range(10) for step in answered(2.5 + 0.05 * n, str(n))), key=lambda step: step[0]),
+    *said("All ten are here.", 3.2),
+]
+SLOW = [*said("One moment."), *call(0.5), (0.8, Finish("tool_calls")), *answered(30.0), *said("Here it is.", 30.2)]
+FAILING = [
+    *said(LONG),
+    *call(0.8),
+    (1.1, Finish("tool_calls")),
+    *answered(2.5, is_error=True),
+    *said("That did not work.", 2.7),
+]
+TURNS = {"in mid-sentence": IN_MID_SENTENCE, "ten calls": TEN_CALLS, "slow": SLOW, "failing": FAILING}
+
+
+@pytest.mark.parametrize(
+    ("turn", "expected"),
+    [
+        (IN_MID_SENTENCE, ["tool_call", "success"]),
+        (TEN_CALLS, ["tool_call", "success"]),
+        (SLOW, ["tool_call", "success"]),
+        (FAILING, ["tool_call", "error"]),
+    ],
+    ids=TURNS,
+)
+def test_each_turn_has_its_cues_and_no_more(turn, expected):
+    told = run_turn(turn)
+    assert told.cues[:2] == expected
+    # Ten results within half a second are two sounds at most: the same cue coalesces for 300 ms.
+    assert len(told.cues) <= 3
+
+
+@pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
+def test_a_call_is_heard_within_two_frames_and_the_speech_is_no_longer_for_it(turn):
+    told, silent = run_turn(turn), run_turn(turn, bank={})
+    assert all(0.0 <= delay <= 2000.0 * FRAME / RATE for delay in told.journal.call_delays_ms)
+    spoken = np.trim_zeros(told.tape.speech)
+    assert np.array_equal(spoken, np.trim_zeros(silent.tape.speech))
+    assert np.array_equal(silent.tape.mixed, silent.tape.speech)
+
+
+@pytest.mark.parametrize("turn", [IN_MID_SENTENCE, TEN_CALLS, FAILING], ids=["in mid-sentence", "ten calls", "failing"])
+def test_no_turn_clicks(turn):
+    told = run_turn(turn)
+    assert new_clicks(told.tape.mixed, told.tape.speech) == []
+
+
+def test_a_call_of_thirty_seconds_is_waited_for_with_a_sound_and_every_frame_of_silence():
+    told = run_turn(SLOW)
+    (working,) = told.spans("working")
+    assert 3.0 <= working.start_s - 0.5 <= 4.0
+    assert working.end_s <= 30.0 + 0.05
+    assert len(told.tape.mixed) == pytest.approx(told.journal.heard[-1].onset_samples, abs=2 * RATE)
+    assert told.journal.heard[-1].text == "is."
+
+
+def test_the_waiting_sound_makes_way_for_speech_that_is_still_queued():
+    told = run_turn([*said(LONG * 2), *call(0.8), (1.1, Finish("tool_calls")), *answered(20.0)])
+    (working,) = told.spans("working")
+    speech_end_s = last_sound(told.tape.speech) / RATE
+    assert speech_end_s > 4.5
+    assert working.start_s >= speech_end_s + 0.9
+
+
+@pytest.mark.parametrize("name", TURNS)
+@pytest.mark.parametrize("moment_s", [0.5, 0.85, 2.0, 4.05], ids=["before", "at the cue", "in the run", "waiting"])
+def test_a_barge_in_ends_every_turn_within_its_fade_and_nothing_comes_after(name, moment_s):
+    told = run_turn(TURNS[name], barge_in_s=moment_s)
+    end = round(moment_s * RATE)
+    over = told.journal.interrupted
+    assert over or len(told.tape.mixed) < end  # Some turns are over by then.
+    if over:
+        assert last_sound(told.tape.mixed, 0.0) <= end + FADE + 2 * FRAME
+        assert len(told.tape.mixed) <= end + FADE + 6 * FRAME
+        assert new_clicks(told.tape.mixed, np.zeros_like(told.tape.mixed)) == []
+        assert told.source_closed
+    assert told.leaked == []
+
+
+def test_after_a_barge_in_only_what_was_heard_is_in_the_history():
+    told = run_turn(IN_MID_SENTENCE, barge_in_s=1.5)
+    assert told.history.messages == [{"role": "assistant", "content": told.journal.heard_text}]
+    heard = told.journal.heard_text
+    assert LONG.startswith(heard)
+    assert 2 <= len(heard.split()) <= 8
+    begun = [word for word in told.journal.heard if word.onset_samples < 1.5 * RATE]
+    assert len(heard.split()) == len(begun)
+
+
+def test_a_turn_that_was_cut_leaves_the_next_one_whole():
+    turn = [*said("Now then."), *call(0.3, "9"), *answered(1.0, "9")]
+    told = run_turn([IN_MID_SENTENCE, turn], barge_in_s=0.9)
+    assert told.journal.heard_text == "Now then."
+    assert told.cues == ["tool_call", "success"]
+    assert [message["role"] for message in told.history.messages] == ["assistant"]
+    assert told.history.messages[0]["content"].endswith("Now then.")
+
+
+def test_a_result_of_the_cut_turn_is_silent_in_the_next_one():
+    turn = [*said("Now then."), *answered(0.5, "1", is_error=True)]
+    told = run_turn([IN_MID_SENTENCE, turn], barge_in_s=0.9)
+    assert told.cues == []
+
+
+def test_the_history_holds_what_was_spoken_and_no_character_of_a_call():
+    told = run_turn(IN_MID_SENTENCE)
+    assert told.history.messages == [{"role": "assistant", "content": f"{LONG} Here it is."}]
+
+
+def test_the_transcript_has_one_event_a_call_and_all_that_was_said():
+    told = run_turn(TEN_CALLS)
+    records = [event.model_dump() for event in told.events]
+    calls = [record for record in records if record["type"] == "unmute.tool_call"]
+    assert calls == [{"type": "unmute.tool_call", "tool_name": "read_file", "arguments": '{"path": "a"}'}] * 10
+    ready = "".join(record["delta"] for record in records if record["type"] == "unmute.response.text.delta.ready")
+    assert ready == f"{LONG} All ten are here."
+    heard = [record for record in records if record["type"] == "response.text.delta"]
+    assert [record["delta"] for record in heard] == f"{LONG} All ten are here.".split()
+    assert [record["at_s"] for record in heard] == sorted(record["at_s"] for record in heard)
+    assert [record["type"] for record in records[-2:]] == ["response.text.done", "response.audio.done"]
+
+
+def test_every_transcript_event_comes_back_from_its_json():
+    from pydantic import TypeAdapter
+
+    from stream.session.transcript import TranscriptEvent
+
+    adapter = TypeAdapter(TranscriptEvent)
+    told = run_turn(FAILING, barge_in_s=4.0)
+    assert {event.type for event in told.events} >= {"cues.span", "cues.tool_result", "unmute.tool_call"}
+    assert all(adapter.validate_json(event.model_dump_json()) == event for event in told.events)
+
+
+def test_spans_cover_exactly_where_a_cue_sounds_and_are_published_before_it_ends():
+    told = run_turn(IN_MID_SENTENCE)
+    alone = run_turn(IN_MID_SENTENCE, bank={})
+    n = min(len(told.tape.mixed), len(alone.tape.mixed))
+    spans = [span for span in told.router.spans if span.cue != "working"]
+    assert [span.cue for span in spans] == ["tool_call", "success"]
+    # After the ducking has gone (hold and release: half a second) nothing but speech is left.
+    quiet = np.ones(n, dtype=bool)
+    for span in spans:
+        quiet[span.start_samples : span.end_samples + round(0.55 * RATE)] = False
+    assert np.array_equal(told.tape.mixed[:n][quiet], alone.tape.mixed[:n][quiet])
+    assert told.router.spans.overlaps(spans[0].start_samples, spans[0].start_samples + 1)
+
+
+# Things break.
+
+
+class Dying(VoiceLikeSpeaker):
+    """Speaks one phrase and dies."""
+
+    async def speak(self, phrase):
+        async for speech in super().speak(phrase):
+            yield speech
+        raise SpeakerError("out of breath")
+
+
+class Mute(VoiceLikeSpeaker):
+    """Takes text and never speaks."""
+
+    async def speak(self, _phrase):
+        await asyncio.Event().wait()
+        yield Speech(np.zeros(0, dtype=np.float32))
+
+
+class Deaf(VoiceLikeSpeaker):
+    """Hangs when it is given text, as a connection does that nobody reads."""
+
+    async def send(self, _text):
+        await asyncio.Event().wait()
+
+
+def test_a_voice_that_dies_loses_no_cue_and_the_history_keeps_what_was_heard():
+    told = run_turn(IN_MID_SENTENCE, speaker=Dying())
+    assert told.journal.failure == "out of breath"
+    assert told.cues == ["tool_call", "success"]
+    assert told.journal.heard_text == "Let me look that up in the big book of birds,"
+    assert told.history.messages[0]["content"] == told.journal.heard_text
+    assert new_clicks(told.tape.mixed, told.tape.speech) == []
+
+
+@pytest.mark.parametrize("speaker", [Mute, Deaf], ids=["says nothing", "takes nothing"])
+def test_a_voice_that_hangs_holds_no_cue_back_and_is_given_up(speaker):
+    told = run_turn(IN_MID_SENTENCE, speaker=speaker(), limits=Limits(speech_s=5.0))
+    assert told.cues == ["tool_call", "success"]
+    assert told.journal.call_delays_ms[0] <= 2000.0 * FRAME / RATE
+    assert told.journal.failure == "the speaker has said nothing for 5 s"
+    assert told.history.messages == []
+    assert len(told.tape.mixed) < 15 * RATE
+
+
+def test_a_model_that_hangs_is_given_up_and_sounds_so():
+    told = run_turn([*said("Well, let me see."), (1e6, Finish("stop"))], limits=Limits(model_s=4.0))
+    assert told.journal.failure == "the model has said nothing for 4 s"
+    assert told.cues == ["error"]
+    assert told.journal.heard_text == "Well, let me see."
+    assert told.source_closed
+    assert 4.0 * RATE <= len(told.tape.mixed) <= 6.0 * RATE
+
+
+def test_a_model_that_waits_for_a_tool_is_given_more_time():
+    turn = [*call(0.5), *answered(20.0), *said("There.", 20.1)]
+    told = run_turn(turn, limits=Limits(model_s=4.0, tool_s=60.0))
+    assert told.journal.failure is None
+    told = run_turn(turn, limits=Limits(model_s=4.0, tool_s=10.0))
+    assert told.journal.failure == "the model has said nothing for 10 s"
+
+
+def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
+    told = run_turn([*said("Let me look."), (0.5, StreamFailed("connection lost", code="unfinished"))])
+    assert told.cues == ["error"]
+    assert told.journal.failure == "connection lost"
+    assert told.history.messages == [{"role": "assistant", "content": "Let me look."}]
+
+
+# Placement by word.
+
+
+class Precise(VoiceLikeSpeaker):
+    """Tells where each word ends, as Kyutai's voices do: the times come before the sound."""
+
+    async def speak(self, phrase):
+        words = tuple(Word(word, 7200 * n, 7200 * n + 6000) for n, word in enumerate(phrase.split()))
+        yield Speech(np.zeros(0, dtype=np.float32), words)
+        for _ in words:
+            yield Speech(np.full(7200, 0.1, dtype=np.float32))
+
+
+class Plain(VoiceLikeSpeaker):
+    """Tells neither words nor phrases."""
+
+    async def __aiter__(self):
+        async for speech in super().__aiter__():
+            yield Speech(speech.samples)
+
+
+@pytest.mark.parametrize("speaker", [Precise, VoiceLikeSpeaker, Plain], ids=["word ends", "phrases", "nothing"])
+def test_a_cue_after_the_words_begins_when_the_last_word_has_been_said(speaker):
+    turn = [*said("Papa reads the paper."), *call(0.2), *answered(8.0)]
+    told = run_turn(turn, speaker=speaker(), rules=CueRules(placement="after_words", success=None, working=None))
+    (sounded,) = told.journal.sounded
+    end = last_sound(told.tape.speech, 1e-3) + 1
+    if speaker is Precise:
+        assert sounded.onset_samples == pytest.approx(end - 1200, abs=FRAME)
+    elif speaker is VoiceLikeSpeaker:
+        assert sounded.onset_samples == pytest.approx(end, abs=FRAME)
+    else:  # Where nothing is told, the end of the sound is noticed after 200 ms, and the silence at its end counts.
+        assert end <= sounded.onset_samples <= end + 0.7 * RATE
+    assert sounded.placement == "after_words"
+    assert sounded.delay_ms == pytest.approx((sounded.onset_s - 0.2) * 1000.0, abs=0.1)
+
+
+def test_a_cue_after_the_words_does_not_wait_where_nobody_speaks():
+    told = run_turn([*call(1.0), *answered(3.0)], rules=CueRules(placement="after_words", success=None, working=None))
+    assert told.journal.sounded[0].delay_ms <= 20.0
+
+
+def test_a_cue_in_a_pause_begins_in_one():
+    turn = [*said(LONG), *call(0.8), *answered(9.0)]
+    told = run_turn(turn, rules=CueRules(placement="in_pause", success=None, working=None))
+    assert told.spans("tool_call")[0].start_s >= 0.8
+    assert told.journal.sounded[0].placement == "in_pause"
+
+
+def test_a_cue_that_waits_for_words_dies_with_its_turn():
+    turn = [*said(LONG), *call(0.3)]
+    told = run_turn(turn, rules=CueRules(placement="after_words"), barge_in_s=1.0)
+    assert told.cues == []
+    assert told.spans("tool_call") == []
