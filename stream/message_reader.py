@@ -53,6 +53,7 @@ class MessageReader(ABC):
         self._empty_array = False
         self._last_finish: str | None = None  # since which nothing came
         self._unanswered: list[tuple[str, str]] = []  # ids and names of calls without a result
+        self._task_id = ""
         self._usage: Usage | None = None
 
     @abstractmethod
@@ -122,8 +123,9 @@ class MessageReader(ABC):
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
         status = fields.get("task_status")
+        self._task_id = _text_of(fields.get("task_id")) or self._task_id
         if isinstance(status, str) and status:
-            self._turn.emit(TaskStatus(_text_of(fields.get("task_id")), status))
+            self._turn.emit(TaskStatus(self._task_id, status))
 
     # --- how it ends ----------------------------------------------------------------------------------------------
 
@@ -131,6 +133,7 @@ class MessageReader(ABC):
         if self._machine is not None:
             self._machine.close(was_cut=was_cut)
             self._machine = None
+        self._turn.idle = False
         self._calls.end_round(was_cut=was_cut)
         self._turn.end_round()
 

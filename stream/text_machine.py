@@ -29,6 +29,7 @@ _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+_MOST_UNSEEN = 256
 _LONGEST_DETOUR = 4096  # how far behind the end of its line a lost closing marker is looked for, characters
 
 
@@ -92,6 +93,7 @@ class TextMachine(Tape):
         self._superseded = False  # a structured call came while something was held
         self._odd_ticks = False  # the last run of backticks on this line has opened inline code
         self._plain = False
+        self._unseen: list[str] = []  # text that was passed on, not yet noted
         self._attempt_at = 0  # where in the text the last candidate began
         self._run = self._main(start)
         next(self._run)
@@ -103,21 +105,40 @@ class TextMachine(Tape):
 
     def feed(self, text: str) -> None:
         """Read on."""
-        if self._plain and not self.table.pattern.search(text):
-            self.passed += len(text)
-            self._emit(text)
+        if self.passes(text):
+            self.turn.text(text)
             return
+        self._catch_up()
         self.put(text)
         next(self._run)
 
+    def passes(self, text: str) -> bool:
+        """Return whether this is text and nothing else, and is to be passed on as it is."""
+        if not self._plain or self.table.search(text):
+            return False
+        self._unseen.append(text)
+        if len(self._unseen) > _MOST_UNSEEN:
+            self._catch_up()
+        return True
+
+    def _catch_up(self) -> None:
+        """Take note of text that was passed on: only what comes behind a trigger asks what came before."""
+        if self._unseen:
+            text = "".join(self._unseen)
+            self._unseen.clear()
+            self.passed += len(text)
+            self._note(text)
+
     def close(self, *, was_cut: bool) -> None:
         """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
+        self._catch_up()
         self.was_cut, self.ended = was_cut, True
         for _ in self._run:
             raise AssertionError("waited for more text after the end")
 
     def note_structured_call(self) -> None:
         """Take notice of a structured call beside the text."""
+        self._catch_up()
         self._superseded = not self._plain
         self.fresh = True
 
@@ -256,6 +277,11 @@ class TextMachine(Tape):
             self._emit(text)
 
     def _emit(self, text: str) -> None:
+        self._note(text)
+        self.turn.text(text)
+
+    def _note(self, text: str) -> None:
+        """Keep what is asked about the text so far."""
         tail = text[text.rfind("\n") + 1 :]
         if len(tail) < len(text):
             self.fresh, self._odd_ticks = True, False
@@ -267,7 +293,6 @@ class TextMachine(Tape):
         if self.fresh and tail and not tail.isspace():
             self.fresh = False
         self.previous = text[-1]
-        self.turn.text(text)
 
     def _inline_code(self) -> Reading[None]:
         """Pass text up to the next backtick or the end of the line."""

@@ -76,7 +76,7 @@ class Turn:
 
     __slots__ = (
         "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_waiting",
-        "channel", "ended", "max_argument_chars", "reasons", "silent",
+        "channel", "ended", "idle", "max_argument_chars", "reasons", "silent",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -91,6 +91,7 @@ class Turn:
         self._rehearsal: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
         self.channel: str | None = None  # of the text that comes next, where the server says so
+        self.idle = False  # text can be passed on with nothing to take notice of, and no channel
         self.silent = True  # neither spoken text nor a call so far
 
     @property
@@ -111,7 +112,7 @@ class Turn:
 
     def text(self, text: str) -> None:
         """Take in text to be spoken."""
-        if self.silent or self._round.calls or self._rehearsal:
+        if not self.idle:
             self._mind(text)
         if self._waiting:
             self._waiting.append(TextDelta(text, self.channel))
@@ -124,6 +125,7 @@ class Turn:
             self._rehearse_in_vain()
             if self._round.calls:
                 self._round = Round()
+            self.idle = not self._waiting and self.channel is None
 
     def reasoning(self, text: str) -> None:
         """Take in reasoning, which starts a new round after a call but never waits."""
@@ -139,7 +141,7 @@ class Turn:
 
     def begin(self, call: Call) -> None:
         """Take in a call whose name is certain."""
-        self.silent = False
+        self.silent = self.idle = False
         self._rehearse_in_vain()
         call.home = self._round
         doubtful = self._round.opens(call) or call.id in self._ids
@@ -160,7 +162,7 @@ class Turn:
             arguments = ""
         call.arguments_json, call.status = arguments, status
         if call.home is None:  # cut off before its name was certain: an end without a start
-            self.silent = False
+            self.silent = self.idle = False
             self._rehearse_in_vain()
             call.home = self._round
             self._waiting.append(call)
@@ -216,6 +218,7 @@ class Turn:
         """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""
         self._rehearse_in_vain()
         self._rehearsal = (raw, calls)
+        self.idle = False
 
     def _rehearse_in_vain(self) -> None:
         if self._rehearsal:
@@ -226,6 +229,7 @@ class Turn:
 
     def end_round(self) -> None:
         """Close the round: a finish reason, a native `done`, results, or the end of the stream."""
+        self.idle = False
         if self._rehearsal:
             _, calls = self._rehearsal
             self._rehearsal = None

@@ -215,6 +215,7 @@ class Table:
         found = trie(marker for marker in self._rows if marker not in "{[")
         expression = f"{found}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         self.pattern = re.compile(expression)
+        self.search = self.pattern.search
         self.recovery = re.compile(f"\n|{expression}")
 
     @cached_property

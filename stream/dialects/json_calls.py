@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 
 from stream.json_scanner import KEY, VALUE, JsonScanner
-from stream.shapes import NAME, SPACE, Run, Shape
+from stream.shapes import NAME, SPACE, Part, Run, Shape
 from stream.tape import NotACall, Unreadable
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _TYPE = Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"'
 _ROLE = Shape('"assistant"')
 _NO_CONTENT = Shape((['""'], ["null"]))
 _NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
-_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (["{", SPACE, '"'], ["[", SPACE, "{"]))
 _MORE_MEMBERS = Shape(",", SPACE, '"')
 _NAME_KEYS = ("name", "tool_name")
 _ARGUMENT_KEYS = ("arguments", "parameters")
@@ -52,7 +51,8 @@ def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None =
             yield from call_array(machine, strong=True)
         else:
             yield from call_item(machine, strong=True)
-        # Without a closing marker nothing says that what follows belongs to the block.
+        # Without a closing marker nothing says that what follows belongs to the block; and where one may only have
+        # been forgotten, an object that does not even begin like a call is text.
         found = (yield from machine.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
         if not found:
             return
@@ -214,3 +214,5 @@ def _harmless(machine: TextMachine, key: str, stack: str) -> Reading[None]:
 
 _KEYS = frozenset((*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls",
                    "role", "content"))  # fmt: skip
+_CALL_KEYS: tuple[list[Part], ...] = tuple([key + '"'] for key in sorted(_KEYS - {"role", "content"}))
+_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (["{", SPACE, '"', _CALL_KEYS], ["[", SPACE, "{"]))

@@ -49,13 +49,17 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
 
 
 def read_bracket(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
-    """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text."""
+    """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
+
+    Lines of code begin like such lists (`[Point(x=1)]`), so where the tools are declared the first name must be one.
+    """
     del row, size
     if (yield from machine.test(ARRAY)):
         yield from call_array(machine, strong=False)
         return
     head = (yield from machine.test(_WEAK_LIST)) if machine.fresh else None
-    if not head:
+    declared = machine.table.declared
+    if not head or (declared is not None and head[1].group(2) not in declared):
         machine.take(1)
         raise NotACall
     yield from calls_in_list(machine)

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
-from tests.stream.comparing import DATA
 
 from stream import OllamaReader, OpenAIReader, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, read, read_sync
+from tests.stream.comparing import DATA
 
 FOLDER = DATA / "recordings"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))

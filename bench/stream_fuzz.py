@@ -1,0 +1,94 @@
+"""A million streams from the grammar, broken off, spoilt and mixed up: the readers must keep their promises on each.
+
+    python -m bench.stream_fuzz [--streams 1000000] [--seed 1]
+
+For each stream: nothing raises, every start has its end, and the outcome is the same whole and in random chunks. A
+stream that is intact must give its calls and its text; one that breaks off must speak none of the arguments.
+The first streams that break a promise are printed; the exit code says whether there were any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+
+from stream import TextReader
+from stream.dialects import ROWS
+from tests.stream.comparing import as_case_events, matches, normalise, random_splits
+from tests.stream.grammar import PROSE, SECRET, make_soup, make_stream
+
+FRAGMENTS = [*(text for row in ROWS for text in row.markers + row.closers), *PROSE, *"`\n \"':,;{}[]()<|é\\\x00",
+             '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]", "f(", "name", "</think>",
+             "<parameter=a>", "</parameter>", '<invoke name="f">', "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0",
+             "to=functions.f ", "analysis", "assistantfinal", "call:f{", "<escape>", "```json\n", "```\n", '"""']  # fmt: skip
+FINISHES = ("stop", "length", None)
+MOST_PRINTED = 10
+
+
+def read(chunks: list[str], finish: str | None, tools: list[str] | None, start: str) -> list[dict]:
+    reader = TextReader(tools, start)
+    events = []
+    for chunk in chunks:
+        events += reader.feed(chunk)
+    return as_case_events(events + reader.close(finish))
+
+
+def spoil(text: str, rng: random.Random) -> str:
+    """The text with a few of its characters doubled, lost or replaced."""
+    chars = list(text)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(chars))
+        chars[at] = rng.choice(("", chars[at] * 2, rng.choice(FRAGMENTS)))
+    return "".join(chars)
+
+
+def broken_promise(rng: random.Random) -> str | None:
+    """Make one stream and read it; return what is wrong."""
+    text, expected = make_stream(rng)
+    kind = rng.choice(("intact", "cut", "spoilt", "soup"))
+    finish, tools, start = "stop", None, "text"
+    if kind != "intact":
+        finish, tools = rng.choice(FINISHES), rng.choice((None, None, ["f"], ["f", "name"]))
+        start = rng.choice(("text", "text", "text", "reasoning")) if kind == "soup" else "text"
+    if kind == "cut":
+        text = text[: rng.randint(0, len(text))]
+    elif kind == "spoilt":
+        text = spoil(text, rng)
+    elif kind == "soup":
+        text = make_soup(rng, FRAGMENTS)
+    try:
+        whole = read([text], finish, tools, start)
+        (chunks,) = random_splits(text, rng, 1)
+        pieces = read(chunks, finish, tools, start)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is a finding)
+        return f"{kind} {finish} {tools} {start} {text!r}: {type(error).__name__} {error}"
+    spoken = "".join(event["text"] for event in whole if event["type"] == "text")
+    if normalise(whole) != normalise(pieces):
+        return f"{kind} {finish} {tools} {start} {text!r}: differs in chunks {chunks}"
+    if kind == "intact" and not matches({"expect": expected}, whole):
+        return f"intact {text!r}: {whole}"
+    if kind == "cut" and tools is None and SECRET in spoken:
+        return f"cut {finish} {text!r}: spoken {spoken!r}"
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began, found = time.perf_counter(), 0
+    for number in range(options.streams):
+        wrong = broken_promise(random.Random(f"{options.seed}:{number}"))
+        if wrong:
+            found += 1
+            print(f"{options.seed}:{number} {wrong}", flush=True)
+            if found == MOST_PRINTED:
+                break
+    print(f"{number + 1} streams, {found} broken promises, {time.perf_counter() - began:.0f} s")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
