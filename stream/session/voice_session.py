@@ -8,7 +8,7 @@ event is handled, all that is due is put out; so a cue that is played now begins
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from stream.speech.speaker import Speaker
 
 __all__ = ["Sink", "VoiceSession"]
+
+
+@runtime_checkable
+class _CanBeCancelled(Protocol):
+    """A speaker that can forget an answer; others serve one answer, or begin the next with the rest of this one."""
+
+    async def cancel(self) -> None: ...
+
 
 _FLUSH, _FINISH = object(), object()
 _DEFAULT_LIMITS = Limits()
@@ -111,6 +119,8 @@ class VoiceSession:
                 task.cancel()
             done = await asyncio.gather(*self._tasks, return_exceptions=True)
             self._end()
+            if self.journal.interrupted and isinstance(self._speaker, _CanBeCancelled):
+                await self._speaker.cancel()
         for outcome in done:
             if isinstance(outcome, Exception):
                 raise outcome

@@ -1,0 +1,160 @@
+"""A voice that lasts longer than its connections."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from stream.errors import SpeakerError
+from stream.events import TextDelta, ToolCallStart, ToolResult
+from stream.session.lasting_speaker import LastingSpeaker
+from stream.speech.voice_like import VoiceLikeSpeaker
+from tests.support.turns import RATE, run_turn
+
+
+class Line(VoiceLikeSpeaker):
+    """A speaker with a connection: what happens to it is on record."""
+
+    made = ()
+    dies_after_s = None
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+        self.opened_s = self.closed_s = None
+        self.spoken, self.sent, self.pings = [], [], []
+
+    async def start(self):
+        self.opened_s = self.clock.now()
+
+    async def send(self, text):
+        self.sent.append(text)
+        await super().send(text)
+
+    async def speak(self, phrase):
+        self.spoken.append(phrase)
+        async for speech in super().speak(phrase):
+            yield speech
+
+    async def aclose(self):
+        self.closed_s = self.clock.now()
+
+
+class KeptAlive(Line):
+    async def keep_alive(self):
+        self.pings.append(self.clock.now())
+
+
+class DiesAtFirstText(Line):
+    """The first connection of all dies when it is to speak."""
+
+    n_made = 0
+
+    def __init__(self, clock):
+        super().__init__(clock)
+        type(self).n_made += 1
+        self.first = type(self).n_made == 2  # The very first was only asked for its name.
+
+    async def speak(self, phrase):
+        if self.first:
+            raise SpeakerError("the line is dead")
+        async for speech in super().speak(phrase):
+            yield speech
+
+
+class AlwaysDies(Line):
+    async def speak(self, _phrase):
+        raise SpeakerError("the line is dead")
+        yield
+
+
+def conversation(kind, turns, **options):
+    """Run turns with lasting speakers of `kind`; what came of it, and the speakers that were made."""
+    lines = []
+
+    class Lasting(LastingSpeaker):
+        def __init__(self, clock):
+            def make():
+                lines.append(kind(clock))
+                return lines[-1]
+
+            super().__init__(make, clock=clock, **options)
+
+    told = run_turn(turns, speaker=Lasting, bank={})
+    return told, lines[1:]
+
+
+LONG_TOOL = [
+    (0.0, TextDelta("Wait a little.")),
+    (0.5, ToolCallStart("slow", "1")),
+    (30.0, ToolResult("1", "slow", is_error=False, content="")),
+    (30.1, TextDelta("Here it is.")),
+]
+
+
+def test_after_a_long_pause_another_connection_is_opened_and_the_first_is_closed():
+    told, (first, second) = conversation(Line, LONG_TOOL)
+    assert first.spoken == ["Wait a little."]
+    assert second.spoken == ["Here it is."]
+    assert second.opened_s == pytest.approx(30.1, abs=0.02)
+    assert first.closed_s is not None
+    assert second.closed_s is not None
+    assert told.journal.heard_text == "Wait a little.Here it is."
+    assert told.leaked == []
+
+
+def test_a_short_pause_keeps_the_connection():
+    turn = [(0.0, TextDelta("Wait. ")), (0.5, ToolCallStart("a", "1")), (4.0, TextDelta("There."))]
+    _, lines = conversation(Line, turn)
+    assert len(lines) == 1
+
+
+def test_a_connection_that_can_be_kept_alive_is_kept():
+    told, (only,) = conversation(KeptAlive, LONG_TOOL)
+    assert only.spoken == ["Wait a little.", "Here it is."]
+    assert len(only.pings) == 5
+    assert told.leaked == []
+
+
+def test_text_that_a_dead_connection_did_not_say_is_said_by_the_next():
+    DiesAtFirstText.n_made = 0
+    told, lines = conversation(DiesAtFirstText, [(0.0, TextDelta("Hear me out."))])
+    assert [line.spoken for line in lines] == [[], ["Hear me out."]]
+    assert told.journal.failure is None
+    assert told.journal.heard_text == "Hear me out."
+    assert np.abs(told.tape.speech).max() > 0.1
+
+
+def test_a_voice_that_always_dies_is_given_up():
+    told, lines = conversation(AlwaysDies, [(0.0, TextDelta("Hear me out."))])
+    assert "failed 2 times" in told.journal.failure
+    assert len(lines) == 2
+    assert all(line.closed_s is not None for line in lines)
+
+
+def test_every_turn_of_a_conversation_is_spoken_also_after_a_barge_in():
+    turns = [[(0.0, TextDelta("This is a long story of birds and bees."))], [(0.5, TextDelta("Yes?"))]]
+    lines = []
+
+    class Lasting(LastingSpeaker):
+        def __init__(self, clock):
+            super().__init__(lambda: lines.append(Line(clock)) or lines[-1], clock=clock)
+
+    told = run_turn(turns, speaker=Lasting, bank={}, barge_in_s=1.0)
+    assert told.journal.heard_text == "Yes?"
+    assert told.history.messages[0]["content"].endswith("Yes?")
+    assert len(told.tape.speech) > 1.5 * RATE
+    assert all(line.closed_s is not None for line in lines[1:])
+
+
+def test_closing_leaves_no_task():
+    async def go():
+        from tests.support.virtual_clock import VirtualClock
+
+        clock = VirtualClock()
+        speaker = LastingSpeaker(lambda: KeptAlive(clock), clock=clock)
+        await speaker.start()
+        await speaker.aclose()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(go()) == 1
