@@ -34,6 +34,7 @@ __all__ = [
     "new_bytes",
     "new_reference",
     "peek",
+    "prefetch",
 ]
 
 _BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -97,6 +98,21 @@ def _extern(builder: Any, name: str, n_arguments: int) -> Any:
     return _cgutils.get_or_insert_function(builder.module, kind, name)
 
 
+def _build_prefetch(_typing: Any, address: Any) -> Any:
+    """Ask for the cache line at `address`, which is going to be written to."""
+    del address
+
+    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, flag, flag, flag])
+        fetch = _cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        pointer = builder.inttoptr(arguments[0], _BYTE_POINTER)
+        builder.call(fetch, [pointer, flag(1), flag(3), flag(1)])
+        return arguments[0]
+
+    return types.int64(types.int64), build
+
+
 def _build_call_python(_typing: Any, function: Any, arguments: Any, n_arguments: Any, names: Any) -> Any:
     """What Python's `function` returns for a fast call (`PyObject_Vectorcall`); 0 after an exception."""
     del function, arguments, n_arguments, names
@@ -121,6 +137,7 @@ def _build_new_bytes(_typing: Any, size: Any) -> Any:
 peek: Callable[[int], int] = _intrinsic(_build_peek)
 float_of_bits: Callable[[np.int32], np.float32] = _intrinsic(_build_float_of_bits)
 new_reference: Callable[[int], int] = _intrinsic(_build_new_reference)
+prefetch: Callable[[int], int] = _intrinsic(_build_prefetch)
 call_python: Callable[[int, int, int, int], int] = _intrinsic(_build_call_python)
 new_bytes: Callable[[int], int] = _intrinsic(_build_new_bytes)
 carray: Any = numba.carray  # type: ignore[attr-defined]  # numba's own interface, not in its __all__

@@ -25,7 +25,7 @@ from cues._kernels.loops import (
     scale_by_ramp,
     silence_nonfinite,
 )
-from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek
+from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek, prefetch
 
 __all__ = ["mix_row", "mix_rows"]
 
@@ -200,6 +200,10 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     frame = np.int64(0)
     for i in range(n_rows):
         row = rows + i * row_bytes
+        # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
+        if i + 1 < n_rows and carray(int32_at(row + row_bytes), 20)[at.FLAGS_I32] != 0:
+            for line in range(0, 4 * n, 64):
+                prefetch(source + frame + 4 * n + line)
         words = carray(int64_at(row), 10)
         if words[at.POSITION_I64] + n > words[at.WAKE_I64]:
             found[count] = i

@@ -1,0 +1,58 @@
+"""`cues mix`: a file in, a file out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+import cues
+from cues.cli.mix import command
+from cues.offline import Insert, mix_recording
+from tests.cues.mixing_scripts import noise_cue, speech, tone
+
+
+@pytest.fixture
+def speech_wav(tmp_path):
+    path = tmp_path / "speech.wav"
+    soundfile.write(path, speech(48000), 24000, "FLOAT")
+    return path
+
+
+def test_cues_are_in_the_file_at_their_times(speech_wav, tmp_path):
+    out = tmp_path / "out.wav"
+    arguments = [str(speech_wav), "--cue", "tool_call@0.5", "--cue", "error@1.25", "-o", str(out), "--json"]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["stats"]["started"] == 2
+    mixed, rate = soundfile.read(out, dtype="float32")
+    before = speech(48000)
+    assert rate == 24000
+    assert np.abs(mixed[:12000] - before[:12000]).max() < 1e-4
+    assert np.abs(mixed[12000:13000] - before[12000:13000]).max() > 1e-3
+
+
+@pytest.mark.parametrize("cue", ["error", "error@soon", "error@-1", "@1", "unheard_of@1"])
+def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
+    assert CliRunner().invoke(command, [str(speech_wav), "--cue", cue]).exit_code == 2
+
+
+def test_silence_is_added_until_the_last_cue_has_ended():
+    mixed = mix_recording(speech(4800), 24000, [Insert(cue=tone(7200), at_s=0.15)])
+    assert 3600 + 7200 <= len(mixed.samples) < 3600 + 7200 + 480
+
+
+def test_a_limiters_delay_is_taken_off():
+    talk = speech(24000, peak=0.3)
+    mixed = mix_recording(talk, 24000, [Insert(cue=noise_cue(), at_s=0.5)], limiter=True)
+    np.testing.assert_array_equal(mixed.samples[:12000], talk[:12000])
+    assert len(mixed.samples) >= len(talk)
+
+
+def test_another_rate_of_the_recording_is_kept():
+    mixed = mix_recording(speech(24000), 16000, [Insert(cue=cues.load_bank()["success"], at_s=0.25)])
+    assert mixed.stats.started == 1
+    assert len(mixed.samples) == 24000
