@@ -18,10 +18,12 @@ from stream.dialects import ROWS
 from tests.stream.comparing import as_case_events, matches, normalise, random_splits
 from tests.stream.grammar import PROSE, SECRET, make_soup, make_stream
 
-FRAGMENTS = [*(text for row in ROWS for text in row.markers + row.closers), *PROSE, *"`\n \"':,;{}[]()<|é\\\x00",
-             '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]", "f(", "name", "</think>",
-             "<parameter=a>", "</parameter>", '<invoke name="f">', "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0",
-             "to=functions.f ", "analysis", "assistantfinal", "call:f{", "<escape>", "```json\n", "```\n", '"""']  # fmt: skip
+FRAGMENTS = [
+    *(text for row in ROWS for text in row.markers + row.closers), *PROSE, *"`\n \"':,;{}[]()<|é\\\x00",
+    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]", "f(", "name", "</think>",
+    "<parameter=a>", "</parameter>", '<invoke name="f">', "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0",
+    "to=functions.f ", "analysis", "assistantfinal", "call:f{", "<escape>", "```json\n", "```\n", '"""',
+]  # fmt: skip
 FINISHES = ("stop", "length", None)
 MOST_PRINTED = 10
 

@@ -148,7 +148,7 @@ class CallAssembler:
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
         for assembly in self._open:
-            if assembly.text_followed and not assembly.pieces and assembly.call.name:
+            if assembly.text_followed and not assembly.size and assembly.call.name and not assembly.complete:
                 # Text and another call have followed: there are no arguments to wait for.
                 self._complete(assembly)
         self.count += 1
@@ -174,7 +174,7 @@ class CallAssembler:
 
     def _whole(self, assembly: _Assembly, arguments: Any) -> None:
         """Take in arguments that came as a value."""
-        if assembly.pieces:
+        if assembly.size:
             return
         if isinstance(arguments, Mapping):
             try:

@@ -5,7 +5,7 @@ import pytest
 from stream import TextReader, ToolCallStart
 from tests.stream.comparing import as_case_events, load, matches, splits
 
-CASES = list(load("content", "content_extra", "false_positive"))
+CASES = list(load("content", "content_extra", "false_positive", "decisions"))
 
 
 def read(case, chunks):

@@ -1,0 +1,225 @@
+"""Fragments of structured calls in the shapes that servers are known to send, and what stands beside them."""
+
+# ruff: noqa: E501  (messages read best as servers send them, on one line)
+
+import json
+
+import pytest
+
+from stream import (
+    Finish,
+    OllamaReader,
+    OpenAIReader,
+    ReasoningDelta,
+    StreamFailed,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+    Usage,
+)
+
+
+def chunk(delta, finish=None, **beside):
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **beside}
+
+
+def call(name=None, arguments=None, index=0, identity=None):
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    places = {key: value for key, value in (("index", index), ("id", identity)) if value is not None}
+    return {**places, "function": function}
+
+
+def calls(*fragments):
+    return chunk({"tool_calls": list(fragments)})
+
+
+DONE = chunk({}, "tool_calls")
+
+
+def read(*items, reader=None):
+    reader = reader or OpenAIReader()
+    events = []
+    for item in items:
+        events += reader.feed(item)
+    return events + reader.close()
+
+
+def ended(events):
+    return [(e.tool_name, e.tool_call_id, json.loads(e.arguments_json)) for e in events if isinstance(e, ToolCallEnd)]
+
+
+ONE = [("f", "a", {"x": 1})]
+TWO = [("f", "a", {"x": 1}), ("f", "b", {"x": 2})]
+SHAPES = {
+    "id and name repeated in every piece": (
+        [calls(call("f", '{"x"', 0, "a")), calls(call("f", ": 1", 0, "a")), calls(call("f", "}", 0, "a")), calls(call("f", "", 0, "a"))],
+        ONE,
+    ),
+    "a copy of every piece under function_call": (
+        [
+            chunk({"tool_calls": [call("f", piece, 0, "a")], "function_call": {"name": "f", "arguments": piece}})
+            for piece in ('{"x"', ": 1}")
+        ],
+        ONE,
+    ),
+    "null for every empty field": (
+        [
+            chunk({"role": None, "content": None, "function_call": None, "reasoning": None,
+                   "tool_calls": [{"index": 0, "id": "a", "type": None, "function": {"name": "f", "arguments": None}}]}),
+            chunk({"content": None,
+                   "tool_calls": [{"index": 0, "id": None, "function": {"name": None, "arguments": '{"x": 1}'}}]}),
+            chunk({"content": None, "tool_calls": None}),
+        ],
+        ONE,
+    ),
+    "index 0 for every call": ([calls(call("f", '{"x": 1}', 0, "a"), call("f", '{"x": 2}', 0, "b"))], TWO),
+    "index 0 for fragments that only ids tell apart": (
+        [calls(call("f", '{"x"', 0, "a")), calls(call("f", '{"x"', 0, "b")), calls(call(None, ": 1}", 0, "a")),
+         calls(call(None, ": 2}", 0, "b"))],
+        TWO,
+    ),
+    "no id and no index": (
+        [calls(call("f", '{"x"', None)), calls(call(None, ": 1}", None)), calls(call("f", '{"x": 2}', None))],
+        [("f", "", {"x": 1}), ("f", "", {"x": 2})],
+    ),
+    "the same array twice": ([calls(call("f", '{"x": 1}', 0, "a"), call("f", '{"x": 2}', 1, "b"))] * 2, TWO),
+    "arguments before the name": ([calls(call(None, '{"x"', 0, "a")), calls(call("f", ": 1}", 0))], ONE),
+    "pieces after complete arguments": ([calls(call("f", '{"x": 1}<|im_end|>', 0, "a")), calls(call(None, "\n"))], ONE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shape_that_servers_send_gives_its_calls(shape):
+    items, expected = SHAPES[shape]
+    assert ended(read(*items, DONE)) == expected
+
+
+def test_start_comes_with_the_name_while_the_arguments_are_still_coming():
+    reader = OpenAIReader()
+    assert reader.feed(calls(call("f", '{"x', 0, "a"))) == [ToolCallStart("f", "a", 0)]
+    assert reader.feed(calls(call(None, '": 1'))) == []
+    assert reader.feed(calls(call(None, "}"))) == [ToolCallEnd("f", "a", 0, '{"x": 1}', "ok")]
+
+
+def test_second_parallel_call_with_an_index_of_its_own_is_announced_at_once():
+    reader = OpenAIReader()
+    reader.feed(calls(call("f", '{"x": 1}', 0, "a")))
+    assert reader.feed(calls(call("f", "{", 1, "b"))) == [ToolCallStart("f", "b", 1)]
+
+
+def test_text_that_overtakes_a_call_waits_for_its_end():
+    events = read(calls(call("f", '{"x"', 0, "a")), chunk({"content": "Hello."}), calls(call(None, ": 1}")), DONE)
+    assert [type(event) for event in events] == [ToolCallStart, ToolCallEnd, TextDelta, Finish]
+
+
+def test_call_without_arguments_is_complete_once_text_and_another_call_have_followed():
+    reader = OpenAIReader()
+    reader.feed(calls(call("f", "", 0, "a")))
+    reader.feed(chunk({"content": "And "}))
+    assert [type(event) for event in reader.feed(calls(call("g", "{", 1, "b")))] == [
+        ToolCallEnd,
+        TextDelta,
+        ToolCallStart,
+    ]
+
+
+def test_one_raw_call_absorbs_one_of_two_structured_ones():
+    events = read(
+        chunk({"content": '{"name": "f", "arguments": {}}'}), calls(call("f", "{}", 0), call("f", "{}", 1)), DONE
+    )
+    assert len(ended(events)) == 2
+
+
+def test_same_id_name_and_arguments_in_a_later_round_are_a_repetition():
+    first = calls(call("f", "{}", 0, "a"))
+    events = read(first, DONE, first, chunk({"content": "x"}), calls(call("f", "{}", 0, "b")), DONE)
+    assert [identity for _, identity, _ in ended(events)] == ["a", "b"]
+
+
+def test_marker_left_beside_a_structured_call_is_dropped_on_both_sides():
+    events = read(
+        chunk({"content": "Ok. <tool_call>"}), calls(call("f", "{}", 0, "a")), chunk({"content": "</tool_call>"}), DONE
+    )
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["Ok. "]
+
+
+def test_text_held_before_a_structured_call_is_not_lost_when_text_goes_on():
+    events = read(chunk({"content": "a <"}), calls(call("f", "{}", 0, "a")), chunk({"content": " b"}), DONE)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a < b"
+
+
+def test_finish_reason_that_is_absent_and_usage_with_an_empty_delta():
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    events = read({"choices": [{"delta": {"content": "Hi"}}]}, chunk({}, "stop", usage=usage))
+    assert events == [TextDelta("Hi"), Finish("stop"), Usage(1, 2, 3)]
+
+
+def test_only_the_first_of_several_answers_is_read():
+    both = {
+        "choices": [
+            {"index": 1, "delta": {"content": "no"}},
+            {"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"},
+        ]
+    }
+    assert read(both) == [TextDelta("yes"), Finish("stop")]
+
+
+@pytest.mark.parametrize(
+    ("item", "failed"),
+    [
+        ({"error": {"message": "x", "code": 503}}, StreamFailed("x", "503", 503)),
+        ({"error": "plain words"}, StreamFailed("plain words")),
+        ({"object": "error", "message": "bad", "code": 400}, StreamFailed("bad", "400", 400)),
+        ({"error": {"type": "overloaded", "requestId": "r", "retryAfterMs": 50}}, StreamFailed("overloaded", None, None, 50.0, "r")),
+    ],
+    ids=["object", "text", "bare", "type only"],
+)  # fmt: skip
+def test_error_in_the_stream_is_its_last_event(item, failed):
+    assert read(chunk({"content": "Hi"}), item, chunk({"content": "no"})) == [TextDelta("Hi"), failed]
+
+
+def test_body_that_is_empty_or_breaks_off_is_unfinished():
+    assert [event.code for event in read()] == ["unfinished"]
+    assert read(chunk({"content": "Hi"}))[-1].code == "unfinished"
+    (failed,) = read(b"<html>502</html>", reader=OllamaReader())
+    assert failed.code == "unfinished"
+    assert "502" in failed.message
+
+
+def test_native_tool_loop_tells_status_calls_results_and_timings():
+    def line(content="", **fields):
+        return {"message": {"role": "assistant", "content": content}, "done": False, **fields}
+
+    asked = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "k", "function": {"name": "f", "arguments": {}}}],
+    }
+    events = read(
+        {"message": asked, "done": False, "task_id": "t", "task_status": "working"},
+        line(done=True, done_reason="stop", eval_count=2, prompt_eval_count=3, total_duration=5_000_000, load_duration=1_000_000),
+        line(tool_results=[{"name": "f", "error": "not there"}]),
+        line("Sorry.", channel="text"),
+        line(done=True, task_status="completed", done_reason="stop"),
+        reader=OllamaReader(),
+    )  # fmt: skip
+    assert events == [
+        TaskStatus("t", "working"), ToolCallStart("f", "k", 0), ToolCallEnd("f", "k", 0, "{}", "ok"),
+        Finish("stop"), Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), ToolResult("k", "f", True, "not there"),
+        TextDelta("Sorry.", "text"), TaskStatus("t", "completed"), Finish("stop"),
+    ]  # fmt: skip
+
+
+def test_messages_of_role_tool_are_results_and_never_spoken():
+    said = {"role": "tool", "content": "12 degrees", "tool_call_id": "a"}
+    events = read(calls(call("f", "{}", 0, "a")), chunk(said), chunk({"content": "It is 12."}, "stop"))
+    assert events[2:4] == [ToolResult("a", "f", False, "12 degrees"), TextDelta("It is 12.")]
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
+def test_thinking_under_any_name_is_reasoning_and_not_searched(field):
+    thought = '{"name": "f", "arguments": {}}'
+    assert read(chunk({field: thought}), chunk({}, "stop")) == [ReasoningDelta(thought), Finish("stop")]
+    assert OpenAIReader(reasoning=False).feed(chunk({field: thought})) == []
