@@ -36,4 +36,5 @@ def cue_html(cue: Cue) -> str:
     # What no meter measures is heard and not drawn.
     drawable = _MIN_RATE_HZ <= cue.sample_rate <= _MAX_RATE_HZ
     picture = picture_svg(alone, cue.sample_rate, title=f"Picture of {cue.name}") if drawable else ""
-    return f'<div class="cue-engine"><style>{_STYLE}</style><strong>{name}</strong> {escape(levels)}<br>{player}{picture}</div>'
+    heading = f"<strong>{name}</strong> {escape(levels)}"
+    return f'<div class="cue-engine"><style>{_STYLE}</style>{heading}<br>{player}{picture}</div>'
