@@ -23,7 +23,7 @@ __all__ = ["ENDINGS", "check_table_name", "write_table"]
 def _write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
     # A file's name may hold bytes that are no text: they come back as they were.
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
-        writer = csv.DictWriter(file, columns, restval="")
+        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
 

@@ -1,0 +1,143 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import cues
+from cues.batch.measuring import COLUMNS, Measure
+from cues.batch.runner import run_batch
+from cues.batch.sources import find_sources
+from cues.batch.tables import write_table
+from cues.batch.tasks import run_tasks
+from cues.errors import CueError
+from tests.support.packs import cut_in_the_middle, soft, tone, write
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "recordings"
+    (place / "deep").mkdir(parents=True)
+    write(place / "a.wav", soft(tone(440.0, 24000)))
+    write(place / "b.flac", np.concatenate([cut_in_the_middle(), np.zeros(12000)]), subtype="PCM_16")
+    write(place / "deep" / "c.wav", np.stack([soft(tone(600.0, 48000))] * 2, axis=1), rate=48000)
+    (place / "broken.wav").write_bytes(b"RIFF")
+    (place / "notes.txt").write_text("no recording")
+    return place
+
+
+def names(sources):
+    return [source.file.rpartition("/")[2] for source in sources]
+
+
+def test_a_folder_is_gone_through_with_all_below_it(folder):
+    assert names(find_sources(str(folder))) == ["a.wav", "b.flac", "broken.wav", "c.wav"]
+
+
+def test_a_pattern_and_a_file_are_found_too(folder):
+    assert names(find_sources(str(folder / "**" / "*.wav"))) == ["a.wav", "broken.wav", "c.wav"]
+    assert names(find_sources(str(folder / "a.wav"))) == ["a.wav"]
+
+
+def test_a_place_without_recordings_is_an_error(tmp_path):
+    with pytest.raises(CueError, match="no recordings"):
+        find_sources(str(tmp_path))
+
+
+def test_the_columns_are_those_of_the_single_meters(folder):
+    (outcome,) = run_tasks([Measure(find_sources(str(folder / "a.wav"))[0])])
+    samples = soft(tone(440.0, 24000)).astype(np.float32)
+    row = outcome.row
+    assert set(row) == set(COLUMNS)
+    assert row["integrated_lufs"] == round(cues.integrated_lufs(samples), 4)
+    assert row["true_peak_dbtp"] == round(cues.true_peak_dbtp(samples), 4)
+    assert (row["length_s"], row["sample_rate"], row["channels"], row["n_clicks"]) == (1.0, 24000, 1, 0)
+
+
+def test_exact_takes_sixteen_points_a_sample(folder):
+    source = find_sources(str(folder / "a.wav"))[0]
+    quick, exact = (run_tasks([Measure(source, exact)])[0].row["true_peak_dbtp"] for exact in (False, True))
+    samples = soft(tone(440.0, 24000)).astype(np.float32)
+    assert exact == round(cues.true_peak_dbtp(samples, oversampling=16), 4)
+    assert exact >= quick - 0.01
+
+
+def test_clicks_are_counted_with_their_times(folder):
+    row = run_tasks([Measure(find_sources(str(folder / "b.flac"))[0])])[0].row
+    assert (row["n_clicks"], row["clicks_s"]) == (1, "0.1000")
+
+
+def test_a_broken_file_and_one_that_vanished_are_rows_that_failed(folder):
+    sources = find_sources(str(folder))
+    (folder / "a.wav").unlink()
+    rows = {outcome.row["file"].rpartition("/")[2]: outcome.row for outcome in run_tasks([*map(Measure, sources)])}
+    assert rows["a.wav"]["error"].endswith("a.wav: cannot be read: No such file or directory")
+    assert "cannot be read as audio" in rows["broken.wav"]["error"]
+    assert [rows[name]["status"] for name in ("b.flac", "c.wav")] == ["ok", "ok"]
+
+
+def test_a_remote_folder_is_measured_like_a_local_one(folder):
+    import fsspec
+
+    remote = fsspec.filesystem("memory")
+    for path in folder.rglob("*.*"):
+        remote.pipe(f"/calls/{path.name}", path.read_bytes())
+    sources = find_sources("memory://calls")
+    assert names(sources) == ["a.wav", "b.flac", "broken.wav", "c.wav"]
+    rows = [outcome.row for outcome in run_tasks([*map(Measure, sources)])]
+    local = [outcome.row for outcome in run_tasks([*map(Measure, find_sources(str(folder)))])]
+    for far, near in zip(rows, local, strict=True):
+        assert {key: far.get(key) for key in COLUMNS[3:]} == {key: near.get(key) for key in COLUMNS[3:]}
+
+
+def test_a_remote_place_that_is_not_there_is_an_error():
+    with pytest.raises(CueError, match="nowhere"):
+        find_sources("memory://nowhere/x.wav")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_all_kinds_of_tables_hold_the_same(tmp_path, ending):
+    rows = [
+        {"file": 'a,\n"b".wav', "status": "ok", "error": None, "n_clicks": 2, "dc": 1e-5},
+        {"file": "\udce9.wav", "status": "failed", "error": "gone"},
+    ]
+    path = tmp_path / f"t.{ending}"
+    write_table(path, rows, ("file", "error", "n_clicks", "dc"))
+    if ending == "parquet":
+        from pyarrow import parquet
+
+        table = parquet.read_table(path).to_pylist()
+        assert table[1]["file"] == "\\udce9.wav"
+    elif ending == "csv":
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            table = [{key: value or None for key, value in row.items()} for row in csv.DictReader(file)]
+        assert table[1]["file"] == "\udce9.wav"
+    else:
+        table = [json.loads(line) for line in path.read_text().splitlines()]
+        assert table[1]["file"] == "\udce9.wav"
+    assert (table[0]["file"], float(table[0]["dc"]), int(table[0]["n_clicks"])) == ('a,\n"b".wav', 1e-5, 2)
+    assert (table[1]["error"], table[1]["n_clicks"]) == ("gone", None)
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    with pytest.raises(CueError, match="cannot be written"):
+        write_table(tmp_path / "nowhere" / "t.csv", [], ("file",))
+
+
+def test_processes_and_a_cluster_of_two_workers_give_the_same_table(folder, tmp_path):
+    from distributed import LocalCluster
+
+    tasks = [Measure(source) for source in find_sources(str(folder))]
+    by_processes = run_batch(tasks, tmp_path / "p.csv", COLUMNS, workers=2)
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        on_dask = run_batch(tasks, tmp_path / "d.csv", COLUMNS, dask=cluster.scheduler_address)
+    assert on_dask.rows == by_processes.rows
+    assert (tmp_path / "d.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
+
+
+def test_a_scheduler_that_is_not_there_is_an_error(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("cues.batch.on_dask._CONNECT_S", 0.2)
+    with pytest.raises(CueError, match="no Dask scheduler at"):
+        run_batch([Measure(find_sources(str(folder))[0])], tmp_path / "t.csv", COLUMNS, dask="tcp://127.0.0.1:9")

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import soundfile
+
+from cues.batch.mixing import Mix
+from cues.batch.plan import read_plan
+from cues.batch.sources import find_sources
+from cues.batch.tasks import run_tasks
+from cues.catalog import CATALOG
+from cues.errors import CueError, CueValueError
+from tests.support.packs import tone, write
+
+
+def plan(tmp_path, text, name="plan.csv"):
+    (tmp_path / name).write_text(text)
+    return read_plan(tmp_path / name, list(CATALOG))
+
+
+def mixed(path, cues, output):
+    (outcome,) = run_tasks([Mix(find_sources(str(path))[0], cues, str(output))])
+    return outcome.row
+
+
+def test_lines_with_the_same_file_put_several_cues_into_it(tmp_path):
+    first, second = plan(tmp_path, "file,cue,time_s,gain_db\na.wav,agent,1,\nb.wav,error,2,-3\na.wav,success,0.5,\n")
+    assert first.file == str(tmp_path / "a.wav")
+    assert first.cues == (("agent", 1.0, 0.0), ("success", 0.5, 0.0))
+    assert (second.cues, second.output) == ((("error", 2.0, -3.0),), "b.wav")
+
+
+def test_json_lines_say_the_same(tmp_path):
+    first_line = '{"file": "x/a.mp3", "cue": "agent", "time_s": 1.5}'
+    text = f'{first_line}\n\n{{"file": "b.wav", "cue": "error", "time_s": 0, "output": "c.flac"}}\n'
+    first, second = plan(tmp_path, text, "plan.jsonl")
+    assert first.output == "x/a.wav"
+    assert second.output == "c.flac"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("file,cue\na.wav,agent\n", "lacks time_s"),
+        ("file,cue,time_s,volume\n", "'volume'"),
+        ("file,cue,time_s\na.wav,agnt,1\n", r"line 2: cue is 'agnt'.*did you mean 'agent'"),
+        ("file,cue,time_s\na.wav,agent,soon\n", "time_s is 'soon'"),
+        ("file,cue,time_s\na.wav,agent,-1\n", "time_s is '-1'"),
+        ("file,cue,time_s\na.wav,agent,nan\n", "time_s is 'nan'"),
+        ("file,cue,time_s\n,agent,1\n", "lacks file"),
+        ("file,cue,time_s,output\na.wav,agent,1,../../x.wav\n", "inside of the output folder"),
+        ("file,cue,time_s,output\na.wav,agent,1,/etc/x.wav\n", "inside of the output folder"),
+        ("file,cue,time_s\n../a.wav,agent,1\n../../a.wav,agent,1\n", "would both be written to a.wav"),
+        ("", "lacks file, cue, time_s"),
+        ("file,cue,time_s\n", "names no recording"),
+        ("file,cue,time_s\na.wav,agent,1,2,3\n", "unknown"),
+    ],
+    ids=lambda value: None if "\n" in value else value[:24],
+)
+def test_what_is_wrong_with_a_plan_is_told_with_its_line(tmp_path, text, told):
+    with pytest.raises(CueValueError, match=told):
+        plan(tmp_path, text)
+
+
+def test_all_faults_of_a_plan_are_told_at_once(tmp_path):
+    with pytest.raises(CueValueError) as raised:
+        plan(tmp_path, 'nonsense\n["a"]\n{"file": 3, "cue": "agent", "time_s": 1}\n{"cue": "agent"}\n', "plan.jsonl")
+    assert [f"line {number}" in str(raised.value) for number in (1, 2, 3, 4)] == [True] * 4
+
+
+def test_a_plan_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(CueError, match="cannot be read"):
+        read_plan(tmp_path / "no.csv", [])
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])
+def test_samples_that_no_cue_touches_stay_exactly_as_they_were(tmp_path, subtype):
+    noise = np.random.default_rng(1).uniform(-0.99, 0.99, (48000, 2))
+    write(tmp_path / "x.wav", noise, rate=24000, subtype=subtype)
+    row = mixed(tmp_path / "x.wav", (("tool_call", 1.0, 0.0),), tmp_path / "out" / "x.wav")
+    assert (row["status"], row["channels"], row["n_cues"], row["length_s"]) == ("ok", 2, 1, 2.0)
+    before, _ = soundfile.read(tmp_path / "x.wav", dtype="float64")
+    after, rate = soundfile.read(tmp_path / "out" / "x.wav", dtype="float64")
+    assert soundfile.info(tmp_path / "out" / "x.wav").subtype == subtype
+    assert (rate, before.shape) == (24000, after.shape)
+    assert np.array_equal(before[:20000], after[:20000])
+    assert (before[24500:26000] != after[24500:26000]).mean() > 0.9
+
+
+def test_a_recording_keeps_its_own_rate(tmp_path):
+    write(tmp_path / "x.wav", 0.1 * tone(300.0, 44100), rate=44100)
+    row = mixed(tmp_path / "x.wav", (("agent", 0.5, 0.0),), tmp_path / "y.flac")
+    assert (row["status"], row["sample_rate"]) == ("ok", 44100)
+    assert soundfile.info(tmp_path / "y.flac").samplerate == 44100
+
+
+def test_a_cue_beyond_the_end_is_a_row_that_failed(tmp_path):
+    write(tmp_path / "x.wav", tone(300.0, 24000))
+    row = mixed(tmp_path / "x.wav", (("agent", 2.0, 0.0),), tmp_path / "y.wav")
+    assert row["error"] == "a cue at 2 s lies beyond the recording's end, 1.00 s"
+    assert not (tmp_path / "y.wav").exists()
+
+
+def test_an_output_that_cannot_be_written_is_a_row_that_failed_and_leaves_nothing(tmp_path):
+    write(tmp_path / "x.wav", tone(300.0, 24000))
+    (tmp_path / "y.wav").mkdir()
+    row = mixed(tmp_path / "x.wav", (("agent", 0.2, 0.0),), tmp_path / "y.wav")
+    assert row["status"] == "failed"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.wav", "y.wav"]

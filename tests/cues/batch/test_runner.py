@@ -1,0 +1,125 @@
+"""One run after the other: what is done once is kept, whatever happens."""
+
+import csv
+import json
+
+import pytest
+
+from cues.batch.journal import Journal
+from cues.batch.runner import run_batch
+from cues.batch.tasks import Outcome, key_of, run_tasks
+from cues.errors import CueError, CueValueError
+from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce
+
+COLUMNS = ("file", "status", "error", "answer")
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    return folder
+
+
+def counts(notes, n_tasks):
+    return [Count(f"f{k:03}", str(notes)) for k in range(n_tasks)]
+
+
+def times_done(notes):
+    return {path.name: path.read_text().count("done") for path in notes.glob("f*") if path.suffix != ".killed"}
+
+
+def test_rows_come_in_the_order_of_the_tasks(tmp_path, notes):
+    run = run_batch(counts(notes, 40), tmp_path / "t.csv", COLUMNS, workers=2)
+    assert [row["file"] for row in run.rows] == [f"f{k:03}" for k in range(40)]
+    assert (run.resumed, run.failed) == (0, [])
+    with (tmp_path / "t.csv").open() as table:
+        assert next(csv.DictReader(table)) == {"file": "f000", "status": "ok", "error": "", "answer": "4"}
+
+
+def test_a_killed_worker_loses_nothing(tmp_path, notes):
+    tasks = counts(notes, 60)
+    tasks.insert(25, KillOnce("killer", str(notes)))
+    run = run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=2)
+    assert [row["file"] for row in run.rows] == [task.file for task in tasks]
+    assert run.failed == []
+    assert set(times_done(notes)) == {task.file for task in tasks} - {"killer"}
+
+
+def test_a_file_that_no_worker_survives_is_reported_and_the_rest_done(tmp_path, notes):
+    tasks = [*counts(notes, 20), KillAlways("deadly"), *(Count(f"g{k}", str(notes)) for k in range(5))]
+    run = run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=2)
+    assert [(row["file"], row["error"]) for row in run.failed] == [
+        ("deadly", "the process that worked on it died, twice")
+    ]
+    assert len(run.rows) == 26
+
+
+def test_a_task_that_fails_is_one_line_in_the_table(tmp_path, notes):
+    run = run_batch([Fail("bad"), *counts(notes, 3)], tmp_path / "t.csv", COLUMNS, workers=1)
+    assert run.failed == [{"file": "bad", "status": "failed", "error": "of two lines"}]
+
+
+def test_the_next_run_does_only_what_is_left_and_what_failed(tmp_path, notes):
+    run_batch([Fail("bad"), *counts(notes, 5)], tmp_path / "t.csv", COLUMNS, workers=1)
+    run = run_batch([Fail("bad"), *counts(notes, 8)], tmp_path / "t.csv", COLUMNS, workers=1)
+    assert run.resumed == 5
+    assert set(times_done(notes).values()) == {1}
+    assert len(times_done(notes)) == 8
+
+
+def test_a_result_that_does_not_hold_any_more_is_made_again(tmp_path, notes):
+    run_batch(counts(notes, 2), tmp_path / "t.csv", COLUMNS, workers=1)
+    run_batch(counts(notes, 2), tmp_path / "t.csv", COLUMNS, workers=1, still_good=lambda row: row["file"] != "f001")
+    assert times_done(notes) == {"f000": 1, "f001": 2}
+
+
+def test_a_full_disk_stops_the_run_and_keeps_what_is_done(tmp_path, notes):
+    tasks = [*counts(notes, 16), DiskFull("full")]
+    with pytest.raises(CueError, match="the disk is full; 16 of 17 are done and kept"):
+        run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=1)
+    run = run_batch(tasks[:16], tmp_path / "t.csv", COLUMNS, workers=1)
+    assert run.resumed == 16
+
+
+def test_what_was_done_before_an_interrupt_is_kept(tmp_path, notes):
+    def stop(done):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_batch(counts(notes, 100), tmp_path / "t.csv", COLUMNS, workers=1, progress=stop)
+    run = run_batch(counts(notes, 100), tmp_path / "t.csv", COLUMNS, workers=1)
+    assert run.resumed >= 16
+    assert len(run.rows) == 100
+
+
+def test_a_line_that_a_crash_cut_short_is_done_again(tmp_path):
+    task = Fail("x")
+    with Journal(tmp_path / "j") as journal:
+        journal.add([Outcome(key_of(task), {"file": "x", "status": "ok", "error": None})])
+    whole = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(whole + b'{"key": "abc", "ro')
+    with Journal(tmp_path / "j") as journal:
+        assert list(journal.rows) == [key_of(task)]
+        journal.add([Outcome("next", {"file": "y", "status": "ok", "error": None})])
+    lines = (tmp_path / "j").read_bytes().split(b"\n")
+    assert [json.loads(line)["key"] for line in lines[:-1]] == [key_of(task), "next"]
+
+
+def test_a_journal_that_cannot_be_written_is_an_error(tmp_path):
+    (tmp_path / "t.csv.journal").mkdir()
+    with pytest.raises(CueError, match="cannot be used as the journal"):
+        run_batch([], tmp_path / "t.csv", COLUMNS)
+
+
+def test_a_table_of_unknown_kind_is_refused_before_anything_is_done(tmp_path, notes):
+    with pytest.raises(CueValueError, match=r"must end in one of \.csv, \.jsonl, \.parquet"):
+        run_batch(counts(notes, 1), tmp_path / "t.xls", COLUMNS)
+    assert times_done(notes) == {}
+
+
+def test_a_file_that_has_changed_has_another_key(notes):
+    assert key_of(Count("a", "1")) != key_of(Count("a", "2"))
+    assert key_of(Count("a", "1")) == key_of(Count("a", "1"))
+    assert run_tasks([Fail("\udce9")])[0].row["status"] == "failed"

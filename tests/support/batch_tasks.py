@@ -1,0 +1,67 @@
+"""Tasks for the tests of the batch runner: worker processes import them from here."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A task that works, and notes in a folder that it was done."""
+
+    file: str
+    folder: str
+
+    def run(self):
+        with (Path(self.folder) / self.file).open("a") as note:
+            note.write("done\n")
+        return {"answer": len(self.file)}
+
+
+@dataclass(frozen=True, slots=True)
+class KillOnce:
+    """A task that kills its worker the first time, as the system does when memory runs out."""
+
+    file: str
+    folder: str
+
+    def run(self):
+        mark = Path(self.folder) / f"{self.file}.killed"
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"answer": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class KillAlways:
+    """A task that no worker survives."""
+
+    file: str
+
+    def run(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """A task that fails by itself."""
+
+    file: str
+
+    def run(self):
+        raise ValueError("of two\nlines")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFull:
+    """A task that meets a full disk."""
+
+    file: str
+
+    def run(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
