@@ -145,9 +145,8 @@ class Tape:
             match = markers.search(self.buffer, self.position)
             end = match.start() if match else len(self.buffer)
             piece = self.take(end - self.position)
-            if size <= limit:
-                pieces.append(piece)
-                size += len(piece)
+            pieces.append(piece[: limit + 1 - size])
+            size = min(size + len(piece), limit + 1)
             if match and normalize(match.group()) in known:
                 return "".join(pieces), normalize(match.group())
             try:

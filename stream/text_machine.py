@@ -2,6 +2,7 @@
 
 Ordinary text is searched for triggers in C and passed on at once. At a trigger the row of the dialect table that knows
 it takes over; if it finds no call there, what it read is text after all. Where the stream pauses, the machine pauses.
+It is one long file because all of it is one loop over one state.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stream.draft import Draft, clean_name
+from stream.malformed import skip_malformed
 from stream.markers import normalize
-from stream.rounds import Call
 from stream.tape import CutOff, NotACall, Tape, Unreadable
 
 if TYPE_CHECKING:
@@ -21,50 +23,14 @@ if TYPE_CHECKING:
     from stream.tape import Reading
     from stream.turn import Sink
 
-__all__ = ["Draft", "TextMachine"]
+__all__ = ["TextMachine"]
 
 _SEPARATORS = re.compile(r"[\s,;]*")
 _SPACE_TO_END = re.compile(r"\s*\Z")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
-_BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
 _MOST_UNSEEN = 256
-_LONGEST_DETOUR = 4096  # how far behind the end of its line a lost closing marker is looked for, characters
-
-
-class Draft:
-    """What is known of a raw call while it is read.
-
-    Attributes
-    ----------
-    call : what is or will be announced; its name is empty as long as it is not certain.
-    name : the name as far as it is known.
-    strong : whether a marker has already said that this is a call.
-    named : whether a name is enough to make it one.
-    begun : whether the end of the stream would leave an incomplete call here.
-    arguments : their text, once they are complete.
-    arguments_begun : whether they have begun.
-    """
-
-    __slots__ = ("arguments", "arguments_begun", "begun", "call", "name", "named", "strong")
-
-    def __init__(self, array: int, *, strong: bool) -> None:
-        self.call = Call(array=array)
-        self.name = ""
-        self.strong = self.named = self.begun = strong
-        self.arguments: str | None = None
-        self.arguments_begun = False
-
-    @property
-    def announced(self) -> bool:
-        """Whether the call was announced."""
-        return self.call.name != ""
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing that matters is missing, so that anything may close the call."""
-        return self.announced and self.arguments is not None
 
 
 class TextMachine(Tape):
@@ -231,7 +197,7 @@ class TextMachine(Tape):
             if (self.fenced and self.recording) or (draft and not draft.strong and not draft.announced):
                 raise NotACall from None
             self._settle_malformed()
-            yield from self._recover(row)
+            yield from skip_malformed(self, row)
         except CutOff:
             self._cut_off(row)
             raise
@@ -376,74 +342,3 @@ class TextMachine(Tape):
             self.release()
         self.held.clear()
         self.position = len(self.buffer)
-
-    def _recover(self, row: Dialect) -> Reading[None]:
-        """Skip what belongs to a call that cannot be read: to its closing marker, else to the end of the line.
-
-        Behind the end of the line the closing marker may still come, so text is held there for a while.
-        """
-        behind = 0
-        while behind < _LONGEST_DETOUR:
-            match = self.table.recovery.search(self.buffer, self.position)
-            end = min(match.start() if match else len(self.buffer), self.position + _LONGEST_DETOUR - behind)
-            behind += self._skip(end - self.position)
-            if match is None or end < match.start():
-                if behind < _LONGEST_DETOUR:
-                    yield from self._more_or_release()
-                continue
-            marker = normalize(match.group())
-            if marker in row.closers:
-                self.held.clear()
-                self.position += len(match.group())
-                return
-            if marker == "\n":
-                if not row.closers:
-                    yield from self._bracket_lines()
-                    return
-                self.recording = True
-                behind += self._skip(1)
-                continue
-            found = self.row_at(match)
-            if found is None:
-                yield from self._more_or_release()
-            elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
-                behind += self._skip(len(match.group()))
-            else:
-                break
-        self.release()
-
-    def _skip(self, size: int) -> int:
-        self.take(size)
-        return size if self.recording else 0
-
-    def _more_or_release(self) -> Reading[None]:
-        try:
-            yield from self.more()
-        except CutOff:
-            self.take(len(self.buffer) - self.position)
-            self.release()
-            raise
-
-    def _bracket_lines(self) -> Reading[None]:
-        """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
-        while True:
-            yield from self.peek()
-            start = self.position + 1
-            match = _BRACKET_LINE.match(self.buffer, start)
-            if match and match.end() < len(self.buffer):
-                if self.buffer[match.end()] != "\n":
-                    return
-                self.position = match.end()
-            elif match or not self.buffer[start:].strip(" \t"):
-                try:
-                    yield from self.more()
-                except CutOff:
-                    self.position = len(self.buffer) if match else self.position
-                    raise
-            else:
-                return
-
-
-def clean_name(name: str) -> str:
-    """Return a tool's name without control tokens behind it and without its `functions.` prefix."""
-    return name.split("<|", 1)[0].strip().removeprefix("functions.")

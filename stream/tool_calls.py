@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from stream.draft import clean_name
 from stream.events import ToolCallEnd
 from stream.json_scanner import JsonScanner
 from stream.rounds import Call
-from stream.text_machine import clean_name
 
 if TYPE_CHECKING:
     from stream.events import Event

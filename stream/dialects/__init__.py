@@ -191,7 +191,6 @@ class Table:
     ----------
     declared : names of the declared tools; None if they are not known.
     pattern : finds a marker, or the beginning of one at the end of the text.
-    recovery : finds a marker or the end of a line.
     extendable : whole markers that are also the beginning of another one.
     """
 
@@ -216,7 +215,11 @@ class Table:
         expression = f"{found}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         self.pattern = re.compile(expression)
         self.search = self.pattern.search
-        self.recovery = re.compile(f"\n|{expression}")
+
+    @cached_property
+    def recovery(self) -> re.Pattern[str]:
+        """Finds a marker or the end of a line; compiled for the first call that cannot be read."""
+        return re.compile(f"\n|{self.pattern.pattern}")
 
     @cached_property
     def glued(self) -> Table:

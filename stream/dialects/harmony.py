@@ -14,8 +14,9 @@ from .reasoning import reasoning_block
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
+    from stream.draft import Draft
     from stream.tape import Reading
-    from stream.text_machine import Draft, TextMachine
+    from stream.text_machine import TextMachine
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "read_glued", "read_message", "read_stripped_start"]
 

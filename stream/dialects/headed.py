@@ -12,8 +12,9 @@ from stream.tape import Unreadable
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
+    from stream.draft import Draft
     from stream.tape import Reading
-    from stream.text_machine import Draft, TextMachine
+    from stream.text_machine import TextMachine
 
 __all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.dialects import Dialect
+    from stream.draft import Draft
     from stream.tape import Reading
-    from stream.text_machine import Draft, TextMachine
+    from stream.text_machine import TextMachine
 
 _MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
 

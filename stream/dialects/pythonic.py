@@ -15,8 +15,9 @@ from .json_calls import ARRAY, call_array
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
+    from stream.draft import Draft
     from stream.tape import Reading
-    from stream.text_machine import Draft, TextMachine
+    from stream.text_machine import TextMachine
 
 __all__ = [
     "BUILT_IN",
@@ -145,9 +146,13 @@ def _string(machine: TextMachine, quote: str) -> Reading[str]:
     end = quote * 3 if triple else quote
     pattern = _IN_STRING[quote]
     pieces = [end]
+    size = 0
     while True:
         match = pattern.search(machine.buffer, machine.position)
-        pieces.append(machine.take((match.start() if match else len(machine.buffer)) - machine.position))
+        piece = machine.take((match.start() if match else len(machine.buffer)) - machine.position)
+        if size <= machine.max_argument_chars:
+            pieces.append(piece)
+            size += len(piece)
         if match is None:
             yield from machine.more()
         elif match.group() == "\\":

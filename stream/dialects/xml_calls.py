@@ -13,8 +13,9 @@ from stream.tape import NotACall, Unreadable
 
 if TYPE_CHECKING:
     from stream.dialects import Dialect
+    from stream.draft import Draft
     from stream.tape import Reading
-    from stream.text_machine import Draft, TextMachine
+    from stream.text_machine import TextMachine
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_function", "read_invokes"]
 
@@ -170,7 +171,9 @@ def keyed(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[N
             break
         if not (yield from machine.accept("<arg_key>")):
             raise Unreadable
-        key, _ = yield from machine.find(*_KEY_END, 256)
+        key, _ = yield from machine.find(*_KEY_END, _LONGEST_KEY)
+        if len(key) > _LONGEST_KEY:
+            raise Unreadable
         machine.take(len("</arg_key>"))
         yield from machine.skip_space()
         yield from machine.accept("<arg_value>")
@@ -182,6 +185,7 @@ def keyed(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[N
     machine.settle(draft, _object(values))
 
 
+_LONGEST_KEY = 256
 _KEY_END = marker_pattern("</arg_key>")
 
 

@@ -1,0 +1,46 @@
+"""A raw call while it is read."""
+
+from __future__ import annotations
+
+from stream.rounds import Call
+
+__all__ = ["Draft", "clean_name"]
+
+
+class Draft:
+    """What is known of a raw call while it is read.
+
+    Attributes
+    ----------
+    call : what is or will be announced; its name is empty as long as it is not certain.
+    name : the name as far as it is known.
+    strong : whether a marker has already said that this is a call.
+    named : whether a name is enough to make it one.
+    begun : whether the end of the stream would leave an incomplete call here.
+    arguments : their text, once they are complete.
+    arguments_begun : whether they have begun.
+    """
+
+    __slots__ = ("arguments", "arguments_begun", "begun", "call", "name", "named", "strong")
+
+    def __init__(self, array: int, *, strong: bool) -> None:
+        self.call = Call(array=array)
+        self.name = ""
+        self.strong = self.named = self.begun = strong
+        self.arguments: str | None = None
+        self.arguments_begun = False
+
+    @property
+    def announced(self) -> bool:
+        """Whether the call was announced."""
+        return self.call.name != ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that matters is missing, so that anything may close the call."""
+        return self.announced and self.arguments is not None
+
+
+def clean_name(name: str) -> str:
+    """Return a tool's name without control tokens behind it and without its `functions.` prefix."""
+    return name.split("<|", 1)[0].strip().removeprefix("functions.")

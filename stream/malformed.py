@@ -1,0 +1,89 @@
+"""Skipping what belongs to a call that cannot be read."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.markers import normalize
+from stream.tape import CutOff
+
+if TYPE_CHECKING:
+    from stream.dialects import Dialect
+    from stream.tape import Reading
+    from stream.text_machine import TextMachine
+
+__all__ = ["skip_malformed"]
+
+_BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
+_LONGEST_DETOUR = 4096  # how far behind the end of its line a lost closing marker is looked for, characters
+
+
+def skip_malformed(machine: TextMachine, row: Dialect) -> Reading[None]:
+    """Skip what belongs to a call that cannot be read: to its closing marker, else to the end of the line.
+
+    Behind the end of the line the closing marker may still come, so text is held there for a while.
+    """
+    behind = 0
+    while behind < _LONGEST_DETOUR:
+        match = machine.table.recovery.search(machine.buffer, machine.position)
+        end = min(match.start() if match else len(machine.buffer), machine.position + _LONGEST_DETOUR - behind)
+        behind += _skip(machine, end - machine.position)
+        if match is None or end < match.start():
+            if behind < _LONGEST_DETOUR:
+                yield from _more_or_release(machine)
+            continue
+        marker = normalize(match.group())
+        if marker in row.closers:
+            machine.held.clear()
+            machine.position += len(match.group())
+            return
+        if marker == "\n":
+            if not row.closers:
+                yield from _bracket_lines(machine)
+                return
+            machine.recording = True
+            behind += _skip(machine, 1)
+            continue
+        found = machine.row_at(match)
+        if found is None:
+            yield from _more_or_release(machine)
+        elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
+            behind += _skip(machine, len(match.group()))
+        else:
+            break
+    machine.release()
+
+
+def _skip(machine: TextMachine, size: int) -> int:
+    machine.take(size)
+    return size if machine.recording else 0
+
+
+def _more_or_release(machine: TextMachine) -> Reading[None]:
+    try:
+        yield from machine.more()
+    except CutOff:
+        machine.take(len(machine.buffer) - machine.position)
+        machine.release()
+        raise
+
+
+def _bracket_lines(machine: TextMachine) -> Reading[None]:
+    """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
+    while True:
+        yield from machine.peek()
+        start = machine.position + 1
+        match = _BRACKET_LINE.match(machine.buffer, start)
+        if match and match.end() < len(machine.buffer):
+            if machine.buffer[match.end()] != "\n":
+                return
+            machine.position = match.end()
+        elif match or not machine.buffer[start:].strip(" \t"):
+            try:
+                yield from machine.more()
+            except CutOff:
+                machine.position = len(machine.buffer) if match else machine.position
+                raise
+        else:
+            return
