@@ -22,11 +22,11 @@ __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_function", "read_invoke
 FUNCTION = Shape(SPACE, "<function=")
 KEYED = Shape(Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), (["<arg_key>"], ["</tool_call>"]))
 
-_TITLE = Run(r"[^<>\r\n]{1,128}")
+_TITLE = Run(r"[^<>\r\n]{1,64}")
 _FUNCTION_TITLE = Shape("<function=", _TITLE, ">")
 _FUNCTION_HEAD = Shape("<function=", _TITLE, ">", SPACE, (["{"], ["<parameter="], ["</function>"]))
 _PARAMETER = Shape("<parameter=", _TITLE, ">")
-_ATTRIBUTES = Run(r"[^<>]{0,128}")
+_ATTRIBUTES = Run(r"[^<>]{0,96}")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
 _ARGUMENT_VALUE = marker_pattern("</arg_value>", "</tool_call>")
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
