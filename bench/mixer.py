@@ -57,8 +57,8 @@ def sounding(n_voices: int, cue: cues.Cue) -> cues.Mixer:
     return mixer
 
 
-def ramping(cue: cues.Cue) -> Callable[[np.ndarray, np.ndarray], object]:
-    """A mixer that mixes the same frame again and again: all of it duck attack and a change of the voice's gain."""
+def ramping(cue: cues.Cue, frame: np.ndarray, out: np.ndarray) -> tuple[Callable[[], object], Callable[[], object]]:
+    """A mix of one frame, all duck attack and change of gain, that can be repeated; and what of it is no mixing."""
     mixer = cues.Mixer(duck_db=-6.0)
     # With an attack of its own, so that no other ramp is in the way of the change of gain.
     soft = cues.Cue(name="soft", samples=cue.samples * np.minimum(1.0, np.arange(len(cue)) / 4800) ** 2)
@@ -70,15 +70,14 @@ def ramping(cue: cues.Cue) -> Callable[[np.ndarray, np.ndarray], object]:
         mixer.mix(one)
     row = mixer._row.words.copy()
 
-    def mix(frame: np.ndarray, out: np.ndarray) -> object:
+    def mix() -> object:
         mixer._row.words[:] = row
         return mixer.mix(frame, out=out)
 
     def only_reset() -> None:
         mixer._row.words[:] = row
 
-    mix.only_reset = only_reset  # type: ignore[attr-defined]
-    return mix
+    return mix, only_reset
 
 
 def pipecat_mixer(cue: cues.Cue) -> Any:
@@ -107,7 +106,13 @@ def hot() -> dict[str, float]:
     cue = long_cue()
     a, b, out = (np.random.default_rng(k).uniform(-0.1, 0.1, N).astype(np.float32) for k in range(3))
     raw, raw_cue = (a * 32767).astype("<i2").tobytes(), (b * 32767).astype("<i2").tobytes()
-    one, two, eight, idle, ramp = sounding(1, cue), sounding(2, cue), sounding(8, cue), cues.Mixer(), ramping(cue)
+    one, two, eight, idle, ramp = (
+        sounding(1, cue),
+        sounding(2, cue),
+        sounding(8, cue),
+        cues.Mixer(),
+        ramping(cue, a, out),
+    )
     segment = pydub.AudioSegment(raw, sample_width=2, frame_rate=24000, channels=1)
     other = pydub.AudioSegment(raw_cue, sample_width=2, frame_rate=24000, channels=1)
     board = pedalboard.Gain(-6.0)
@@ -117,8 +122,8 @@ def hot() -> dict[str, float]:
         "np.add(a, b)": lambda: np.add(a, b),
         "mix, idle": lambda: idle.mix(a),
         "mix(out), 1 cue, ducked": lambda: one.mix(a, out=out),
-        "mix(out), 1 cue, both ramps": lambda: ramp(a, out),
-        "reset for both ramps": ramp.only_reset,  # type: ignore[attr-defined]
+        "mix(out), 1 cue, both ramps": ramp[0],
+        "reset for both ramps": ramp[1],
         "mix, 1 cue": lambda: one.mix(a),
         "mix(out), 2 cues": lambda: two.mix(a, out=out),
         "mix(out), 8 cues": lambda: eight.mix(a, out=out),
@@ -156,9 +161,7 @@ def pool() -> dict[str, float]:
             sessions[k].play(cue, loop=True)
         for _ in range(20):
             sessions.mix(frames, out=out)
-        add = np.add
-        a, b, c = frames[0], frames[1], out[0]
-        taken = best_ns({"pool": lambda s=sessions: s.mix(frames, out=frames), "add": lambda: add(a, b, out=c)}, 4, 60)
+        taken = best_ns({"pool": lambda s=sessions: s.mix(frames, out=frames)}, 4, 60)
         times[f"pool hot, {name}"] = taken["pool"] / SESSIONS
         live = []
         for _ in range(80):
@@ -215,7 +218,7 @@ print(t1 - t0, t3 - t2 + t1 - t0, t5 - t4)
 
 
 def cold() -> dict[str, float]:
-    """The best of some fresh processes: import of numba, warm-up from the cache (numba's import included), first frame."""
+    """The best of some fresh processes: import of numba, warm-up from the cache with that import, first frame."""
     runs = []
     for _ in range(6):
         done = subprocess.run([sys.executable, "-c", FIRST_FRAME], capture_output=True, text=True, check=True)
@@ -249,9 +252,11 @@ def goals(ns: dict[str, float], s: dict[str, float]) -> list[tuple[str, float, s
     ]
     if "pipecat SoundfileMixer" in ns:
         rows.insert(3, ("M2 pipecat / mix_pcm16, hot", ns["pipecat SoundfileMixer"] / pcm, "≥", 7))
-        rows.insert(4, ("M2 pipecat / mix_pcm16, at 20 ms", ns["pipecat at 20 ms"] / ns["mix_pcm16 at 20 ms"], "≥", 4))
+        live = ns["pipecat at 20 ms"] / ns["mix_pcm16 at 20 ms"]
+        rows.insert(4, ("M2 pipecat / mix_pcm16, at 20 ms", live, "≥", 4))
     return [
-        (name, value, f"{sign} {bar}", value <= bar if sign == "≤" else value >= bar) for name, value, sign, bar in rows
+        (name, value, f"{sign} {bar}", (value <= bar) == (sign == "≤") or value == bar)
+        for name, value, sign, bar in rows
     ]
 
 

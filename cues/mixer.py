@@ -84,6 +84,8 @@ class Mixer:
     guard : silence NaN and infinity also while idle.
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
+    follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
+        quiet voice gets no loud ping. Every frame is read then, which takes tens of microseconds.
 
     Attributes
     ----------
@@ -117,6 +119,7 @@ class Mixer:
         guard: bool = False,
         duck_db: float = -6.0,
         gap_limit_ms: float = 1000.0,
+        follow_speech: bool = False,
     ) -> None:
         sample_rate = whole_number("sample_rate", sample_rate, 1000, 384_000)
         voices = whole_number("voices", voices, 1, 256)
@@ -124,7 +127,16 @@ class Mixer:
         gap_limit_ms = number_within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
         row = Row(new_table(1, voices, at.FLAG_GUARD if guard else 0)[0])
         held = Limiter(sample_rate) if limiter else None
-        self._attach(Session(row, sample_rate, voices=voices, limiter=held, duck_db=duck_db, gap_limit_ms=gap_limit_ms))
+        session = Session(
+            row,
+            sample_rate,
+            voices=voices,
+            limiter=held,
+            duck_db=duck_db,
+            gap_limit_ms=gap_limit_ms,
+            follow_speech=bool(follow_speech),
+        )
+        self._attach(session)
 
     @classmethod
     def on_row(

@@ -18,6 +18,7 @@ import numpy as np
 from cues import engine
 from cues._kernels import layout as at
 from cues.bus import SpeechBus
+from cues.following import SpeechLevel
 from cues.numpy_mixing import smoothstep
 from cues.pauses import PauseFinder
 from cues.sounds import Sound
@@ -48,6 +49,7 @@ class Session:
     limiter : what the output goes through, if anything.
     duck_db : level of the speech under a cue.
     gap_limit_ms : how long a cue waits for a pause at most.
+    follow_speech : whether a cue's level follows that of the speech.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Session:
         limiter: Limiter | None,
         duck_db: float,
         gap_limit_ms: float,
+        follow_speech: bool = False,
     ) -> None:
         self.row = row
         self.sample_rate = sample_rate
@@ -72,12 +75,19 @@ class Session:
         self.playing: list[Voice | None] = [None] * voices
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
+        self._speech = SpeechLevel(sample_rate) if follow_speech else None
+        self._hear_all(follow_speech)
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._scheduled: list[tuple[int, int, Voice]] = []
         self._order = count()
         self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
         self._waiting_for_pause: list[tuple[int, Voice]] = []
         self._pauses = PauseFinder(sample_rate)
+
+    def _hear_all(self, needed: bool) -> None:
+        """Let every frame come by the planner, where speech is listened to."""
+        if needed:
+            self.row.words[at.WAKE_I64] = -1
 
     # From any thread.
 
@@ -117,6 +127,8 @@ class Session:
             part = source[done : done + step]
             if self._waiting_for_pause:
                 self._pauses.hear(part)
+            if self._speech is not None:
+                self._speech.hear(part, self.row.position)
             engine.mix_row(self.row, self.sounds, self.limiter, part, target[done : done + step])
             done += step
 
@@ -142,6 +154,7 @@ class Session:
         horizon = min(wakes)
         # While a pause is waited for, every frame has to be heard.
         row.words[at.WAKE_I64] = -1 if self._waiting_for_pause else horizon if horizon < wakes[0] else at.NEVER
+        self._hear_all(self._speech is not None)
         if self._inbox:  # posted meanwhile: its mark may just have been overwritten
             row.words[at.WAKE_I64] = -1
         return horizon
@@ -259,6 +272,8 @@ class Session:
         now = self.row.position
         soft = voice.sound.soft_start
         n = 0 if soft else max(1, ms_to_samples(STEAL_FADE_MS, self.sample_rate))
+        if self._speech is not None:
+            voice.offset_db = self._speech.offset_db
         words[at.VOICE_START_I64] = now
         words[at.VOICE_SOUND_I64] = voice.sound.address
         ints[at.VOICE_T0_I32] = 0

@@ -40,7 +40,7 @@ class Voice:
         "cue",
         "gain_waits",
         "loop",
-        "number",
+        "offset_db",
         "order",
         "placement",
         "priority",
@@ -73,6 +73,7 @@ class Voice:
         self.slot = -1
         self.order = 0
         self.gain_waits = False
+        self.offset_db = 0.0
 
     @property
     def active(self) -> bool:
@@ -91,8 +92,8 @@ class Voice:
 
     @property
     def gain(self) -> float:
-        """`gain_db` as a factor."""
-        return db_to_gain(self._gain_db)
+        """`gain_db`, and what the mixer adds to follow the speech, as a factor."""
+        return db_to_gain(self._gain_db + self.offset_db)
 
     def stop(self, fade_ms: float = 10.0) -> None:
         """Fade out over `fade_ms` (5 … 10,000 ms; less is taken as 5) from the next `mix` on, or never begin."""

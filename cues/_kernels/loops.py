@@ -24,6 +24,7 @@ __all__ = [
     "scale",
     "scale_by_crossfade",
     "scale_by_ramp",
+    "scale_by_smoothstep",
     "silence_nonfinite",
 ]
 
@@ -93,6 +94,17 @@ def scale_by_ramp(  # noqa: PLR0917  (kernels have no keywords)
         q = u3 * (_TEN + u * (_SIX * u - _FIFTEEN))
         arrest = u + u3 * (u * (_EIGHT - _THREE * u) - _SIX)
         y[i] = y[i] * (g0 + change * q + slope * arrest)
+
+
+@kernel
+def scale_by_smoothstep(  # noqa: PLR0917  (kernels have no keywords)
+    samples: int, n: int, k: int, inverse: np.float32, g0: np.float32, change: np.float32
+) -> None:
+    """Multiply by a ramp that begins at rest, in place: `scale_by_ramp` without a slope, to the bit."""
+    y = carray(float32_at(samples), n)
+    for i in range(n):
+        u = _F(np.int32(k + i)) * inverse
+        y[i] = y[i] * (g0 + change * (u * u * u * (_TEN + u * (_SIX * u - _FIFTEEN))))
 
 
 @kernel

@@ -23,6 +23,7 @@ from cues._kernels.loops import (
     scale,
     scale_by_crossfade,
     scale_by_ramp,
+    scale_by_smoothstep,
     silence_nonfinite,
 )
 from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek, prefetch
@@ -69,7 +70,10 @@ def gain_speech(row: int, target: int, n: int) -> np.float32:
             k = position - t0
             if ints[at.SPEECH_N_I32] > 0:
                 s = floats[at.SPEECH_SLOPE_F32]
-                scale_by_ramp(here, stop - position, k, _ONE / _F(length), g0, g1 - g0, s)
+                if s == _ZERO:
+                    scale_by_smoothstep(here, stop - position, k, _ONE / _F(length), g0, g1 - g0)
+                else:
+                    scale_by_ramp(here, stop - position, k, _ONE / _F(length), g0, g1 - g0, s)
                 largest = max(largest, max(g0, g1) + _F(0.25) * abs(s))
             else:
                 scale_by_crossfade(here, stop - position, k, _ONE / _F(length), g0, g1)
@@ -203,7 +207,7 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
         if i + 1 < n_rows and carray(int32_at(row + row_bytes), 20)[at.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
-                prefetch(source + frame + 4 * n + line)
+                prefetch(source + 4 * n * (i + 1) + line)
         words = carray(int64_at(row), 10)
         if words[at.POSITION_I64] + n > words[at.WAKE_I64]:
             found[count] = i

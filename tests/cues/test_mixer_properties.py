@@ -15,7 +15,7 @@ from cues.clicks import find_clicks
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.cues.mixing_scripts import Script, noise_cue, random_script, speech, tone
 
-OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}]
+OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech": True}]
 
 
 @pytest.mark.usefixtures("loops")
