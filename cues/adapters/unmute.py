@@ -1,0 +1,162 @@
+"""Cues in kyutai's unmute: what its handler needs to mix them into what it emits.
+
+Written for unmute 84aa28d. Its text-to-speech releases audio four frames (320 ms) ahead of what is heard, and the
+handler's `emit` passes it on: that is where we mix. When nothing is spoken no frames flow, so a cue clocks itself.
+`cues/adapters/README.md` shows the lines to change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.adapters._continuation import faded_continuation
+from cues.adapters._deck import Deck
+from cues.errors import CueTypeError, CueValueError
+from stream.clock import WallClock
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from cues import Cue
+    from stream.clock import Clock
+    from stream.cue_rules import CueRules
+    from stream.router import CueRouter
+    from stream.services.notices import ServiceEvent
+
+__all__ = ["UnmuteCues"]
+
+_FRAME_S = 0.02
+_LEAD_S = 0.08
+_TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: after so long a cue waits for it no more.
+_POLL_S = 0.1  # As FastRTC's `wait_for_item`, whose place `next_item` takes.
+_TAIL_S = 0.04
+
+
+class UnmuteCues:
+    """The cues of one handler.
+
+    Parameters
+    ----------
+    bank : cues by name; `None` takes the built-in ones.
+    rules : what sounds for what.
+    tools : names of the declared tools; a call of any other sounds as an error. `None`: not known.
+    sample_rate : of the handler's output, Hz.
+    clock : `None` is the machine's.
+
+    Attributes
+    ----------
+    router : decides on the cues; `router.muted = True` switches them off.
+    """
+
+    def __init__(
+        self,
+        *,
+        bank: Mapping[str, Cue] | None = None,
+        rules: CueRules | None = None,
+        tools: Collection[str] | None = None,
+        sample_rate: int = 24000,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or WallClock()
+        self._deck = Deck(sample_rate=sample_rate, bank=bank, rules=rules, tools=tools, now_s=self._clock.now)
+        self.router: CueRouter = self._deck.router
+        self.router.spans.subscribe(lambda _: self._news.set())
+        self._sample_rate = sample_rate
+        self._news = asyncio.Event()
+        self._heard_until_s = 0.0
+        self._last_speech_s = -1.0
+        self._past: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self._cut = False
+
+    # For the task that generates the response.
+
+    def begin_response(self) -> None:
+        """Let a new response be heard, after an interruption too."""
+        self.router.begin_turn()
+        self._deck.mixer.resume()
+
+    def handle(self, event: ServiceEvent) -> None:
+        """Play what the rules say for an event of the model's stream."""
+        self.router.handle(event)
+
+    def interrupt(self) -> None:
+        """Barge-in, to be called first: what sounds fades, and nothing of the response comes after."""
+        self.router.barge_in()
+        self._deck.mixer.release()
+        self._cut = True
+        self._news.set()
+
+    # For `emit`.
+
+    async def next_item(self, queue: asyncio.Queue[Any]) -> Any:
+        """What to emit next: an item of the handler's queue, audio with cues in it; or a cue; or `None` after 100 ms.
+
+        Takes the place of `wait_for_item(self.output_queue)`.
+        """
+        give_up_s = self._clock.now() + _POLL_S
+        while True:
+            if self._cut:
+                return self._end_of_speech()
+            if not queue.empty():
+                return self._with_cues(queue.get_nowait())
+            now_s = self._clock.now()
+            due_s = self._cue_due_s()
+            if due_s is not None and due_s <= now_s + 1e-9:
+                return self._emitted(np.zeros(round(_FRAME_S * self._sample_rate), dtype=np.float32))
+            if now_s >= give_up_s - 1e-9:
+                return None
+            item = await self._wait(queue, (give_up_s if due_s is None else min(due_s, give_up_s)) - now_s)
+            if item is not None:
+                return self._with_cues(item)
+
+    def _cue_due_s(self) -> float | None:
+        """When a frame without speech is due: soon before the listener has heard all, if a cue sounds or waits."""
+        if not self._deck.mixer.active:
+            return None
+        return max(self._heard_until_s - _LEAD_S, self._last_speech_s + _TTS_IS_QUIET_S)
+
+    def _with_cues(self, item: Any) -> Any:
+        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], np.ndarray)):
+            return item
+        sample_rate, audio = item
+        if sample_rate != self._sample_rate:
+            raise CueValueError(f"audio has {sample_rate} Hz; these cues were made for {self._sample_rate} Hz")
+        if audio.dtype.kind != "f":
+            raise CueTypeError(f"audio has dtype {audio.dtype}; it must be floating point")
+        speech = np.ascontiguousarray(audio.reshape(-1), dtype=np.float32)
+        if speech.any():
+            self._last_speech_s = self._clock.now()
+            self._past = speech
+            self.router.speech(self._deck.mixer.position + len(speech))
+        return self._emitted(speech)
+
+    def _emitted(self, speech: NDArray[np.float32]) -> tuple[int, NDArray[np.float32]]:
+        self._heard_until_s = max(self._heard_until_s, self._clock.now()) + len(speech) / self._sample_rate
+        return self._sample_rate, self._deck.mixer.mix(speech)
+
+    def _end_of_speech(self) -> tuple[int, NDArray[np.float32]]:
+        """The end that interrupted speech did not get, because what was queued is gone."""
+        self._cut = False
+        n_samples = round(_TAIL_S * self._sample_rate)
+        # Speech that ended long ago needs no end.
+        is_recent = self._heard_until_s > self._clock.now()
+        tail = faded_continuation(self._past, n_samples) if is_recent else np.zeros(n_samples, dtype=np.float32)
+        self._past = np.zeros(0, dtype=np.float32)
+        return self._emitted(tail)
+
+    async def _wait(self, queue: asyncio.Queue[Any], longest_s: float) -> Any:
+        """The next item of the queue; `None` after `longest_s`, or when a cue has something to say."""
+        self._news.clear()
+        getting = asyncio.ensure_future(queue.get())
+        others = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(longest_s))]
+        try:
+            await asyncio.wait([getting, *others], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (getting, *others):
+                task.cancel()
+        return getting.result() if getting.done() and not getting.cancelled() else None
