@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -21,19 +22,18 @@ _POLL_S = 0.5
 
 
 class PageServer:
-    """Serves a page at `/`, and at `/changes` an event whenever the files in `folders` are not what they were.
+    """Serves a page at `/`, and at `/changes?STATE` an event whenever the files in `folders` are not in that state.
 
     Parameters
     ----------
-    make : the page, made anew for each request; a `CueError` becomes a page that says what is wrong.
+    make : the page, made anew for each request from the address that tells changes to it; a `CueError` becomes a page
+        that says what is wrong.
     folders : watched with all that is in them.
     port : 0 takes a free one.
     poll_s : time between two looks at the files, s.
     """
 
-    def __init__(
-        self, make: Callable[[bool], str], folders: Sequence[Path], port: int, poll_s: float = _POLL_S
-    ) -> None:
+    def __init__(self, make: Callable[[str], str], folders: Sequence[Path], port: int, poll_s: float = _POLL_S) -> None:
         self._make, self._folders, self._poll_s = make, folders, poll_s
         self._closing = threading.Event()
         try:
@@ -62,13 +62,15 @@ class PageServer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                if self.path == "/":
-                    self._send("text/html; charset=utf-8", outer._page().encode())
-                elif self.path == "/changes":
-                    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                        self._tell_changes()
-                else:
-                    self.send_error(404)
+                path, _, known = self.path.partition("?")
+                # A browser that has seen enough hangs up.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    if path == "/":
+                        self._send("text/html; charset=utf-8", outer._page().encode())
+                    elif path == "/changes":
+                        self._tell_changes(known)
+                    else:
+                        self.send_error(404)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)
                 """Say nothing: the terminal belongs to the person."""
@@ -81,12 +83,11 @@ class PageServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def _tell_changes(self) -> None:
+            def _tell_changes(self, known: str) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Cache-Control", "no-store")
                 self.end_headers()
-                known = outer._state()
                 while not outer._closing.wait(outer._poll_s):
                     now = outer._state()
                     # A comment keeps the line open, and tells us when nobody listens any more.
@@ -98,7 +99,8 @@ class PageServer:
 
     def _page(self) -> str:
         try:
-            return self._make(True)
+            # The state is taken first: a file that changes while the page is made counts as changed.
+            return self._make(f"changes?{self._state()}")
         except CueError as error:
             from html import escape
 
@@ -108,18 +110,18 @@ class PageServer:
                 '<a href="/">try again</a>.</p><meta http-equiv="refresh" content="2">'
             )
 
-    def _state(self) -> dict[str, tuple[int, int]]:
-        """Time and size of every file."""
-        state = {}
+    def _state(self) -> str:
+        """A digest of the names, times and sizes of all files."""
+        state = hashlib.sha256()
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
                 with contextlib.suppress(OSError):
                     status = path.stat()
-                    state[str(path)] = (status.st_mtime_ns, status.st_size)
-        return state
+                    state.update(repr((str(path), status.st_mtime_ns, status.st_size)).encode())
+        return state.hexdigest()[:16]
 
 
-def serve_page(make: Callable[[bool], str], folders: Sequence[Path], port: int) -> None:
+def serve_page(make: Callable[[str], str], folders: Sequence[Path], port: int) -> None:
     """Serve until Ctrl-C."""
     server = PageServer(make, folders, port)
     watched = f", watching {', '.join(map(str, folders))}" if folders else ""

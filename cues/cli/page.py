@@ -55,7 +55,7 @@ def command(
         raise click.UsageError("give OUT.html, or --serve")
     speech, who = _speech(over, speaker)
 
-    def make(reload: bool) -> str:
+    def make(reload: str) -> str:
         return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
 
     if serve:
@@ -64,7 +64,7 @@ def command(
         serve_page(make, packs, port)
         return
     assert out is not None
-    page = make(reload=False)
+    page = make("")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")

@@ -89,7 +89,7 @@ def board_page(
     *,
     title: str = "Sound board",
     speaker: str = "",
-    reload: bool = False,
+    reload: str = "",
 ) -> str:
     """The page with every cue of `sets` as HTML.
 
@@ -99,7 +99,7 @@ def board_page(
     speech : float32, shape `(n_samples,)`: what the cues are heard over.
     sample_rate : of the speech and of all cues, Hz.
     speaker : who speaks; any text.
-    reload : the page asks its server for changes and loads anew when there is one.
+    reload : address, on the page's own server, that tells it when to load anew; empty for a page that stands alone.
 
     Raises
     ------

@@ -1,0 +1,105 @@
+"""`cues batch`, as a person with a folder of recordings meets it."""
+
+import csv
+import json
+
+import pytest
+
+from tests.support.packs import cut_in_the_middle, soft, tone, write
+
+
+@pytest.fixture
+def calls(tmp_path):
+    folder = tmp_path / "calls"
+    folder.mkdir()
+    for name, samples in {"a": soft(tone(440.0, 24000)), "b": cut_in_the_middle()}.items():
+        write(folder / f"{name}.wav", samples)
+    return folder
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_measure_writes_a_table_and_goes_on_from_it(run, calls, tmp_path):
+    result = run("batch", "measure", "calls", "--workers", 1)
+    assert result.code == 0
+    assert result.out.splitlines()[0] == "2 of 2 done: measures.csv"
+    assert [row["n_clicks"] for row in table(tmp_path / "measures.csv")] == ["0", "1"]
+    write(calls / "c.wav", tone(440.0))
+    again = run("batch", "measure", "calls", "--workers", 1)
+    assert again.out.splitlines()[0] == "3 of 3 done, 2 of them in an earlier run: measures.csv"
+    assert (
+        run("batch", "measure", "calls", "--fresh", "--workers", 1).out.splitlines()[0] == "3 of 3 done: measures.csv"
+    )
+
+
+def test_a_broken_file_is_told_and_the_rest_done(run, calls, tmp_path):
+    (calls / "broken.wav").write_bytes(b"RIFF")
+    result = run("batch", "measure", "calls/*.wav", "-o", "x.parquet", "--workers", 1)
+    assert result.code == 1
+    assert result.out.startswith("2 of 3 done: x.parquet")
+    assert "failed: calls/broken.wav: cannot be read as audio: " in result.err
+    assert (tmp_path / "x.parquet").read_bytes().startswith(b"PAR1")
+
+
+def test_measure_as_json_keeps_its_keys(run, calls):
+    summary = json.loads(run("batch", "measure", "calls", "--json", "--workers", 1).out)
+    assert list(summary) == [
+        "table", "files", "resumed", "failed", "median_lufs", "lowest_lufs", "highest_lufs", "above_1_dbtp",
+        "with_clicks",
+    ]  # fmt: skip
+    assert (summary["files"], summary["with_clicks"], summary["failed"]) == (2, 1, [])
+
+
+def test_an_empty_place_and_an_unknown_table_are_one_line(run, calls, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert run("batch", "measure", "empty").err.startswith("cues: empty: no recordings there")
+    result = run("batch", "measure", "calls", "-o", "x.xls")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+
+
+def test_mix_puts_the_cues_of_a_plan_into_recordings(run, calls, tmp_path):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\na.wav,error,0.6\ngone.wav,agent,0\n")
+    result = run("batch", "mix", "calls/plan.csv", "--workers", 1)
+    assert result.code == 1
+    assert "failed: calls/gone.wav: cannot be read: No such file or directory" in result.err
+    done, failed = table(tmp_path / "mixed" / "mixed.csv")
+    assert (done["status"], done["n_cues"], done["output"]) == ("ok", "2", "mixed/a.wav")
+    assert failed["status"] == "failed"
+    assert (tmp_path / "mixed" / "a.wav").is_file()
+
+
+def test_an_output_that_was_deleted_is_mixed_again(run, calls, tmp_path):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\nb.wav,agent,0.1\n")
+    run("batch", "mix", "calls/plan.csv", "--workers", 1)
+    (tmp_path / "mixed" / "b.wav").unlink()
+    assert "2 of 2 done, 1 of them in an earlier run" in run("batch", "mix", "calls/plan.csv", "--workers", 1).out
+    assert (tmp_path / "mixed" / "b.wav").is_file()
+
+
+def test_a_recording_is_never_written_over_itself(run, calls):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\n")
+    result = run("batch", "mix", "calls/plan.csv", "--out", "calls")
+    assert result.code == 1
+    assert "would be written over itself" in result.err
+
+
+def test_what_is_wrong_with_a_plan_is_told_line_by_line(run, calls):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agnt,0.2\na.wav,agent,soon\n")
+    result = run("batch", "mix", "calls/plan.csv")
+    assert result.code == 1
+    assert "line 2: cue is 'agnt'" in result.err
+    assert "line 3: time_s is 'soon'" in result.err
+
+
+def test_an_interrupt_says_what_is_kept(run, calls, monkeypatch):
+    def interrupted(*_, progress, **__):
+        progress(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cues.cli.batch.run_batch", interrupted)
+    result = run("batch", "measure", "calls")
+    assert result.code == 1
+    assert result.err.endswith("cues: stopped; 1 of 2 are done and kept: the same command goes on\n")
