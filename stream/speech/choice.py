@@ -65,9 +65,5 @@ def _openai(url: str | None, environment: Mapping[str, str]) -> Speaker:
 
 
 async def _started(speaker: Speaker) -> Speaker:
-    try:
-        await speaker.start()
-    except BaseException:
-        await speaker.aclose()
-        raise
+    await speaker.start()
     return speaker

@@ -51,7 +51,11 @@ class EspeakSpeaker(PhraseSpeaker):
         command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
-        await self._header()
+        try:
+            await self._header()
+        except BaseException:
+            await self.aclose()
+            raise
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The speech of one phrase: resampled to 24 kHz as it comes from the child."""

@@ -64,7 +64,7 @@ class Speaker(Protocol):
         ...
 
     async def start(self) -> None:
-        """Get ready; raises `SpeakerError` if it cannot speak at all."""
+        """Get ready; raises `SpeakerError`, and holds nothing, if it cannot speak at all."""
         ...
 
     async def send(self, text: str) -> None:
