@@ -1,4 +1,4 @@
-"""Check the files that `cues demo` left in a folder: lengths, delay, clicks, and that no character of a call was spoken."""
+"""Check the files that `cues demo` left in a folder: lengths, delay, and that no character of a call was spoken."""
 
 from __future__ import annotations
 

@@ -53,9 +53,7 @@ def equal_power(n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.float64
     return np.sin(angle), np.cos(angle)
 
 
-def fade_edges(
-    samples: NDArray[np.floating], fade_in_samples: int, fade_out_samples: int
-) -> NDArray[np.float64]:
+def fade_edges(samples: NDArray[np.floating], fade_in_samples: int, fade_out_samples: int) -> NDArray[np.float64]:
     """`samples` with raised-cosine edges: first and last value are exactly 0.0.
 
     Parameters
