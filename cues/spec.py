@@ -6,13 +6,13 @@ A spec is a value: frozen, comparable, hashable, and convertible to plain tables
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from cues.errors import CueTypeError, CueValueError
 from cues.fades import MIN_FADE_MS
+from cues.units import checked_number
 
 __all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Oscillator", "Spec"]
 
@@ -20,14 +20,6 @@ MAX_CUE_MS = 10_000.0
 """No cue is longer than this (ms)."""
 _MAX_PARTIALS = 32
 _MAX_NOTES = 64
-
-
-def _number(what: str, value: object, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CueTypeError(f"{what} is {value!r}; it must be a number from {low:g} to {high:g}")
-    if not (math.isfinite(value) and low <= value <= high):
-        raise CueValueError(f"{what} is {value!r}; it must be from {low:g} to {high:g}")
-    return float(value)
 
 
 def _sequence(what: str, value: object, most: int) -> tuple[Any, ...]:
@@ -51,7 +43,7 @@ class _Checked:
 
     def __post_init__(self) -> None:
         for field, (low, high) in self.limits.items():
-            value = _number(f"{type(self).__name__}.{field}", getattr(self, field), low, high)
+            value = checked_number(f"{type(self).__name__}.{field}", getattr(self, field), low, high)
             object.__setattr__(self, field, value)
 
 
@@ -74,7 +66,7 @@ class Oscillator(_Checked):
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
         levels = _sequence("Oscillator.partials", self.partials, _MAX_PARTIALS)
-        levels = tuple(_number("Oscillator.partials", level, 0.0, 1.0) for level in levels)
+        levels = tuple(checked_number("Oscillator.partials", level, 0.0, 1.0) for level in levels)
         if not any(levels):
             raise CueValueError(f"Oscillator.partials is {levels}; at least one level must be above zero")
         object.__setattr__(self, "partials", levels)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
+from typing import Any
 
 from cues.errors import CueTypeError, CueValueError
 
 __all__ = [
     "MAX_SAMPLE_RATE",
     "MIN_SAMPLE_RATE",
+    "checked_number",
     "checked_sample_rate",
     "db_to_gain",
     "gain_to_db",
@@ -64,6 +67,26 @@ def s_to_samples(s: float, sample_rate: int) -> int:
     3600
     """
     return round(s * sample_rate)
+
+
+def checked_number(name: str, value: object, least: float, most: float) -> float:
+    """`value` as a float, if it is a number from `least` to `most`.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : if it is not; a `bool` and a text are no numbers, NaN lies nowhere.
+
+    Examples
+    --------
+    >>> checked_number("gain_db", -6, -40.0, 20.0)
+    -6.0
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise CueTypeError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
+    real: Any = value  # compared before it is converted: a whole number may be too large for a float
+    if not least <= real <= most:
+        raise CueValueError(f"{name} is {value!r}; it must be from {least:g} to {most:g}")
+    return float(real)
 
 
 def checked_sample_rate(sample_rate: object) -> int:
