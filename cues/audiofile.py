@@ -35,6 +35,8 @@ MAX_FILE_BYTES = 64 * 2**20
 """No file may be larger: 10 s of eight channels at 192 kHz in 32 bits are 61 MB."""
 ENDINGS = (".wav", ".flac", ".ogg")
 """What an audio file's name ends in."""
+_MAX_PEAK = 1000.0  # +60 dBFS: more is no float audio, but whole numbers that were not divided by their full scale
+_CANCELLED = 1e-3  # of the loudest channel is left of the mean: −60 dB
 _READABLE = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 _RATES_HZ = (1_000, 768_000)
 
@@ -55,12 +57,13 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
 
     Returns
     -------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0 (a float file may go beyond), finite.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0 (a float file may go up to ±1000), finite.
     sample_rate : Hz.
 
     Raises
     ------
-    AudioFileError : for a file that is missing, unreadable, no audio, empty, too long, too large or not finite.
+    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too long, too large, not finite,
+        or whose channels cancel each other.
     """
     return decoded(file_bytes(path), path)
 
@@ -69,6 +72,7 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
     import soundfile
 
+    _check_complete(path, data)
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
             _check_header(path, file)
@@ -86,7 +90,13 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
         raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
     if not np.isfinite(channels).all():
         raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
-    return channels.mean(axis=1, dtype=np.float64).astype(np.float32), sample_rate
+    peak = float(np.abs(channels).max())
+    if peak > _MAX_PEAK:
+        raise AudioFileError(f"{path}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1")
+    mono = channels.mean(axis=1, dtype=np.float64).astype(np.float32)
+    if float(np.abs(mono).max()) < _CANCELLED * peak:
+        raise AudioFileError(f"{path}: its channels cancel each other; it must be mono, or have channels in phase")
+    return mono, sample_rate
 
 
 def file_bytes(path: Path) -> bytes:
@@ -102,6 +112,30 @@ def file_bytes(path: Path) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise AudioFileError(f"{path}: is no regular file")
     raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
+
+
+def _check_complete(path: Path, data: bytes) -> None:
+    """Raise for a WAV file that ends before its header says so: libsndfile would play what is left of it.
+
+    A length of 2³² − 1 says that it was not known when the header was written, as in a pipe.
+    """
+    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        return
+    start, frame_bytes = 12, 1
+    while start + 8 <= len(data):
+        kind, length = data[start : start + 4], int.from_bytes(data[start + 4 : start + 8], "little")
+        start += 8
+        if kind == b"fmt ":
+            frame_bytes = max(1, int.from_bytes(data[start + 12 : start + 14], "little"))
+        if kind == b"data":
+            there = len(data) - start
+            if length != 0xFFFFFFFF and length - there >= frame_bytes:
+                raise AudioFileError(
+                    f"{path}: is cut off: its header promises {length} bytes of samples, and {there} are there; "
+                    f"it must be whole"
+                )
+            return
+        start += length + length % 2
 
 
 def _check_header(path: Path, file: Any) -> None:
@@ -150,10 +184,14 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     import soundfile
 
     data = dithered_int16(samples) if subtype == "16" else samples
+    encoded = io.BytesIO()
     try:
-        soundfile.write(path, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+        soundfile.write(encoded, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+        # Not by soundfile, which calls every fault of the disk a "System error".
+        path.write_bytes(encoded.getbuffer())
     except (RuntimeError, OSError) as error:
-        raise AudioFileError(f"{path}: cannot be written: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise AudioFileError(f"{path}: cannot be written: {reason}") from error
 
 
 def dithered_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:

@@ -117,10 +117,51 @@ def test_a_file_that_is_no_sound_for_a_cue_is_refused_by_name(tmp_path, make, ma
     assert str(path) in str(caught.value)
 
 
-def test_a_file_that_breaks_off_gives_what_it_has(tmp_path):
+@pytest.mark.parametrize("kept", [0.999, 0.5, 0.1])
+def test_a_wav_that_was_cut_off_is_not_half_loaded(tmp_path, kept):
     path = wav(tmp_path)
-    path.write_bytes(path.read_bytes()[:-4000])
-    np.testing.assert_array_equal(read_audio(path)[0], TONE[:-1000])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole))])
+    with pytest.raises(cues.AudioFileError, match="is cut off: its header promises 19200 bytes"):
+        read_audio(path)
+
+
+def test_a_header_that_claims_2_gb_is_not_believed(tmp_path):
+    path = wav(tmp_path)
+    data = path.read_bytes()
+    start = data.index(b"data") + 4
+    path.write_bytes(data[:start] + (2**31 - 1).to_bytes(4, "little") + data[start + 4 :])
+    with pytest.raises(cues.AudioFileError, match=r"promises 2147483647 bytes of samples, and 19200 are there"):
+        read_audio(path)
+
+
+def test_a_wav_from_a_pipe_whose_length_was_not_known_is_read(tmp_path):
+    path = wav(tmp_path)
+    data = path.read_bytes()
+    start = data.index(b"data") + 4
+    path.write_bytes(data[:4] + b"\xff" * 4 + data[8:start] + b"\xff" * 4 + data[start + 4 :])
+    np.testing.assert_array_equal(read_audio(path)[0], TONE)
+
+
+def test_channels_that_cancel_each_other_are_told_from_silence(tmp_path):
+    path = tmp_path / "x.wav"
+    soundfile.write(path, np.stack([TONE, -TONE], axis=1), 24000, "FLOAT")
+    with pytest.raises(cues.AudioFileError, match="its channels cancel each other"):
+        read_audio(path)
+
+
+@pytest.mark.parametrize("peak", [32767.0, 3.4e38])
+def test_whole_numbers_in_a_float_file_are_refused(tmp_path, peak):
+    path = tmp_path / "x.wav"
+    soundfile.write(path, np.float32(peak) * TONE / np.abs(TONE).max(), 24000, "FLOAT")
+    with pytest.raises(cues.AudioFileError, match="at most 1000 is allowed, and full scale is 1"):
+        read_audio(path)
+
+
+def test_a_disk_that_refuses_says_why(tmp_path):
+    (tmp_path / "x.wav").mkdir()
+    with pytest.raises(cues.AudioFileError, match=r"x\.wav: cannot be written: Is a directory"):
+        write_audio(tmp_path / "x.wav", TONE, 24000, "wav", "16")
 
 
 def test_dither_is_triangular_deterministic_and_leaves_silence_alone():
