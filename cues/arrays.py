@@ -35,7 +35,10 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
     CueTypeError : if they are not floating point (int16 must be divided by 32768 first).
     CueValueError : if they are not 1-D, are empty, or hold NaN or infinity.
     """
-    given = np.asarray(samples)
+    try:
+        given = np.asarray(samples)
+    except ValueError as error:  # lists of unequal lengths
+        raise CueValueError("samples are lists of unequal lengths; they must be 1-D and not empty") from error
     if given.dtype.kind != "f":
         raise CueTypeError(f"samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
     if given.ndim != 1 or not (given.size or allow_empty):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.errors import CueTypeError, CueValueError
+from cues.arrays import mono_float32
+from cues.errors import CueError, CueTypeError, CueValueError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ class Cue:
     ----------
     name : what rules and packs call it.
     samples : float32, shape `(n_samples,)`, full scale ±1.0, finite. Anything float-like is converted; the cue keeps a
-        read-only copy unless it is handed a read-only float32 array already.
+        read-only copy unless it is handed a float32 array that is read-only already, down to the memory's owner.
     sample_rate : Hz.
     spec : what it was rendered from, if it was.
     measured : its loudness and peaks, if they were measured.
@@ -75,17 +76,21 @@ class Cue:
 
 
 def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`samples` as a read-only, contiguous float32 array of its own."""
-    given = np.asarray(samples)
-    if given.dtype.kind != "f":
-        raise CueTypeError(
-            f"cue {name!r}: samples have dtype {given.dtype}; they must be floating point, full scale ±1.0"
-        )
-    if given.ndim != 1 or given.size == 0:
-        raise CueValueError(f"cue {name!r}: samples have shape {given.shape}; they must be 1-D and not empty")
-    if not np.isfinite(given).all():
-        raise CueValueError(f"cue {name!r}: samples hold NaN or infinity; they must be finite")
-    shareable = given.dtype == np.float32 and given.flags.c_contiguous and not given.flags.writeable
-    frozen = given if shareable else np.array(given, dtype=np.float32)
+    """`samples` as a read-only, contiguous float32 array that nobody else can write to."""
+    try:
+        mono = mono_float32(samples)
+    except CueError as error:
+        raise type(error)(f"cue {name!r}: {error}") from None
+    frozen = mono.copy() if _writable(mono) else mono
     frozen.flags.writeable = False
     return frozen
+
+
+def _writable(array: NDArray[np.float32]) -> bool:
+    """Whether the array, or one that it is a view of, can be written to."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return False

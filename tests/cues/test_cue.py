@@ -23,6 +23,15 @@ def test_a_read_only_float32_array_is_shared():
     assert cues.Cue(name="mine", samples=x).samples is x
 
 
+def test_a_read_only_view_of_what_can_be_written_is_copied():
+    x = np.zeros(9, dtype=np.float32)
+    view = x[:5]
+    view.flags.writeable = False
+    cue = cues.Cue(name="mine", samples=view)
+    x[0] = 7
+    assert cue.samples[0] == 0.0
+
+
 def test_a_cue_shows_itself_in_one_line():
     assert repr(cues.load_bank()["error"]) == "<Cue 'error': 280 ms at 24000 Hz, -23.0 LUFS, -14.1 dBTP>"
     assert repr(cues.Cue(name="x", samples=np.zeros(48))) == "<Cue 'x': 2 ms at 24000 Hz>"
@@ -34,7 +43,9 @@ def test_a_cue_shows_itself_in_one_line():
         ({"samples": np.zeros(0)}, cues.CueValueError, "not empty"),
         ({"samples": np.zeros((2, 3))}, cues.CueValueError, "1-D"),
         ({"samples": np.zeros(3, dtype=np.int16)}, cues.CueTypeError, "int16"),
-        ({"samples": np.array([np.nan])}, cues.CueValueError, "NaN"),
+        ({"samples": np.array([np.nan])}, cues.CueValueError, "cue 'mine': samples hold NaN"),
+        ({"samples": np.array([1e300])}, cues.CueValueError, "cue 'mine': samples hold NaN or infinity"),
+        ({"samples": [[1.0], [1.0, 2.0]]}, cues.CueValueError, "unequal lengths"),
         ({"samples": np.zeros(3), "sample_rate": 0}, cues.CueValueError, "at least 1 Hz"),
         ({"samples": np.zeros(3), "sample_rate": 2.5}, cues.CueTypeError, "whole number"),
     ],
