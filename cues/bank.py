@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import math
+import os
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues import cache
 from cues.audiofile import decoded, file_bytes
 from cues.catalog import CATALOG, DEFAULT_CUE, RULES
 from cues.cue import Cue
-from cues.errors import AudioFileError, CueError, CueTypeError, CueValueError, PackError, UnknownCueError
+from cues.errors import AudioFileError, CueError, PackError, UnknownCueError
 from cues.motifs import motif
-from cues.pack import MOTIF, Override, Pack, find_pack_dir, read_pack
+from cues.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.shaping import Loop, looped, trimmed, with_soft_edges
-from cues.units import checked_sample_rate
+from cues.units import checked_number, checked_sample_rate
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from cues.levels import Measurement
@@ -33,10 +31,11 @@ if TYPE_CHECKING:
 
     Finished = tuple[NDArray[np.float32], Measurement]
 
-__all__ = ["Bank", "load_bank", "make_cue"]
+__all__ = ["NEW_CUE_LU", "Bank", "load_bank", "make_cue"]
 
 _SPEECH_LUFS = (-60.0, 0.0)
-_NEW_CUE_LU = -6.0
+NEW_CUE_LU = -6.0
+"""Loudness against the speech of a cue that is not built in, unless its pack says another (LU)."""
 _LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256
 _remembered: dict[str, Finished] = {}
@@ -103,8 +102,15 @@ class Bank(Mapping[str, Cue]):
             if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
                 self._motifs.pop(next(iter(self._motifs)))
             spec = motif(name.removeprefix(f"{MOTIF}:"))
-            self._motifs[name] = _from_spec(name, spec, self.sample_rate, self.speech_lufs + _NEW_CUE_LU)
+            self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + NEW_CUE_LU))
         return self._motifs[name]
+
+
+class _Level(NamedTuple):
+    """How loud a cue is to be (`m100_max`, LUFS; None keeps its own level), and a gain on top (dB)."""
+
+    target_lufs: float | None
+    gain_db: float = 0.0
 
 
 def load_bank(
@@ -114,10 +120,11 @@ def load_bank(
 
     Parameters
     ----------
-    pack_dir : folder of a pack. Without it the environment variable `CUES_PACK` counts (empty: no pack), then
-        the folder `cue-engine/pack` in the user's configuration folder, if it is there.
+    pack_dir : folder of a pack; an empty text means no pack. Without it the environment variable `CUES_PACK` counts
+        (empty: no pack), then the folder `cue-engine/pack` in the user's configuration folder, if it is there.
     sample_rate : of the cues, Hz, 8000 … 192,000.
-    speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0.
+    speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0. Under −30 the built-in cues
+        begin to stay too loud, because no cue is lowered by more than 20 dB; over −9 the ceiling holds them down.
 
     Returns
     -------
@@ -136,9 +143,8 @@ def load_bank(
     24000
     """
     sample_rate = checked_sample_rate(sample_rate)
-    speech = _checked_speech(speech_lufs)
-    folder = find_pack_dir(pack_dir)
-    pack = read_pack(folder) if folder is not None else None
+    speech = checked_number("speech_lufs", speech_lufs, *_SPEECH_LUFS)
+    pack = _found_pack(pack_dir)
     overrides = pack.cues if pack else {}
     cues = {
         name: make_cue(name, overrides.get(name), sample_rate, speech)
@@ -147,13 +153,16 @@ def load_bank(
     return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)
 
 
-def _checked_speech(speech_lufs: object) -> float:
-    low, high = _SPEECH_LUFS
-    if isinstance(speech_lufs, bool) or not isinstance(speech_lufs, int | float | np.floating):
-        raise CueTypeError(f"speech_lufs is {speech_lufs!r}; it must be a number from {low:g} to {high:g}")
-    if not (math.isfinite(speech_lufs) and low <= speech_lufs <= high):
-        raise CueValueError(f"speech_lufs is {speech_lufs!r}; it must be from {low:g} to {high:g}")
-    return float(speech_lufs)
+def _found_pack(pack_dir: str | os.PathLike[str] | None) -> Pack | None:
+    folder = find_pack_dir(pack_dir)
+    if folder is None:
+        return None
+    try:
+        return read_pack(folder)
+    except PackError as error:
+        if pack_dir is None and PACK_VARIABLE in os.environ:  # set long ago, somewhere else
+            raise PackError(f"{PACK_VARIABLE}: {error}") from error
+        raise
 
 
 def _is_motif(name: object) -> bool:
@@ -170,49 +179,42 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
     built_in = CATALOG.get(name)
     if override is None:
         assert built_in is not None
-        return _from_spec(name, built_in.spec, sample_rate, speech_lufs + built_in.target_lu)
+        return _from_spec(name, built_in.spec, sample_rate, _Level(speech_lufs + built_in.target_lu))
     target_lu = override.target_lu
     if target_lu is None:
-        target_lu = built_in.target_lu if built_in else _NEW_CUE_LU
+        target_lu = built_in.target_lu if built_in else NEW_CUE_LU
     try:
         if override.file is None:
             spec = override.spec or CATALOG[name].spec
-            gain_db, loop = override.gain_db, override.loop
-            return _from_spec(name, spec, sample_rate, speech_lufs + target_lu, gain_db=gain_db, loop=loop)
-        target_lufs = speech_lufs + target_lu if override.normalize else None
+            level = _Level(speech_lufs + target_lu, override.gain_db)
+            return _from_spec(name, spec, sample_rate, level, loop=override.loop)
+        level = _Level(speech_lufs + target_lu if override.normalize else None, override.gain_db)
         loops = built_in is not None and built_in.spec.loop
-        return _from_file(name, override, sample_rate, target_lufs, loops)
-    except AudioFileError as error:
-        raise AudioFileError(f"{override.where}: {error}") from error
+        return _from_file(name, override, sample_rate, level, loops)
     except PackError:
         raise
     except CueError as error:
-        raise PackError(f"{override.where}: {error}") from error
+        kind = AudioFileError if isinstance(error, AudioFileError) else PackError
+        # A file that is named after its cue is its own place in the pack.
+        place = "" if str(error).startswith(f"{override.where}:") else f"{override.where}: "
+        raise kind(f"{place}{error}") from error
 
 
-def _from_spec(
-    name: str,
-    spec: Spec,
-    sample_rate: int,
-    target_lufs: float,
-    *,
-    gain_db: float = 0.0,
-    loop: Loop | bool | None = None,
-) -> Cue:
-    recipe = {"spec": spec.to_table(), "rate": sample_rate, "target_lufs": target_lufs, "gain_db": gain_db}
+def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:
+    recipe = {"spec": spec.to_table(), "rate": sample_rate, **level._asdict()}
 
     def make() -> Finished:
         from cues.normalize import leveled
         from cues.synth import render
 
-        return leveled(render(spec, sample_rate), sample_rate, target_lufs=target_lufs, gain_db=gain_db)
+        return leveled(render(spec, sample_rate), sample_rate, **level._asdict())
 
     samples, measured = _finished(recipe, make)
     loops = spec.loop if loop is None else bool(loop)
     return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
 
 
-def _from_file(name: str, override: Override, sample_rate: int, target_lufs: float | None, loops: bool) -> Cue:
+def _from_file(name: str, override: Override, sample_rate: int, level: _Level, loops: bool) -> Cue:
     path, loop = override.file, override.loop
     assert path is not None
     if loop is True:
@@ -224,8 +226,7 @@ def _from_file(name: str, override: Override, sample_rate: int, target_lufs: flo
     recipe = {
         "file": hashlib.sha256(data).hexdigest(),
         "rate": sample_rate,
-        "target_lufs": target_lufs,
-        "gain_db": override.gain_db,
+        **level._asdict(),
         "trim": override.trim,
         "loop": [loop.start_ms, loop.end_ms, loop.period_ms] if isinstance(loop, Loop) else None,
     }
@@ -238,7 +239,7 @@ def _from_file(name: str, override: Override, sample_rate: int, target_lufs: flo
         if override.trim:
             samples = trimmed(samples, sample_rate)
         shaped = looped(samples, sample_rate, loop) if isinstance(loop, Loop) else with_soft_edges(samples, sample_rate)
-        return leveled(shaped, sample_rate, target_lufs=target_lufs, gain_db=override.gain_db)
+        return leveled(shaped, sample_rate, **level._asdict())
 
     samples, measured = _finished(recipe, make)
     return Cue(name=name, samples=samples, sample_rate=sample_rate, measured=measured, loop=isinstance(loop, Loop))

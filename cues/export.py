@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.audiofile import check_format, default_subtype, write_audio
-from cues.errors import AudioFileError
+from cues.bank import NEW_CUE_LU, Bank
+from cues.catalog import CATALOG
+from cues.errors import AudioFileError, CueValueError
+from cues.pack import PACK_FILE
+from cues.pack_values import is_plain_name
 
 if TYPE_CHECKING:
     import os
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from cues.cue import Cue
 
 __all__ = ["export_bank", "sidecar"]
+
+_SAME_LU = 0.05
 
 
 def export_bank(
@@ -29,10 +35,13 @@ def export_bank(
 ) -> list[Path]:
     """Write every cue of `bank` to `folder` as `NAME.wav` (or another ending) and `NAME.json`; the audio files' paths.
 
+    The folder is a pack that sounds as the bank does. Where the files' names alone do not say it all (a pack's own
+    cues, its rules and levels), a `pack.toml` is written, unless there is one.
+
     Parameters
     ----------
     bank : cues by name.
-    folder : made if it is not there; files of the same names are replaced.
+    folder : made if it is not there; audio files, sidecars and pictures of the same names are replaced.
     file_format : "wav", "flac" or "ogg".
     subtype : "16" (dithered), "24" or "float" for WAV, "16" or "24" for FLAC, "vorbis" for OGG; None takes 24 bits or
         Vorbis.
@@ -41,11 +50,15 @@ def export_bank(
     Raises
     ------
     MissingFeatureError : if there are to be pictures and matplotlib is not installed.
-    CueValueError : for a format that is unknown, or a subtype that the format does not have.
+    CueValueError : for a format that is unknown, a subtype that the format does not have, or a name of a cue that
+        cannot be a file's. Nothing is written then.
     AudioFileError : if a file cannot be written.
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
+    for name in bank:
+        if not is_plain_name(name):
+            raise CueValueError(f"cue {name!r}: no file can have that name; it must be a plain name without a folder")
     target = Path(folder)
     written = []
     try:
@@ -58,9 +71,43 @@ def export_bank(
             if pictures:
                 _draw(cue, path.with_suffix(".png"))
             written.append(path)
+        if isinstance(bank, Bank):
+            _write_pack(bank, written)
     except OSError as error:
         raise AudioFileError(f"{target}: cannot be written: {error.strerror or error}") from error
     return written
+
+
+def _write_pack(bank: Bank, files: list[Path]) -> None:
+    entries = {path.stem: _entry(bank, bank[path.stem], path.name) for path in files}
+    plain = all(
+        name in CATALOG and entry == _text(path.name)
+        for (name, entry), path in zip(entries.items(), files, strict=True)
+    )
+    path = files[0].with_name(PACK_FILE)
+    if (plain and not bank.rules) or path.exists():
+        return
+    lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
+    lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
+    """What a `pack.toml` says of an exported cue, so that it comes back as it is."""
+    assert cue.measured is not None
+    built_in = CATALOG.get(cue.name)
+    usual_lu = built_in.target_lu if built_in else NEW_CUE_LU
+    says = ""
+    if abs(cue.measured.m100_max_lufs - bank.speech_lufs - usual_lu) > _SAME_LU:
+        says += ", normalize = false"
+    if cue.loop != (built_in is not None and built_in.spec.loop):
+        says += f", loop = {str(cue.loop).lower()}"
+    return f"{{ file = {_text(file_name)}{says} }}" if says else _text(file_name)
+
+
+def _text(value: str) -> str:
+    """`value` as a TOML string: JSON's escapes are TOML's, but for the one character that JSON leaves as it is."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _draw(cue: Cue, path: Path) -> None:

@@ -7,7 +7,6 @@ anything is used, and every error names the file, the key, its value and what is
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import tomllib
 from dataclasses import dataclass
@@ -16,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from cues.audiofile import ENDINGS, file_bytes
 from cues.catalog import CATALOG
-from cues.errors import CueError, PackError
-from cues.shaping import Loop
-from cues.spec import MAX_CUE_MS, Spec
+from cues.errors import CueError, CueTypeError, PackError
+from cues.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["MOTIF", "Override", "Pack", "find_pack_dir", "read_pack"]
+    from cues.shaping import Loop
+    from cues.spec import Spec
+
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
 
 MOTIF = "motif"
 """What a rule says instead of a cue to give each of its tools a motif of its own."""
 PACK_FILE = "pack.toml"
-
-_GAIN_DB = (-40.0, 20.0)
-_TARGET_LU = (-40.0, 10.0)
-_LOOP_MS = (0.0, MAX_CUE_MS)
+PACK_VARIABLE = "CUES_PACK"
+"""The environment variable that names the pack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +77,17 @@ class Pack:
 def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
     """The pack to use: the argument, else `$CUES_PACK`, else the user's configuration folder, else none.
 
-    `CUES_PACK` set and empty means none. The folder `cue-engine/pack` in the platform's configuration folder
-    counts if it holds anything.
+    An empty text as the argument, or `CUES_PACK` set and empty, means none. The folder `cue-engine/pack` in the
+    platform's configuration folder counts if it holds anything.
     """
     if pack_dir is not None:
-        return Path(pack_dir)
-    named = os.environ.get("CUES_PACK")
+        if not isinstance(pack_dir, str | os.PathLike):
+            raise CueTypeError(f"pack_dir is {pack_dir!r}; it must be a path, or an empty text for no pack")
+        return Path(pack_dir) if pack_dir != "" else None
+    named = os.environ.get(PACK_VARIABLE)
     if named is not None:
-        return Path(named) if named else None
+        # Not every way of setting it goes through a shell that knows what `~` is.
+        return Path(os.path.expanduser(named)) if named else None  # noqa: PTH111  (Path's raises for unknown users)
     import platformdirs
 
     try:
@@ -111,7 +113,7 @@ def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     try:
         if not folder.is_dir():
             raise PackError(f"{folder}: is no folder; a pack is a folder with a {PACK_FILE} or with audio files")
-        if (folder / PACK_FILE).exists():
+        if os.path.lexists(folder / PACK_FILE):  # a link to nowhere is a fault, not an absence
             return _from_toml(folder, folder / PACK_FILE, faults)
         return _from_files(folder, faults)
     except (OSError, ValueError) as error:
@@ -153,21 +155,21 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
         )
     if name in cues:
         raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
-    return Override(where=str(path), file=_inside(folder, path.name, str(path)))
+    return Override(where=str(path), file=file_inside(folder, path.name, str(path)))
 
 
 def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
     try:
-        table = tomllib.loads(file_bytes(path).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PackError(f"{path}: is no valid TOML: {error}") from error
+        table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
     except CueError as error:
         raise PackError(str(error)) from error
-    _known(table, ("pack", "cues", "rules"), f"{path}:", "the file", faults)
-    sections: dict[str, dict[str, Any]] = {"cues": {}, "rules": {}}
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
+        raise PackError(f"{path}: is no valid TOML: {error}") from error
+    sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
+    _known(table, tuple(sections), f"{path}:", "the file", faults)
     for name in sections:
         with _noting(faults):
-            sections[name] = _typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
+            sections[name] = typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
     ruled = set(filter(_is_text, sections["rules"].values()))
     cues: dict[str, Override] = {}
     for name, value in sections["cues"].items():
@@ -187,7 +189,14 @@ def _is_text(value: object) -> bool:
 
 def _check_name(path: Path, name: str, ruled: set[str]) -> None:
     if name == MOTIF or name.startswith(f"{MOTIF}:"):
-        raise PackError(f"{path}: [cues] {name}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs")
+        raise PackError(
+            f"{path}: [cues] {name!r}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
+        )
+    if not is_plain_name(name):
+        raise PackError(
+            f"{path}: [cues] {name!r}: no name for a cue; it must be 1 to 80 printable characters that a file's name "
+            f"can have anywhere"
+        )
     if name not in CATALOG and name not in ruled:
         raise PackError(
             f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
@@ -196,7 +205,7 @@ def _check_name(path: Path, name: str, ruled: set[str]) -> None:
 
 
 def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tuple[str, str]:
-    name: str = _typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
+    name: str = typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
     if name not in CATALOG and name not in own and name != MOTIF:
         known = ", ".join([*CATALOG, *(name for name in own if name not in CATALOG), MOTIF])
         raise PackError(f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {known}")
@@ -206,15 +215,18 @@ def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tupl
 def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override:
     where = f"{path}: [cues] {name}"
     if isinstance(value, str):
-        return Override(where=where, file=_inside(folder, value, where))
-    table: dict[str, Any] = _typed(value, dict, where, "a file name or a table")
-    readers: Mapping[str, Callable[[Any, str], Any]] = {"file": lambda given, at: _inside(folder, given, at), **_FIELDS}
+        return Override(where=where, file=file_inside(folder, value, where))
+    table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
+    readers: Mapping[str, Callable[[Any, str], Any]] = {
+        "file": lambda given, at: file_inside(folder, given, at),
+        **FIELDS,
+    }
     _known(table, tuple(readers), where, "a cue", faults)
     if "file" in table and "spec" in table:
         raise PackError(f"{where}: has both file and spec; one is allowed")
     if "file" not in table and "spec" not in table and name not in CATALOG:
         raise PackError(f"{where}: has neither file nor spec; a cue of your own needs one")
-    for key in ("normalize", "trim"):
+    for key in (*FIELDS_OF_FILES, *(["loop"] if isinstance(table.get("loop"), dict) else [])):
         if key in table and "file" not in table:
             with _noting(faults):
                 raise PackError(f"{where}.{key} is {table[key]!r}; it is for files")
@@ -229,71 +241,10 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
     return Override(where=where, **fields)
 
 
-def _inside(folder: Path, value: object, where: str) -> Path:
-    """The file that `value` names, if it lies in the folder: symbolic links are followed first."""
-    name: str = _typed(value, str, where, "the name of a file in the pack")
-    try:
-        path, root = (folder / name).resolve(), folder.resolve()
-        missing = not path.exists()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise PackError(f"{where} is {name!r}; that is no file name: {error}") from error
-    if not path.is_relative_to(root) or Path(name).is_absolute():
-        raise PackError(f"{where} is {name!r}; it must lie inside of the pack's folder, {root}")
-    if missing:
-        raise PackError(f"{where} is {name!r}; there is no such file in {root}")
-    return path
-
-
-def _spec(value: object, where: str) -> Spec:
-    if isinstance(value, str):
-        if value not in CATALOG:
-            raise PackError(f"{where} is {value!r}; it must be a table or one of {', '.join(CATALOG)}")
-        return CATALOG[value].spec
-    try:
-        return Spec.from_table(_typed(value, dict, where, "a table or the name of a built-in cue"))
-    except PackError:
-        raise
-    except CueError as error:
-        raise PackError(f"{where}: {error}") from error
-
-
-def _loop(value: object, where: str) -> Loop | bool:
-    if isinstance(value, bool):
-        return value
-    table: dict[str, Any] = _typed(value, dict, where, "true, false or a table")
-    _known(table, ("start_ms", "end_ms", "period_ms"), where, "a loop")
-    return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
-
-
 def _known(
-    table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str, faults: list[PackError] | None = None
+    table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str, faults: list[PackError] | None
 ) -> None:
     for key in table:
         if key not in allowed:
             with _noting(faults):
                 raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}")
-
-
-def _typed(value: object, kind: type, where: str, allowed: str) -> Any:
-    if not isinstance(value, kind):
-        raise PackError(f"{where} is {value!r}; it must be {allowed}")
-    return value
-
-
-def _number(value: object, where: str, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise PackError(f"{where} is {value!r}; it must be a number from {low:g} to {high:g}")
-    if not low <= value <= high:
-        raise PackError(f"{where} is {value!r}; it must be from {low:g} to {high:g}")
-    return float(value)
-
-
-# What a cue's table may hold besides `file` → how it is read from its value and its place.
-_FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
-    "spec": _spec,
-    "gain_db": lambda value, where: _number(value, where, *_GAIN_DB),
-    "target_lu": lambda value, where: _number(value, where, *_TARGET_LU),
-    "normalize": lambda value, where: _typed(value, bool, where, "true or false"),
-    "trim": lambda value, where: _typed(value, bool, where, "true or false"),
-    "loop": _loop,
-}

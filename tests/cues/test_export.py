@@ -95,6 +95,43 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
         export_bank(cues.load_bank(), tmp_path / "file" / "x")
 
 
+def test_the_export_of_a_pack_is_a_pack_that_sounds_the_same(tmp_path):
+    pack, out = tmp_path / "pack", tmp_path / "out"
+    pack.mkdir()
+    export_bank({"agent": cues.load_bank()["agent"]}, pack)
+    (pack / "pack.toml").write_text(
+        '[cues]\n"ping \'1\'" = { file = "agent.wav", gain_db = -3 }\nerror = { gain_db = -2.5 }\n'
+        "working = { loop = false }\nlistening = { gain_db = -40 }\n"
+        '[rules]\n"say_\\"hi\\"_*" = "ping \'1\'"\n"x_*" = "motif"\n',
+        encoding="utf-8",
+    )
+    bank = cues.load_bank(pack, speech_lufs=-23.0)
+    export_bank(bank, out, subtype="float")
+    again = cues.load_bank(out, speech_lufs=-23.0)
+    assert list(again) == list(bank)
+    assert again.rules == bank.rules
+    for name, cue in again.items():
+        assert cue.loop == bank[name].loop, name
+        assert cue.measured.m100_max_lufs == pytest.approx(bank[name].measured.m100_max_lufs, abs=0.01), name
+
+
+def test_an_export_that_its_file_names_explain_has_no_pack_toml_and_none_is_replaced(tmp_path):
+    export_bank(cues.load_bank(), tmp_path / "plain")
+    assert not (tmp_path / "plain" / "pack.toml").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "pack.toml").write_text("[rules]\nx = 'agent'\n")
+    export_bank(cues.load_bank(tmp_path / "mine"), tmp_path / "mine")
+    assert (tmp_path / "mine" / "pack.toml").read_text() == "[rules]\nx = 'agent'\n"
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/b", "a\\b", "", ".", "..", "a\0b", "a\nb", "x" * 81])
+def test_no_name_leads_out_of_the_folder(tmp_path, name):
+    cue = cues.load_bank()["agent"]
+    with pytest.raises(cues.CueValueError, match="no file can have that name"):
+        export_bank({"agent": cue, name: cue}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_pictures_lie_beside_the_files(tmp_path):
     bank = cues.load_bank()
     export_bank({"error": bank["error"]}, tmp_path, pictures=True)

@@ -128,10 +128,10 @@ WRONG = [
     ('tool_call = "/etc/passwd"', r"tool_call is '/etc/passwd'; it must lie inside"),
     ('tool_call = "link.wav"', r"tool_call is 'link.wav'; it must lie inside"),
     ('tool_call = "a\\u0000b"', "that is no file name"),
-    ('tool_call = ""', "no regular file"),
+    ('tool_call = ""', "tool_call is ''; it must be a regular file"),
     ('tool_cal = "beep.wav"', r"\[cues\] tool_cal: no cue of that name; it must be one of tool_call, agent"),
     ("mail = { gain_db = 1 }\n[rules]\nx = 'mail'", "mail: has neither file nor spec"),
-    ('motif = "beep.wav"\n[rules]\nx = "motif"', "motif: the name is taken"),
+    ('motif = "beep.wav"\n[rules]\nx = "motif"', "'motif': the name is taken"),
     ('agent = { file = "beep.wav", spec = "error" }', "agent: has both file and spec"),
     ('agent = { fille = "beep.wav" }', "agent 'fille' is unknown; a cue has file, spec, gain_db"),
     ("agent = { file = 3 }", "agent.file is 3; it must be the name of a file"),
@@ -145,11 +145,19 @@ WRONG = [
     ('agent = { file = "beep.wav", loop = { end_ms = 301 } }', "from 0.0 to 301.0 ms; it must lie inside"),
     ('agent = { spec = "bell" }', "agent.spec is 'bell'; it must be a table or one of"),
     ("agent = { spec = { notes = 1 } }", "agent.spec: Spec.notes is 1; it must be a list"),
+    ("agent = { loop = { period_ms = 500 } }", "agent.loop is {'period_ms': 500}; it is for files"),
+    (f"agent = {{ gain_db = 1{400 * '0'} }}", "agent.gain_db is 10+; it must be from -40 to 20"),
+    (f"agent = {{ gain_db = 1{5000 * '0'} }}", "is no valid TOML"),
+    (f"agent = {{ spec = {{ notes = [{{ hz = 1{400 * '0'}, length_ms = 90 }}] }} }}", "Note.hz is 10+; it must be"),
+    ('"../../out" = "beep.wav"\n[rules]\nx = "../../out"', r"\[cues\] '../../out': no name for a cue"),
+    ('"" = "beep.wav"\n[rules]\nx = ""', "'': no name for a cue"),
+    ('"\\u001b[31m" = "beep.wav"\n[rules]\nx = "\\u001b[31m"', r"'\\x1b\[31m': no name for a cue"),
     ("agent = { normalize = false }", "agent.normalize is False; it is for files"),
     ('agent = "text.wav"', "agent: .*text.wav: cannot be read as audio"),
     ('agent = "silent.wav"', "agent: the sound is silent"),
     ("[rules]\nx = 'bell'", r"\[rules\] 'x' is 'bell'; no cue of that name; it must be one of tool_call"),
     ("[rules]\nx = 7", r"\[rules\] 'x' is 7; it must be the name of a cue"),
+    ("[[pack]]", r"\[pack\] is \[{}\]; it must be a table"),
     ("[sounds]", "'sounds' is unknown; the file has pack, cues, rules"),
     ("agent = ", "is no valid TOML"),
     ("agent = '\x00'", "is no valid TOML"),
@@ -171,6 +179,53 @@ def test_pack_toml_in_another_encoding_is_refused(pack):
     (pack / "pack.toml").write_bytes('[pack]\nauthor = "J\xf6rg"'.encode("latin-1"))
     with pytest.raises(cues.PackError, match="no valid TOML"):
         cues.load_bank(pack)
+
+
+def test_a_byte_order_mark_is_no_fault(pack):
+    (pack / "pack.toml").write_bytes(b"\xef\xbb\xbf[cues]\ntool_call = 'beep.wav'")
+    assert cues.load_bank(pack)["tool_call"].spec is None
+
+
+def test_a_cue_may_have_a_name_in_any_script(pack):
+    text = '[cues]\n"größe 🎵" = "beep.wav"\n[rules]\n"x" = "größe 🎵"'
+    assert cues.load_bank(written(pack, text)).cue_for("x").name == "größe 🎵"
+
+
+def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
+    soundfile.write(tmp_path / "error.wav", BEEP, 44100)
+    (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
+    with pytest.raises(cues.PackError, match=r"pack\.toml: cannot be read: No such file"):
+        cues.load_bank(tmp_path)
+
+
+def test_a_file_named_after_its_cue_is_named_once_in_its_error(tmp_path):
+    (tmp_path / "error.wav").write_text("no sound")
+    with pytest.raises(cues.AudioFileError) as caught:
+        cues.load_bank(tmp_path)
+    assert str(caught.value).count("error.wav") == 1
+
+
+@pytest.mark.parametrize("pack_dir", [5, b"/tmp", ["pack"]])
+def test_a_pack_folder_is_a_path(pack_dir):
+    with pytest.raises(cues.CueTypeError, match=r"pack_dir is .* it must be a path"):
+        cues.load_bank(pack_dir)
+
+
+def test_an_empty_path_means_no_pack_whatever_the_variable_says(pack, monkeypatch):
+    monkeypatch.setenv("CUES_PACK", str(written(pack, "")))
+    assert cues.load_bank("").pack_dir is None
+
+
+def test_a_variable_that_points_nowhere_is_named(monkeypatch):
+    monkeypatch.setenv("CUES_PACK", "/nowhere")
+    with pytest.raises(cues.PackError, match=r"^CUES_PACK: /nowhere: is no folder"):
+        cues.load_bank()
+
+
+def test_the_variable_may_begin_with_the_home_folder(pack, monkeypatch):
+    monkeypatch.setenv("HOME", str(written(pack, "").parent))
+    monkeypatch.setenv("CUES_PACK", "~/pack")
+    assert cues.load_bank().pack_dir == pack
 
 
 def test_folders_that_are_no_pack_are_refused(tmp_path):
