@@ -105,7 +105,8 @@ def window_mean_squares(
     bounds = first_slot + starts
     held = (bounds + window_slots) * sample_rate // 1000 - bounds * sample_rate // 1000
     # A difference of sums can come out below zero by their rounding, where the window is silent.
-    return np.maximum(total[starts + window_slots] - total[starts], 0.0) / held
+    mean_squares: NDArray[np.float64] = np.maximum(total[starts + window_slots] - total[starts], 0.0) / held
+    return mean_squares
 
 
 def gated_mean_square(blocks: NDArray[np.float64]) -> float:

@@ -5,6 +5,7 @@ Each has a twin in plain numpy that it is held against: `cues.kweighting.k_weigh
 """
 
 # ruff: noqa: ANN001, ANN202, PLR0917  (numba infers the types and takes positions; the callers in cues/ state both)
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
