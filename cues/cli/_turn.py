@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import cues
 import stream
 from cues.cli._files import TurnFiles
+from cues.cli._live_device import LEAD_MS, LiveDevice, Sinks
 from cues.cli._timeline import draw_timeline
 from cues.errors import MissingFeatureError
 from stream.session import VoiceSession
 from stream.speech.choice import choose_speaker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import WallClock
@@ -54,6 +58,7 @@ class Setup:
     out, stem : folder and name of the files.
     speaker : one of `stream.speech.choice.SPEAKERS`.
     pack : folder with cues that replace the built-in ones, if any.
+    play : whether it goes to the loudspeakers too, while it is made.
     """
 
     clock: WallClock
@@ -61,6 +66,7 @@ class Setup:
     stem: str
     speaker: str
     pack: Path | None
+    play: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +92,24 @@ class Arrival:
         self.last_s = self._clock.now()
 
 
+@contextlib.contextmanager
+def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
+    """Let the first Ctrl-C interrupt the assistant as a user's voice would, and the second end the program."""
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        session.barge_in()
+
+    with contextlib.suppress(NotImplementedError, RuntimeError):  # not on Windows, not outside of the main thread
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            loop.remove_signal_handler(signal.SIGINT)
+
+
 async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str | None = None) -> TurnReport:
     """Ask the model, speak what it answers with cues, and leave the files."""
     bank = cues.load_bank(setup.pack)
@@ -98,9 +122,18 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     source = stream.ToolRunner(connection, request.tools) if runs_tools else connection
     speaker = await choose_speaker(setup.speaker)
     try:
-        with TurnFiles(setup.out, setup.stem, SAMPLE_RATE) as files:
-            router = stream.CueRouter(bank, mixer)
-            session = VoiceSession(mixer=mixer, router=router, speaker=speaker, sink=files, clock=clock)
+        with contextlib.ExitStack() as stack:
+            device = stack.enter_context(LiveDevice(SAMPLE_RATE)) if setup.play else None
+            files = stack.enter_context(TurnFiles(setup.out, setup.stem, SAMPLE_RATE))
+            session = VoiceSession(
+                mixer=mixer,
+                router=stream.CueRouter(bank, mixer),
+                speaker=speaker,
+                sink=files if device is None else Sinks(device, files),
+                clock=clock,
+                lead_ms=LEAD_MS if device is not None else 10.0,
+            )
+            stack.enter_context(_barge_in_at_ctrl_c(session))
             async with connection:
                 events = source.chat(request.messages, tools=request.tools or None)
                 journal = await session.run(events, bytes_s=lambda: arrival.last_s)

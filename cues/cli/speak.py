@@ -45,6 +45,7 @@ __all__ = ["command"]
 @_options.speaker
 @_options.pack
 @_options.fast
+@click.option("--play", is_flag=True, help="Play it on this machine's loudspeakers, too (needs the extra `play`).")
 @_options.json_output
 def command(
     *,
@@ -58,12 +59,13 @@ def command(
     speaker: str,
     pack: Path | None,
     fast: bool,
+    play: bool,
     as_json: bool,
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
 
     The API key is taken from OPENAI_API_KEY; local servers need none. Writes speak.wav, speak-speech.wav (the same
-    without cues), speak.png and speak.json.
+    without cues), speak.png and speak.json. Ctrl-C interrupts the answer, as speaking to it would.
     """
     if not recordings and not (prompt and base_url and model):
         raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
@@ -71,10 +73,12 @@ def command(
         raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
     if fast and not recordings:
         raise click.UsageError("--fast needs --replay: a live model keeps its own pace")
+    if fast and play:
+        raise click.UsageError("--play is heard in real time; leave --fast out")
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": prompt})
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
-    setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack)
+    setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play)
     if recordings:
         turn = asyncio.run(_speak_recordings(recordings, messages, setup))
     else:
