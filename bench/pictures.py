@@ -1,0 +1,112 @@
+"""The pictures of the sound design, made anew: the first sketch beside what became of it, ramps, and the sound board.
+
+python bench/pictures.py samples            sketch-and-now.png and ramps.png
+python bench/pictures.py samples --board    board.png too; needs Chromium and the extra `browser`
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from cues.audition import stand_in_speech
+from cues.bank import make_cue
+from cues.catalog import CATALOG
+from cues.clicks import find_clicks
+from cues.cue import Cue
+from cues.fades import raised_cosine
+from cues.loudness import measure
+from cues.page.board import Set, board_page
+from cues.page.sketch import SKETCH
+from cues.page.sounds import at_loudness
+from cues.plots import draw_spectrogram, draw_waveform
+
+RATE = 24000
+CLICK = "#c8553d"
+
+
+def sketch_and_now() -> Figure:
+    """The arpeggio as it was sketched first and as it is: waveform with its clicks, and spectrogram."""
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.subplots(2, 2)
+    now = make_cue("agent", None, RATE, -20.0)
+    sketch = at_loudness(Cue(name="agent", samples=SKETCH["agent"]()), measure(now.samples, RATE).m100_max_lufs)
+    for column, (title, cue) in enumerate({"first sketch": sketch, "now": now}.items()):
+        padded = np.pad(cue.samples, round(0.03 * RATE))
+        clicks = find_clicks(padded, RATE)
+        draw_waveform(axes[0, column], padded, RATE)
+        draw_spectrogram(axes[1, column], padded, RATE)
+        for click in clicks:
+            axes[0, column].axvline(click / RATE, color=CLICK, linestyle="--", linewidth=1.2)
+        axes[0, column].set_title(f"{title}: {len(clicks) or 'no'} clicks")
+        axes[0, column].set_xlabel("")
+    return figure
+
+
+def ramps() -> Figure:
+    """What an onset of 10 ms does to a tone of 1 kHz: the ramp, and what it splatters over the spectrum."""
+    n = RATE // 100
+    shapes = {
+        "no ramp": np.ones(n),
+        "linear": np.arange(n) / n,
+        "sine": np.sin(np.pi / 2 * np.arange(n) / n),
+        "raised cosine": raised_cosine(n),
+    }
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for label, ramp in shapes.items():
+        # The other end fades over 200 ms, so that only the onset is seen.
+        envelope = np.concatenate([np.zeros(n), ramp, np.ones(RATE // 10), 1.0 - raised_cosine(RATE // 5)])
+        tone = envelope * np.sin(2 * np.pi * 1000.0 * np.arange(len(envelope)) / RATE + 1.0)
+        power = np.abs(np.fft.rfft(tone, 1 << 16)) ** 2
+        khz = np.fft.rfftfreq(1 << 16, 1.0 / RATE) / 1000
+        smooth = np.convolve(power, np.ones(64) / 64, mode="same")
+        left.plot(1000 * np.arange(-n // 2, n) / RATE, np.concatenate([np.zeros(n // 2 + n % 2), ramp]), label=label)
+        right.plot(khz, 10 * np.log10(smooth / smooth.max() + 1e-16), linewidth=0.9)
+    left.set_xlabel("time (ms)")
+    left.set_ylabel("gain")
+    left.legend()
+    right.set_xlabel("frequency (kHz)")
+    right.set_ylabel("dB below the tone")
+    right.set_ylim(-150, 0)
+    right.grid(alpha=0.25)
+    return figure
+
+
+def board(path: Path) -> None:
+    """The top of the sound board as Chromium shows it."""
+    from playwright.sync_api import sync_playwright
+
+    cues = {name: make_cue(name, None, RATE, -20.0) for name in CATALOG}
+    page_text = board_page([Set("built in", cues, dict.fromkeys(cues, "built in"))], stand_in_speech(RATE), RATE)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        file = Path(folder) / "board.html"
+        file.write_text(page_text, encoding="utf-8")
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        page = browser.new_page(viewport={"width": 1100, "height": 800})
+        page.goto(file.as_uri())
+        page.wait_for_load_state("load")
+        page.screenshot(path=path)
+        browser.close()
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--board", action="store_true")
+    options = parser.parse_args()
+    sketch_and_now().savefig(options.folder / "sketch-and-now.png", dpi=90)
+    ramps().savefig(options.folder / "ramps.png", dpi=90)
+    if options.board:
+        board(options.folder / "board.png")
+
+
+if __name__ == "__main__":
+    main()
