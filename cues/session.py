@@ -281,7 +281,7 @@ class Session:
         floats[at.VOICE_G0_F32] = voice.gain if soft else 0.0
         floats[at.VOICE_G1_F32] = voice.gain
         self.playing[slot], self.sounds[slot] = voice, voice.sound
-        voice.slot, voice.state = slot, "sounding"
+        voice.slot, voice.state, voice.onset = slot, "sounding", now
         self.started += 1
         self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
 

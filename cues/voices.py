@@ -31,6 +31,7 @@ class Voice:
     priority : higher wins where voices are short.
     loop : whether it goes on until it is stopped.
     placement : "overlay", "replace" or "gap".
+    onset : the output sample at which it began to sound; `None` before that.
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Voice:
         "gain_waits",
         "loop",
         "offset_db",
+        "onset",
         "order",
         "placement",
         "priority",
@@ -74,6 +76,7 @@ class Voice:
         self.order = 0
         self.gain_waits = False
         self.offset_db = 0.0
+        self.onset: int | None = None
 
     @property
     def active(self) -> bool:

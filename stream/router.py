@@ -43,7 +43,7 @@ class Played:
     ----------
     cue : its name.
     event : what it sounds for.
-    onset_samples : the output sample at which it begins; for `"in_pause"` the first at which it may.
+    onset_samples : the output sample at which it begins.
     placement : where the rules put it.
     """
 
@@ -105,6 +105,7 @@ class CueRouter:
         self._muted = False
         self._muted_cues: set[str] = set()
         self._sounding: list[tuple[Voice, Span]] = []
+        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
         self._turn = self._spoke_at = 0
         self.stats = RouterStats()
         self.spans = Spans(mixer.sample_rate)
@@ -157,6 +158,16 @@ class CueRouter:
         """Take note that speech passes up to an output sample: the waiting sound makes way for it."""
         self._waiting.speech(until)
 
+    def poll(self) -> None:
+        """Take note of cues that have found their pause; to be called after frames were mixed."""
+        if not self._in_pause:
+            return
+        waiting = self._in_pause
+        self._in_pause = [entry for entry in waiting if entry[0].onset is None and entry[0].active]
+        for voice, name, event in waiting:
+            if voice.onset is not None:
+                self._note(voice, Played(name, event, voice.onset, "in_pause"))
+
     def begin_turn(self) -> None:
         """Let a new turn's first cue sound, however short the last turn's last one is past."""
         self._throttle.forget()
@@ -195,7 +206,7 @@ class CueRouter:
     def mute(self, *cues: str) -> None:
         """Switch some cues off for good, by name."""
         self._muted_cues.update(cues)
-        self._silence(30.0, keep=[span.cue for _, span in self._sounding if span.cue not in cues])
+        self._silence(30.0, keep=[name for name in self._bank if name not in cues])
         if self._rules.working in cues:
             self._waiting.disarm()
 
@@ -294,7 +305,11 @@ class CueRouter:
             turn = self._turn
             self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
             return None
-        return self._start(name, event, None, priority, "in_pause" if placement == "after_words" else placement)
+        if placement != "now":
+            voice = self._mixer.play(self._bank[name], priority=priority, placement="gap")
+            self._in_pause.append((voice, name, event))
+            return None
+        return self._start(name, event, None, priority, placement)
 
     def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
         """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
@@ -302,20 +317,18 @@ class CueRouter:
             self._start(name, event, at, priority, "after_words")
 
     def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
-        cue = self._bank[name]
         onset = self._mixer.position if at is None else max(at, self._mixer.position)
-        voice = self._mixer.play(
-            cue,
-            at=None if at is None else onset,
-            priority=priority,
-            placement="gap" if placement == "in_pause" else "overlay",
-        )
+        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, priority=priority)
+        return self._note(voice, Played(name, event, onset, placement))
+
+    def _note(self, voice: Voice, played: Played) -> Played:
+        """Count and publish a cue that sounds, or will at a sample that is known."""
+        cue = self._bank[played.cue]
         n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
-        span = self.spans.begin(name, onset, onset + n_samples)
+        span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
         self._sounding = [pair for pair in self._sounding if pair[0].active]
         self._sounding.append((voice, span))
         self.stats.played += 1
-        played = Played(name, event, onset, placement)
         if self.on_played is not None:
             self.on_played(played)
         return played
@@ -329,3 +342,7 @@ class CueRouter:
                 voice.stop(fade_ms=fade_ms)
                 self.spans.end(span.number, now + fade if span.start_samples <= now else now)
         self._sounding = [pair for pair in self._sounding if pair[1].cue in keep]
+        for voice, name, _ in self._in_pause:
+            if name not in keep:
+                voice.stop(fade_ms=fade_ms)
+        self._in_pause = [entry for entry in self._in_pause if entry[1] in keep]

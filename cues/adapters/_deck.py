@@ -118,6 +118,11 @@ class _LockstepVoice:
     def active(self) -> bool:
         return any(voice.active for voice in self._voices)
 
+    @property
+    def onset(self) -> int | None:
+        onset: int | None = self._voices[0].onset
+        return onset
+
     def stop(self, fade_ms: float = 10.0) -> None:
         for voice in self._voices:
             voice.stop(fade_ms)

@@ -76,7 +76,9 @@ class PacedDeck:
         """The frames that are due now."""
         if self.pacer.queued_samples:
             self.deck.router.speech(self.deck.mixer.position + self.pacer.queued_samples)
-        return self.pacer.due()
+        due = self.pacer.due()
+        self.deck.router.poll()
+        return due
 
     def wake(self) -> None:
         """End a `wait`, from any thread: there is something to play."""

@@ -119,7 +119,9 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         self._last = audio if any_speech else b""
         if self._wrapped is not None:
             audio = await self._wrapped.mix(audio)
-        return self._deck.mix_pcm16(audio)
+        mixed = self._deck.mix_pcm16(audio)
+        self._deck.router.poll()
+        return mixed
 
     # What the tap calls.
 

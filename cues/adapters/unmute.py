@@ -137,7 +137,9 @@ class UnmuteCues:
 
     def _emitted(self, speech: NDArray[np.float32]) -> tuple[int, NDArray[np.float32]]:
         self._heard_until_s = max(self._heard_until_s, self._clock.now()) + len(speech) / self._sample_rate
-        return self._sample_rate, self._deck.mixer.mix(speech)
+        mixed = self._deck.mixer.mix(speech)
+        self.router.poll()
+        return self._sample_rate, mixed
 
     def _end_of_speech(self) -> tuple[int, NDArray[np.float32]]:
         """The end that interrupted speech did not get, because what was queued is gone."""

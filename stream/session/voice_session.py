@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
 from stream.events import Event, StreamFailed, TextDelta, ToolResult
-from stream.journal import Heard, Journal, Seen
+from stream.journal import Heard, Journal
 from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
 from stream.session.output import Output, Sink
@@ -157,7 +157,6 @@ class VoiceSession:
         self._outbox: asyncio.Queue[Any] = asyncio.Queue()
         self._n_dropped = 0
         self._heard_until = None
-        self._cause: Seen | None = None
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
@@ -208,7 +207,7 @@ class VoiceSession:
         self._output.put_out_what_is_due()
         self._heard_at_s = self._clock.now()
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
-        self._cause = self.journal.add(event, arrived_s, self.now_s())
+        self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta) and event.channel != "json":  # that channel is for programs
             self.journal.spoken_text += event.text
@@ -288,6 +287,7 @@ class VoiceSession:
 
     def _note_frame(self) -> None:
         """Note the words that began in the frame just put out, at the output samples where they did."""
+        self._router.poll()
         taken = self._n_taken
         for at, text in self._track.begun(taken):
             onset = self._mixer.position - self._frame_samples + max(at - (taken - self._frame_samples), 0)
@@ -301,14 +301,10 @@ class VoiceSession:
 
     def _after_words(self, then: Callable[[int], None]) -> None:
         """Call `then` with the output sample after the last word sent so far, as soon as that is known."""
-        cause = self._cause
-
-        def place(at: int) -> None:
-            self._cause = cause
-            then(self._mixer.position + max(at - self._n_taken, 0))
-
-        self._track.after_words(place)
+        self._track.after_words(lambda at: then(self._mixer.position + max(at - self._n_taken, 0)))
 
     def _note_played(self, played: Played) -> None:
-        if self._cause is not None:
-            self.journal.add_cue(self._cause, played)
+        for seen in reversed(self.journal.seen):
+            if seen.event is played.event:
+                self.journal.add_cue(seen, played)
+                return

@@ -38,6 +38,7 @@ class EspeakSpeaker(PhraseSpeaker):
         self.name = f"espeak-ng ({voice})"
         self._arguments = (voice, str(words_per_minute))
         self._process: asyncio.subprocess.Process | None = None
+        self._is_speaking = False
 
     @staticmethod
     def is_available() -> bool:
@@ -48,6 +49,7 @@ class EspeakSpeaker(PhraseSpeaker):
         """Start the child process and wait until its engine is ready."""
         if not self.is_available():
             raise SpeakerError("espeak-ng is not installed: pip install 'cue-engine[espeak]'")
+        self._is_speaking = False
         command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -65,6 +67,7 @@ class EspeakSpeaker(PhraseSpeaker):
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(phrase).encode() + b"\n")
+        self._is_speaking = True
         resampler: Any = None
         is_last = False
         while not is_last:
@@ -74,7 +77,15 @@ class EspeakSpeaker(PhraseSpeaker):
             resampler = resampler or soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32", quality="HQ")
             samples = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
             words = tuple(Word(text, start * SAMPLE_RATE // rate) for text, start in header["words"])
+            self._is_speaking = not is_last
             yield Speech(np.asarray(resampler.resample_chunk(samples, last=is_last), dtype=np.float32), words)
+
+    async def cancel(self) -> None:
+        """Forget what was sent; a child in mid-phrase is replaced, because its rest would come before what follows."""
+        await super().cancel()
+        if self._is_speaking:
+            await self.aclose()
+            await self.start()
 
     async def aclose(self) -> None:
         """End the child process."""

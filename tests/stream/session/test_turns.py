@@ -301,8 +301,16 @@ def test_a_cue_after_the_words_does_not_wait_where_nobody_speaks():
 def test_a_cue_in_a_pause_begins_in_one():
     turn = [*said(LONG), *call(0.8), *answered(9.0)]
     told = run_turn(turn, rules=CueRules(placement="in_pause", success=None, working=None))
-    assert told.spans("tool_call")[0].start_s >= 0.8
-    assert told.journal.sounded[0].placement == "in_pause"
+    (sounded,) = told.journal.sounded
+    (span,) = told.spans("tool_call")
+    assert sounded.placement == "in_pause"
+    assert sounded.onset_samples == span.start_samples >= 0.8 * RATE
+    # A pause is found where the speech has been low for a while.
+    before = told.tape.speech[span.start_samples - round(0.03 * RATE) : span.start_samples]
+    assert np.abs(before).max() < 0.05
+    # And that is where the difference begins: the record is what is heard.
+    changed = np.flatnonzero(told.tape.mixed != told.tape.speech)
+    assert span.start_samples <= changed[0] <= span.start_samples + 24
 
 
 def test_a_cue_that_waits_for_words_dies_with_its_turn():

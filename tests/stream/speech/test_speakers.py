@@ -48,6 +48,25 @@ def test_a_speaker_speaks_all_words_in_order_within_full_scale(make):
 
 
 @pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
+def test_after_a_cancel_in_mid_phrase_the_next_answer_begins_with_its_own_words(make):
+    async def go():
+        speaker = make()
+        await speaker.start()
+        try:
+            await speaker.send("One two three four five six seven eight,")
+            async for _ in speaker:
+                break
+            await speaker.cancel()
+            await speaker.send("Nine.")
+            await speaker.finish()
+            return [word.text async for speech in speaker for word in speech.words]
+        finally:
+            await speaker.aclose()
+
+    assert asyncio.run(go()) == ["Nine."]
+
+
+@pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
 def test_a_word_begins_where_the_speaker_says(make):
     samples, heard = asyncio.run(speak(make(), ["Papa,", " papa,", " papa."]))
     energy = np.convolve(samples.astype(float) ** 2, np.ones(2400) / 2400, mode="same")
