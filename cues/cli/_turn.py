@@ -135,6 +135,8 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
             )
             stack.enter_context(_barge_in_at_ctrl_c(session))
             async with connection:
+                # Asked before anyone listens: the first request of a process imports for a fifth of a second.
+                await connection.learn()
                 events = source.chat(request.messages, tools=request.tools or None)
                 journal = await session.run(events, bytes_s=lambda: arrival.last_s)
     finally:
