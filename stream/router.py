@@ -6,26 +6,23 @@ positions give the same sounds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import ceil
 from typing import TYPE_CHECKING
 
 from stream.calls import CallsUnderWay
-from stream.cue_rules import DEFAULT_RULES, CueRules, Placement
+from stream.cue_rules import DEFAULT_RULES, CueRules
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.services.notices import InvalidToolCall
-from stream.spans import Spans
-from stream.throttle import Throttle
+from stream.stage import FADE_MS, Played, RouterStats, Stage
 from stream.waiting_sound import WaitingSound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from cues import Cue, Mixer, Voice
+    from cues import Cue, Mixer
     from stream.calls import CallUnderWay
     from stream.services.notices import ServiceEvent
-    from stream.spans import Span
+    from stream.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
@@ -33,34 +30,6 @@ _MOTIF = "motif"
 _OUTCOME_PRIORITY = 1  # Where voices are short, how it ended counts more than that it began.
 # A stream that ends with one of these leaves its calls to whoever reads it; any other reason means that they are over.
 _TOOLS_FOLLOW = ("tool_calls", "function_call")
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A cue that the router has started.
-
-    Attributes
-    ----------
-    cue : its name.
-    event : what it sounds for.
-    onset_samples : the output sample at which it begins.
-    placement : where the rules put it.
-    """
-
-    cue: str
-    event: ServiceEvent
-    onset_samples: int
-    placement: Placement = "now"
-
-
-@dataclass(slots=True)
-class RouterStats:
-    """Counts of what the router decided: cues started, sounded once for several, thinned out of a burst, muted."""
-
-    played: int = 0
-    coalesced: int = 0
-    thinned: int = 0
-    muted: int = 0
 
 
 class CueRouter:
@@ -76,15 +45,6 @@ class CueRouter:
         known.
     now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
         the mixer's position, and the default.
-
-    Attributes
-    ----------
-    stats : counts of its decisions.
-    spans : when its cues sound.
-    after_words : set by whoever knows where the words end: takes a function and calls it with the output sample after
-        the last word that was to be spoken so far, as soon as that is known. Without it a cue that is to come after the
-        words waits for a pause.
-    on_played : is told of every cue that starts.
     """
 
     def __init__(
@@ -100,19 +60,10 @@ class CueRouter:
         self._tools = None if tools is None else frozenset(tools)
         self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
         self._calls = CallsUnderWay()
-        self._now_samples = now_samples or (lambda: mixer.position)
-        self._throttle = Throttle(rules, mixer.sample_rate, self._now_samples())
-        self._muted = False
-        self._muted_cues: set[str] = set()
-        self._sounding: list[tuple[Voice, Span]] = []
-        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
-        self._turn = self._spoke_at = 0
-        self.stats = RouterStats()
-        self.spans = Spans(mixer.sample_rate)
-        self.after_words: Callable[[Callable[[int], None]], None] | None = None
-        self.on_played: Callable[[Played], None] | None = None
+        self._stage = Stage(bank, mixer, rules, now_samples or (lambda: mixer.position))
+        self._spoke_at = 0
         self._waiting = WaitingSound(
-            mixer, self.spans, self._working_cue, after_s=rules.working_after_s, pause_s=rules.working_pause_s
+            mixer, self._stage.spans, self._working_cue, after_s=rules.working_after_s, pause_s=rules.working_pause_s
         )
 
     # What the stream says.
@@ -139,7 +90,7 @@ class CueRouter:
                 self._finished(event)
             case StreamFailed():
                 self._all_over()
-                return self._play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
+                return self._stage.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
         return None
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
@@ -160,59 +111,78 @@ class CueRouter:
 
     def poll(self) -> None:
         """Take note of cues that have found their pause; to be called after frames were mixed."""
-        if not self._in_pause:
-            return
-        waiting = self._in_pause
-        self._in_pause = [entry for entry in waiting if entry[0].onset is None and entry[0].active]
-        for voice, name, event in waiting:
-            if voice.onset is not None:
-                self._note(voice, Played(name, event, voice.onset, "in_pause"))
+        self._stage.poll()
 
     def begin_turn(self) -> None:
         """Let a new turn's first cue sound, however short the last turn's last one is past."""
-        self._throttle.forget()
+        self._stage.begin_turn()
 
     def cancel(self) -> None:
         """Forget the calls under way and end their waiting sound: the turn is over."""
-        self._turn += 1
+        self._stage.end_turn()
         self._all_over()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
         """End the turn and every cue of it: what sounds fades, what waits never begins, what comes late is silent."""
         self._calls.give_up()
         self.cancel()
-        self._silence(fade_ms, keep=())
+        self._stage.silence(fade_ms)
 
     def hush(self, fade_ms: float = 30.0) -> None:
         """End every cue, the waiting sound too, but await the outcomes: the user speaks, and the tools may run on."""
-        self._turn += 1
+        self._stage.end_turn()
         self._waiting.disarm()
-        self._silence(fade_ms, keep=())
+        self._stage.silence(fade_ms)
 
-    # The switch.
+    # The switch, and what is known of the sound.
 
     @property
     def muted(self) -> bool:
         """Whether cues are off. Switching them off ends those that sound or wait; they stay off until switched on."""
-        return self._muted
+        return self._stage.muted
 
     @muted.setter
     def muted(self, muted: bool) -> None:
-        self._muted = bool(muted)
-        if self._muted:
-            self._silence(30.0, keep=())
+        self._stage.muted = bool(muted)
+        if muted:
+            self._stage.silence(FADE_MS)
             self._waiting.disarm()
 
     def mute(self, *cues: str) -> None:
         """Switch some cues off for good, by name."""
-        self._muted_cues.update(cues)
-        self._silence(30.0, keep=[name for name in self._bank if name not in cues])
+        self._stage.mute(cues)
         if self._rules.working in cues:
             self._waiting.disarm()
 
     def unmute(self, *cues: str) -> None:
         """Switch some cues on again; without names, all."""
-        self._muted_cues.difference_update(cues or tuple(self._muted_cues))
+        self._stage.unmute(cues)
+
+    @property
+    def stats(self) -> RouterStats:
+        """Counts of the decisions so far."""
+        return self._stage.stats
+
+    @property
+    def spans(self) -> Spans:
+        """When the cues sound."""
+        return self._stage.spans
+
+    def tell(
+        self,
+        *,
+        after_words: Callable[[Callable[[int], None]], None] | None = None,
+        on_played: Callable[[Played], None] | None = None,
+    ) -> None:
+        """Connect the router with a session.
+
+        Parameters
+        ----------
+        after_words : takes a function and calls it with the output sample after the last word that was to be spoken so
+            far, as soon as that is known. Without it a cue that is to come after the words waits for a pause.
+        on_played : is told of every cue that sounds.
+        """
+        self._stage.after_words, self._stage.on_played = after_words, on_played
 
     # The phases of a call.
 
@@ -222,9 +192,9 @@ class CueRouter:
             return None
         if self._tools is not None and event.tool_name not in self._tools:
             call.is_told = True
-            return self._play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
+            return self._stage.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
         self._wait_if_awaited()
-        return self._play(self._cue_for_tool(event.tool_name), event)
+        return self._stage.play(self._cue_for_tool(event.tool_name), event)
 
     def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
         if event.status == "ok":
@@ -234,7 +204,7 @@ class CueRouter:
             return None
         self._fail(call)
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
-        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _result_known(self, event: ToolResult) -> Played | None:
         call = self._calls.end(event.tool_call_id, event.tool_name)
@@ -242,7 +212,7 @@ class CueRouter:
         if call is not None and call.is_told:
             return None
         cue = self._rules.error if event.is_error else self._rules.success
-        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
         """A call that must not run: its failure is told now, once."""
@@ -251,7 +221,7 @@ class CueRouter:
             return None
         self._fail(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
-        return self._play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _finished(self, event: Finish) -> None:
         if event.reason in _TOOLS_FOLLOW:
@@ -286,63 +256,6 @@ class CueRouter:
 
     def _working_cue(self) -> Cue | None:
         name = self._rules.working
-        silent = self._muted or name is None or name in self._muted_cues or name not in self._bank
-        return None if silent or name is None else self._bank[name]
-
-    def _play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
-        if name is None or name not in self._bank:
+        if name is None or name not in self._bank or self._stage.is_silent(name):
             return None
-        if self._muted or name in self._muted_cues:
-            self.stats.muted += 1
-            return None
-        verdict = self._throttle.admit(name, self._now_samples())
-        if verdict != "play":
-            self.stats.coalesced += verdict == "coalesce"
-            self.stats.thinned += verdict == "thin"
-            return None
-        placement = self._rules.placement_of(name)
-        if placement == "after_words" and self.after_words is not None:
-            turn = self._turn
-            self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
-            return None
-        if placement != "now":
-            voice = self._mixer.play(self._bank[name], priority=priority, placement="gap")
-            self._in_pause.append((voice, name, event))
-            return None
-        return self._start(name, event, None, priority, placement)
-
-    def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
-        """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
-        if turn == self._turn and not self._muted and name not in self._muted_cues:
-            self._start(name, event, at, priority, "after_words")
-
-    def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
-        onset = self._mixer.position if at is None else max(at, self._mixer.position)
-        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, priority=priority)
-        return self._note(voice, Played(name, event, onset, placement))
-
-    def _note(self, voice: Voice, played: Played) -> Played:
-        """Count and publish a cue that sounds, or will at a sample that is known."""
-        cue = self._bank[played.cue]
-        n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
-        span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
-        self._sounding = [pair for pair in self._sounding if pair[0].active]
-        self._sounding.append((voice, span))
-        self.stats.played += 1
-        if self.on_played is not None:
-            self.on_played(played)
-        return played
-
-    def _silence(self, fade_ms: float, keep: Collection[str]) -> None:
-        """Stop the cues that sound or wait, except those named."""
-        now = self._mixer.position
-        fade = round(fade_ms * self._mixer.sample_rate / 1000.0)
-        for voice, span in self._sounding:
-            if span.cue not in keep:
-                voice.stop(fade_ms=fade_ms)
-                self.spans.end(span.number, now + fade if span.start_samples <= now else now)
-        self._sounding = [pair for pair in self._sounding if pair[1].cue in keep]
-        for voice, name, _ in self._in_pause:
-            if name not in keep:
-                voice.stop(fade_ms=fade_ms)
-        self._in_pause = [entry for entry in self._in_pause if entry[1] in keep]
+        return self._bank[name]

@@ -89,8 +89,7 @@ class VoiceSession:
 
             self._transcript = Transcript(on_event)
             router.spans.subscribe(self._transcript.cue)
-        router.after_words = self._after_words
-        router.on_played = self._note_played
+        router.tell(after_words=self._after_words, on_played=self._note_played)
         self._tasks: list[asyncio.Task[None]] = []
         self._output: Output
         self._track: SpeechTrack

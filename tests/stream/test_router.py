@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import cues
-from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.errors import StreamValueError
+from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.router import DEFAULT_RULES, CueRouter, CueRules
+from stream.services.notices import InvalidToolCall
 
 RATE = 24000
 
@@ -171,3 +173,160 @@ def test_the_default_rules_are_those_of_the_first_use():
         "delegate": "agent",
         "run_sub_agent": "agent",
     }
+
+
+def sounded(pipeline):
+    return [span.cue for span in pipeline.router.spans]
+
+
+def test_one_call_told_twice_by_its_id_sounds_once():
+    pipeline = Pipeline()
+    assert pipeline.handle(ToolCallStart("a", "1")) == ["tool_call"]
+    pipeline.pass_s(1.0)
+    assert pipeline.handle(ToolCallStart("a", "1")) == []
+    pipeline.handle(ToolResult("1", "a", is_error=False, content=""))
+    pipeline.pass_s(1.0)
+    assert pipeline.handle(ToolCallStart("a", "1")) == ["tool_call"]  # Some servers begin anew with every answer.
+
+
+def test_the_users_own_agents_sound_like_agents():
+    rules = CueRules(agent_tools=("research_*",), agent="mine")
+    assert Pipeline(rules=rules).handle(ToolCallStart("research_birds")) == ["mine"]
+    assert Pipeline(rules=rules).handle(ToolCallStart("spawn_agent")) == ["tool_call"]
+
+
+@pytest.mark.parametrize("told_first", ["invented", "malformed", "invalid"])
+def test_a_failure_that_was_told_is_not_told_again_by_the_result(told_first):
+    pipeline = Pipeline(tools=["read_file"])
+    if told_first == "invented":
+        assert pipeline.handle(ToolCallStart("reed_file", "1")) == ["error"]
+    else:
+        pipeline.handle(ToolCallStart("read_file", "1"))
+        pipeline.pass_s(0.5)
+    if told_first == "malformed":
+        assert pipeline.handle(ToolCallEnd("read_file", "1", status="malformed")) == ["error"]
+    if told_first == "invalid":
+        assert pipeline.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing")) == ["error"]
+    pipeline.pass_s(0.5)
+    name = "reed_file" if told_first == "invented" else "read_file"
+    assert pipeline.handle(ToolResult("1", name, is_error=True, content="")) == []
+
+
+def test_a_server_that_says_completed_ends_the_phase_without_a_sound():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("slow"))
+    assert pipeline.router.waits
+    assert pipeline.handle(TaskStatus("7", "completed")) == []
+    assert not pipeline.router.waits
+    assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() == 0.0
+
+
+def test_the_waiting_sound_comes_back_when_text_was_only_a_remark_and_the_tools_follow():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("slow", "1"), TextDelta("Looking it up."), Finish("tool_calls"))
+    pipeline.pass_s(3.4)
+    assert np.abs(pipeline.pass_s(2.0)).max() > 0.0
+
+
+def test_speech_holds_the_waiting_sound_back_and_a_pause_lets_it_come():
+    pipeline = Pipeline(rules=CueRules(tool_call=None))
+    pipeline.handle(ToolCallStart("slow", "1"))
+    for _ in range(12):
+        pipeline.router.speech(pipeline.mixer.position + RATE // 2)
+        assert np.abs(pipeline.pass_s(0.5)).max() == 0.0
+    silence = pipeline.pass_s(3.0)
+    assert 0.9 * RATE <= np.flatnonzero(silence)[0] <= 1.7 * RATE
+
+
+def test_muting_ends_what_sounds_and_what_waits_and_lasts():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("slow", "1"))
+    pipeline.pass_s(0.02)
+    pipeline.router.muted = True
+    assert np.abs(pipeline.pass_s(6.0)[round(0.04 * RATE) :]).max() == 0.0
+    pipeline.router.cancel()
+    assert pipeline.handle(ToolCallStart("b", "2")) == []
+    assert pipeline.router.muted
+
+
+def test_one_cue_can_be_switched_off_and_on_by_its_name():
+    pipeline = Pipeline()
+    pipeline.router.mute("success", "working")
+    pipeline.handle(ToolCallStart("slow", "1"))
+    assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() == 0.0
+    assert pipeline.handle(ToolResult("1", "slow", is_error=False, content="")) == []
+    pipeline.router.unmute("success")
+    assert pipeline.handle(ToolResult("2", "fast", is_error=False, content="")) == ["success"]
+    pipeline.router.unmute()
+    pipeline.handle(ToolCallStart("slow", "3"))
+    assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() > 0.0
+
+
+def test_a_barge_in_ends_every_cue_and_wants_no_outcome_of_its_calls():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("slow", "1"), ToolCallStart("nameless"))
+    pipeline.pass_s(0.02)
+    pipeline.router.barge_in(30.0)
+    assert np.abs(pipeline.pass_s(1.0)[round(0.04 * RATE) :]).max() == 0.0
+    results = [
+        ToolResult("1", "slow", is_error=True, content=""),
+        ToolResult("", "nameless", is_error=True, content=""),
+    ]
+    assert pipeline.handle(*results) == []
+    pipeline.pass_s(1.0)
+    assert pipeline.handle(ToolCallStart("slow", "2")) == ["tool_call"]
+    assert pipeline.handle(ToolResult("2", "slow", is_error=True, content="")) == ["error"]
+
+
+def test_a_hush_ends_every_cue_and_awaits_the_outcome():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("slow", "1"))
+    pipeline.pass_s(0.02)
+    pipeline.router.hush()
+    assert np.abs(pipeline.pass_s(6.0)[round(0.04 * RATE) :]).max() == 0.0
+    assert pipeline.handle(ToolResult("1", "slow", is_error=True, content="")) == ["error"]
+
+
+def test_after_the_words_is_in_a_pause_where_nobody_knows_the_words():
+    pipeline = Pipeline(rules=CueRules(placement="after_words", working=None))
+    assert pipeline.handle(ToolCallStart("a", "1")) == []
+    pipeline.pass_s(0.5)
+    pipeline.router.poll()
+    assert sounded(pipeline) == ["tool_call"]
+
+
+def test_results_of_several_nameless_calls_are_taken_oldest_first():
+    pipeline = Pipeline(rules=CueRules(success=None))
+    for _ in range(3):
+        pipeline.handle(ToolCallStart("a"))
+    for _ in range(3):
+        assert pipeline.router.waits
+        pipeline.handle(ToolResult("", "a", is_error=False, content=""))
+    assert not pipeline.router.waits
+
+
+def test_a_span_is_published_when_it_begins_and_when_it_is_cut():
+    pipeline, told = Pipeline(rules=CueRules(working=None)), []
+    stop = pipeline.router.spans.subscribe(told.append)
+    pipeline.handle(ToolCallStart("a"))
+    pipeline.pass_s(0.02)
+    pipeline.router.barge_in(10.0)
+    stop()
+    pipeline.pass_s(1.0)
+    pipeline.handle(ToolCallStart("b"))
+    assert [(span.number, span.start_samples, span.end_samples) for span in told] == [(0, 0, 2400), (0, 0, 480 + 240)]
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"burst": 0}, "burst is 0"),
+        ({"coalesce_ms": -1.0}, "coalesce_ms is -1.0"),
+        ({"placement": "later"}, "placement is 'later'"),
+        ({"placements": (("agent", "soon"),)}, "placement is 'soon'"),
+    ],
+    ids=str,
+)
+def test_rules_that_cannot_be_are_refused_with_a_sentence(option, message):
+    with pytest.raises(StreamValueError, match=message):
+        CueRules(**option)

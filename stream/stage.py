@@ -1,0 +1,168 @@
+"""The cues of a session on the mixer: whether one may sound, where it goes, when it did, and the switch for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from stream.spans import Spans
+from stream.throttle import Throttle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from cues import Cue, Mixer, Voice
+    from stream.cue_rules import CueRules, Placement
+    from stream.services.notices import ServiceEvent
+    from stream.spans import Span
+
+__all__ = ["Played", "RouterStats", "Stage"]
+
+FADE_MS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A cue that the router has started.
+
+    Attributes
+    ----------
+    cue : its name.
+    event : what it sounds for.
+    onset_samples : the output sample at which it begins.
+    placement : where the rules put it.
+    """
+
+    cue: str
+    event: ServiceEvent
+    onset_samples: int
+    placement: Placement = "now"
+
+
+@dataclass(slots=True)
+class RouterStats:
+    """Counts of what the router decided: cues started, sounded once for several, thinned out of a burst, muted."""
+
+    played: int = 0
+    coalesced: int = 0
+    thinned: int = 0
+    muted: int = 0
+
+
+class Stage:
+    """Plays cues for events, and knows which of them sound or wait.
+
+    Parameters
+    ----------
+    bank, mixer, rules : as of `CueRouter`.
+    now_samples : the time that coalescing and bursts are counted in, samples.
+
+    Attributes
+    ----------
+    stats, spans, after_words, on_played : as of `CueRouter`.
+    muted : whether nothing sounds.
+    """
+
+    def __init__(self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int]) -> None:
+        self._bank, self._mixer, self._rules, self._now_samples = bank, mixer, rules, now_samples
+        self._throttle = Throttle(rules, mixer.sample_rate, now_samples())
+        self._muted_cues: set[str] = set()
+        self._sounding: list[tuple[Voice, Span]] = []
+        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
+        self._turn = 0
+        self.muted = False
+        self.stats = RouterStats()
+        self.spans = Spans(mixer.sample_rate)
+        self.after_words: Callable[[Callable[[int], None]], None] | None = None
+        self.on_played: Callable[[Played], None] | None = None
+
+    def play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
+        """Play a cue where the rules put it; returns it if it sounds at once."""
+        if name is None or name not in self._bank:
+            return None
+        if self.is_silent(name):
+            self.stats.muted += 1
+            return None
+        verdict = self._throttle.admit(name, self._now_samples())
+        if verdict != "play":
+            self.stats.coalesced += verdict == "coalesce"
+            self.stats.thinned += verdict == "thin"
+            return None
+        placement = self._rules.placement_of(name)
+        if placement == "now":
+            return self._start(name, event, None, priority, placement)
+        if placement == "after_words" and self.after_words is not None:
+            turn = self._turn
+            self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
+        else:
+            voice = self._mixer.play(self._bank[name], priority=priority, placement="gap")
+            self._in_pause.append((voice, name, event))
+        return None
+
+    def is_silent(self, name: str) -> bool:
+        """Whether a cue is switched off."""
+        return self.muted or name in self._muted_cues
+
+    def begin_turn(self) -> None:
+        """Coalesce nothing with what sounded before."""
+        self._throttle.forget()
+
+    def end_turn(self) -> None:
+        """Start nothing any more that waits for words."""
+        self._turn += 1
+
+    def poll(self) -> None:
+        """Take note of cues that have found their pause."""
+        if not self._in_pause:
+            return
+        waiting = self._in_pause
+        self._in_pause = [entry for entry in waiting if entry[0].onset is None and entry[0].active]
+        for voice, name, event in waiting:
+            if voice.onset is not None:
+                self._note(voice, Played(name, event, voice.onset, "in_pause"))
+
+    def mute(self, cues: Collection[str]) -> None:
+        """Switch some cues off, and end those of them that sound or wait."""
+        self._muted_cues.update(cues)
+        self.silence(FADE_MS, only=cues)
+
+    def unmute(self, cues: Collection[str]) -> None:
+        """Switch some cues on again; without names, all."""
+        self._muted_cues.difference_update(cues or tuple(self._muted_cues))
+
+    def silence(self, fade_ms: float, only: Collection[str] | None = None) -> None:
+        """Stop the cues that sound or wait: all, or those named."""
+        now = self._mixer.position
+        fade = round(fade_ms * self._mixer.sample_rate / 1000.0)
+        for voice, span in self._sounding:
+            if only is None or span.cue in only:
+                voice.stop(fade_ms=fade_ms)
+                self.spans.end(span.number, now + fade if span.start_samples <= now else now)
+        for voice, name, _ in self._in_pause:
+            if only is None or name in only:
+                voice.stop(fade_ms=fade_ms)
+        self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
+        self._in_pause = [entry for entry in self._in_pause if only is not None and entry[1] not in only]
+
+    def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
+        """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
+        if turn == self._turn and not self.is_silent(name):
+            self._start(name, event, at, priority, "after_words")
+
+    def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
+        onset = self._mixer.position if at is None else max(at, self._mixer.position)
+        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, priority=priority)
+        return self._note(voice, Played(name, event, onset, placement))
+
+    def _note(self, voice: Voice, played: Played) -> Played:
+        """Count and publish a cue that sounds, or will at a sample that is known."""
+        cue = self._bank[played.cue]
+        n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
+        span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
+        self._sounding = [pair for pair in self._sounding if pair[0].active]
+        self._sounding.append((voice, span))
+        self.stats.played += 1
+        if self.on_played is not None:
+            self.on_played(played)
+        return played
