@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cues.errors import CueTypeError as CueTypeError
     from cues.errors import CueValueError as CueValueError
     from cues.errors import MissingFeatureError as MissingFeatureError
+    from cues.errors import MixerClosedError as MixerClosedError
     from cues.errors import PackError as PackError
     from cues.errors import UnknownCueError as UnknownCueError
     from cues.loudness import Measurement as Measurement
@@ -49,6 +50,7 @@ _HOMES = {
     "Meter": "cues.loudness",
     "MissingFeatureError": "cues.errors",
     "Mixer": "cues.mixer",
+    "MixerClosedError": "cues.errors",
     "MixerPool": "cues.pool",
     "Note": "cues.spec",
     "Oscillator": "cues.spec",

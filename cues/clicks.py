@@ -77,7 +77,9 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
     found = np.concatenate(
         [np.zeros(0, dtype=np.int64), *(b * block + np.flatnonzero(blocks[b] > thresholds[b]) for b in strong)]
     )
-    return _apart(found[found <= len(mono)], errors, round(_APART_S * sample_rate))
+    apart = _apart(found[found <= len(mono)], errors, round(_APART_S * sample_rate))
+    clicks = [at for at in apart.tolist() if _surprises(mono, at, sample_rate, thresholds[at // block])]
+    return np.array(clicks, dtype=np.int64)
 
 
 def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
@@ -97,6 +99,27 @@ def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float
         past = np.lib.stride_tricks.sliding_window_view(padded[start : start + hop + ORDER - 1], ORDER)[:, ::-1]
         errors[frame] = padded[start + ORDER : start + ORDER + hop] - past @ predictor
     return errors.reshape(-1).astype(np.float32)
+
+
+def _surprises(samples: NDArray[np.float32], at: int, sample_rate: int, threshold: float) -> bool:
+    """Whether the error at a position is as large for a predictor whose frame has it in its middle.
+
+    A predictor that learned from what came before the last millisecond of its frame does not foresee even the softest
+    onset there: a tone with a 10 ms raised cosine after noise that was faded out was taken for a click in 17 of 300
+    places. What is a click to this predictor alone is a matter of where the frames lie.
+    """
+    hop, window = _frame(sample_rate)
+    around = np.zeros(len(window), dtype=np.float32)
+    first = at - len(window) // 2
+    part = samples[max(first, 0) : first + len(window)]
+    around[max(-first, 0) :][: len(part)] = part
+    weighted = around * window
+    r = np.array([[weighted[: len(window) - k] @ weighted[k:] for k in range(ORDER + 1)]])
+    middle = len(window) // 2
+    reach = hop // 40
+    near = np.lib.stride_tricks.sliding_window_view(around[middle - reach - ORDER : middle + reach], ORDER)[:-1, ::-1]
+    errors = around[middle - reach : middle + reach] - near @ _predictors(r)[0]
+    return bool(np.abs(errors).max() > threshold)
 
 
 def _predictors(r: NDArray[np.float64]) -> NDArray[np.float64]:

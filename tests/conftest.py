@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 
@@ -10,11 +12,17 @@ def pytest_addoption(parser):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _own_surroundings(tmp_path_factory):
-    """Users' settings stay out of the tests, and the tests out of the users' folders."""
+def _own_surroundings(tmp_path_factory, request):
+    """Users' settings stay out of the tests, and the tests out of the users' folders.
+
+    Compiled kernels are kept from run to run, for all workers: they lie under a digest of their source.
+    """
+    folder = tmp_path_factory.mktemp("cache")
+    with contextlib.suppress(OSError, AttributeError):  # without links or pytest's cache every worker compiles
+        (folder / "kernels").symlink_to(request.config.cache.mkdir("kernels"), target_is_directory=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUES_PACK", "")
-        patch.setenv("CUES_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("CUES_CACHE_DIR", str(folder))
         yield
 
 

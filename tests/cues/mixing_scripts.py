@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import cues
+from cues.clicks import find_clicks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,3 +104,54 @@ def _command(rng: np.random.Generator, sounds: list[cues.Cue]) -> Callable[[cues
             mixer.resume()
 
     return play if kind in {"play", "schedule"} else change
+
+
+def clickless_script(seed: int, n_events: int, spacing: int = 1200) -> Script:
+    """Speech, and starts, stops, changes of gain, releases and resumes of cues that have no clicks of their own."""
+    rng = np.random.default_rng(seed)
+    minute = 0.6 * speech(60 * RATE, seed=3)
+    talk = np.resize(minute, n_events * spacing)
+    kinds = [_play, _play, _play, _play, _play, _stop, _gain, _release, _resume]
+    commands = [
+        (int(at), functools.partial(kinds[rng.integers(len(kinds))], rng, _clickless_cues()))
+        for at in rng.integers(0, len(talk), n_events)
+    ]
+    return Script(talk, commands, {"voices": 2})
+
+
+@functools.cache
+def _clickless_cues() -> list[cues.Cue]:
+    t = np.arange(9000) / RATE
+    hum = 0.15 * np.sin(2 * np.pi * 523.25 * t) + 0.05 * np.sin(2 * np.pi * 1046.5 * t + 1)
+    return [tone(9000), tone(3600, 880.0), tone(5000, 440.0), cues.Cue(name="hum", samples=hum)]
+
+
+def _play(rng: np.random.Generator, sounds: list[cues.Cue], mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
+    placement = str(rng.choice(["overlay", "overlay", "replace", "gap"]))
+    cue = sounds[rng.integers(len(sounds))]
+    voices.append(mixer.play(cue, gain_db=float(rng.uniform(-12, 3)), placement=placement, loop=rng.random() < 0.1))
+
+
+def _stop(rng: np.random.Generator, _sounds: list[cues.Cue], _mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
+    if voices:
+        voices[rng.integers(max(0, len(voices) - 8), len(voices))].stop(fade_ms=float(rng.uniform(0, 40)))
+
+
+def _gain(rng: np.random.Generator, _sounds: list[cues.Cue], _mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
+    if voices:
+        voices[-1].gain_db = float(rng.uniform(-20, 3))
+
+
+def _release(rng: np.random.Generator, _sounds: list[cues.Cue], mixer: cues.Mixer, _voices: list[cues.Voice]) -> None:
+    mixer.release(fade_ms=float(rng.uniform(0, 60)))
+
+
+def _resume(_rng: np.random.Generator, _sounds: list[cues.Cue], mixer: cues.Mixer, _voices: list[cues.Voice]) -> None:
+    mixer.resume()
+
+
+def new_clicks(talk: NDArray[np.float32], out: NDArray[np.float32]) -> list[int]:
+    """Clicks in a mix that the speech does not have, but for its two ends."""
+    heard = find_clicks(talk)
+    far = [at for at in find_clicks(out).tolist() if np.abs(heard - at).min(initial=1000) > 120]
+    return [at for at in far if 0 < at < len(out) - 10]

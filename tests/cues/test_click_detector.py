@@ -55,6 +55,19 @@ def test_soft_edges_and_noise_are_no_clicks():
     assert find_clicks(tone() * window, 24000).tolist() == []
 
 
+def test_a_soft_onset_after_noise_that_was_faded_out_is_no_click_wherever_the_frames_lie():
+    rng = np.random.default_rng(0)
+    fade = 0.5 + 0.5 * np.cos(np.pi * np.arange(480) / 480)
+    soft = tone(880.0, 3600) * np.minimum(1.0, 0.5 - 0.5 * np.cos(np.pi * np.minimum(np.arange(3600) / 240, 1.0)))
+    for onset in range(4000, 4960, 12):
+        samples = 0.0012 * rng.standard_normal(10_000)
+        samples[onset - 500 : onset - 20] *= fade
+        samples[onset - 20 :] = 0.0
+        samples[onset : onset + 3600] = soft
+        found = find_clicks(samples.astype(np.float32), 24000)
+        assert not (np.abs(found - onset) < 400).any()
+
+
 def test_most_hard_cuts_in_speech_are_found():
     speech, _ = speak_voice_like("Let me look that up for you, one moment please.")
     rng, found, n_cuts = np.random.default_rng(3), 0, 0
