@@ -1,5 +1,7 @@
 """Pipecat, the real package: what its transport plays when tools are called, fail, take long and are interrupted."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from pipecat.audio.mixers.base_audio_mixer import BaseAudioMixer
@@ -308,8 +310,41 @@ def test_both_channels_of_a_stereo_transport_get_the_cue_and_keep_their_own_spee
 
 
 def test_chunks_of_odd_bytes_lose_nothing():
-    import asyncio
-
     mixer, _ = create(RATE)
     assert asyncio.run(mixer.mix(b"\x01\x02\x03")) == b"\x01\x02\x03"
     assert asyncio.run(mixer.mix(b"")) == b""
+
+
+def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once():
+    from pipecat.processors.aggregators.llm_context import LLMContext
+    from pipecat.services.openai.llm import OpenAILLMService
+
+    from stream.replay.recording import load_recording, samples_folder
+    from stream.replay.server import ReplayServer
+
+    recording = load_recording(samples_folder() / "llama-server" / "hermes-text-and-call.sse")
+
+    async def go():
+        async with ReplayServer([recording], tokens_per_s=2000.0) as server:
+            llm = OpenAILLMService(
+                api_key="none", base_url=server.base_url, settings=OpenAILLMService.Settings(model="replay")
+            )
+            mixer, tap = create(RATE, early=llm)
+            sounded_at, n_chunks = None, 0
+            chunks = await llm.get_chat_completions(LLMContext([{"role": "user", "content": "hi"}]))
+            async for _ in chunks:
+                n_chunks += 1
+                if sounded_at is None and mixer.router.stats.played:
+                    sounded_at = n_chunks
+            await chunks.close()
+            await llm._client.close()
+            # Pipecat tells of the same call when the stream has ended.
+            call = next(iter(mixer.router._calls.awaited))
+            for told in tap._meaning(called(call.tool_call_id, name=call.tool_name)):
+                mixer.take(told)
+            return sounded_at, n_chunks, mixer.router.stats
+
+    sounded_at, n_chunks, stats = asyncio.run(go())
+    assert sounded_at < n_chunks - 3  # The arguments were still to come.
+    assert stats.played == 1
+    assert stats.coalesced == 0

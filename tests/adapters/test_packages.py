@@ -1,0 +1,42 @@
+"""A pipeline's package that is missing, too old or too new is told in one line."""
+
+from importlib import metadata
+
+import pytest
+
+from cues.adapters import _packages
+from cues.adapters._packages import require
+from cues.errors import MissingFeatureError
+
+
+def with_version(monkeypatch, version):
+    def installed(_name):
+        if version is None:
+            raise metadata.PackageNotFoundError
+        return version
+
+    monkeypatch.setattr(_packages.metadata, "version", installed)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (None, "needs pipecat-ai>=1.14,<2, which is not installed: pip install 'cue-engine[pipecat]'"),
+        ("1.13.9", "needs pipecat-ai>=1.14,<2; 1.13.9 is too old"),
+        ("2.0.0", "needs pipecat-ai>=1.14,<2; 2.0.0 is newer than this adapter knows"),
+        ("0.0.108", "0.0.108 is too old"),
+    ],
+    ids=["missing", "old", "new", "ancient"],
+)
+def test_a_version_that_the_adapter_does_not_know_is_one_clear_line(monkeypatch, version, words):
+    with_version(monkeypatch, version)
+    with pytest.raises(MissingFeatureError) as failure:
+        require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
+    assert words in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("version", ["1.14", "1.14.0", "1.99.3", "1.15.0rc1", "1.14.0.post1"])
+def test_a_version_in_range_is_taken(monkeypatch, version):
+    with_version(monkeypatch, version)
+    assert require("pipecat-ai", at_least="1.14", below="2", extra="pipecat") == version
