@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ def available() -> bool:
     return _NAME is not None
 
 
-def _measured(samples: NDArray[np.float32], sample_rate: int, mode: int, read: str, *arguments: object) -> float:
+@cache
+def _library() -> ctypes.CDLL:
     assert _NAME is not None
     library = ctypes.CDLL(_NAME)
     library.ebur128_init.restype = ctypes.c_void_p
+    return library
+
+
+def _measured(samples: NDArray[np.float32], sample_rate: int, mode: int, read: str, *arguments: object) -> float:
+    library = _library()
     state = ctypes.c_void_p(library.ebur128_init(ctypes.c_uint(1), ctypes.c_ulong(sample_rate), ctypes.c_int(mode)))
     library.ebur128_add_frames_float(state, ctypes.c_void_p(samples.ctypes.data), ctypes.c_size_t(len(samples)))
     value = ctypes.c_double()

@@ -84,7 +84,7 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
     short_term = window_mean_squares(inside, sample_rate, SHORT_TERM_SLOTS, hop_slots=HOP_SLOTS)
     sample_peak = float(np.abs(mono).max())
     return Measurement(
-        integrated_lufs=_integrated(inside, sample_rate),
+        integrated_lufs=_integrated(_hop_energies(inside), sample_rate),
         momentary_max_lufs=loudest(inside, MOMENTARY_SLOTS),
         short_term_max_lufs=loudest(inside, SHORT_TERM_SLOTS),
         m100_max_lufs=lufs(float(m100.max())),
@@ -102,22 +102,28 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     """
     sample_rate = checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
-    energies = _slot_energies(mono, sample_rate)
-    # What is not finite shows in the energies, but for the samples after the last whole slot.
-    rest = mono[slot_start(len(energies), sample_rate) :]
-    if not (math.isfinite(energies.sum()) and np.isfinite(rest).all()):
+    hops = _hop_energies(_slot_energies(mono, sample_rate))
+    # What is not finite shows in the energies, but for the samples after the last whole hop.
+    rest = mono[slot_start(len(hops) * HOP_SLOTS, sample_rate) :]
+    if not math.isfinite(hops.sum() + np.dot(rest, rest)):
         mono_float32(mono)
-    return _integrated(energies * 2.0 if dual_mono else energies, sample_rate)
+    return _integrated(hops * 2.0 if dual_mono else hops, sample_rate)
 
 
-def _integrated(energies: NDArray[np.float64], sample_rate: int) -> float | None:
+def _hop_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:
     n_hops = len(energies) // HOP_SLOTS
+    hops: NDArray[np.float64] = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
+    return hops
+
+
+def _integrated(hops: NDArray[np.float64], sample_rate: int) -> float | None:
     per_block = MOMENTARY_SLOTS // HOP_SLOTS
-    if n_hops < per_block:
+    n_blocks = len(hops) - per_block + 1
+    if n_blocks < 1:
         return None
-    hops = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
-    n_blocks = n_hops - per_block + 1
-    sums = np.sum([hops[i : i + n_blocks] for i in range(per_block)], axis=0)
+    sums = hops[:n_blocks].copy()
+    for i in range(1, per_block):
+        sums += hops[i : i + n_blocks]
     if sample_rate * HOP_SLOTS % 1000:
         starts = np.arange(n_blocks) * HOP_SLOTS
         sums /= (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000

@@ -31,7 +31,7 @@ _caching: Any = numba.core.caching
 _callbacks: Any = numba.core.ccallback
 _signatures: Any = numba.core.sigutils
 
-__all__ = ["callback", "kernel", "kernel_now"]
+__all__ = ["callback", "fused_kernel", "kernel", "kernel_now"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,16 +40,30 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized. The
     cache's key does not know these options: no function may be compiled with two sets of them.
     """
-    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    return _cached(numba.njit(error_model="numpy", nogil=True)(function), function)
+
+
+def fused_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `kernel`, but products may be added before they are rounded: 10 % less time for a recursive filter.
+
+    For meters alone. Which products are fused is the compiler's choice, and a mix must not change with how it was cut.
+    """
+    return _cached(numba.njit(error_model="numpy", nogil=True, fastmath={"contract"})(function), function)
+
+
+def _cached(compiled: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     compiled._cache = _cache_of(function)  # noqa: SLF001  (what its enable_caching() does, with another cache)
     return compiled  # type: ignore[no-any-return]  # numba's dispatcher
 
 
 def kernel_now(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function at once, for this signature and never for another."""
+    """Compile a function at once, for this signature and never for another.
+
+    It keeps the GIL: a frame takes a microsecond, and whoever gives the GIL away may wait 5 ms to get it back.
+    """
 
     def compile_now(function: Callable[..., Any]) -> Callable[..., Any]:
-        compiled: Any = kernel(function)
+        compiled: Any = _cached(numba.njit(error_model="numpy")(function), function)
         compiled.compile(signature)
         compiled.disable_compile()
         return compiled  # type: ignore[no-any-return]  # numba's dispatcher

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels.compiling import kernel
+from cues._kernels.compiling import fused_kernel
 
 __all__ = ["LANES", "LONGEST_SLOT", "lane_energies", "peak_4x", "slot_energies"]
 
@@ -24,7 +24,7 @@ _BLOCK = 256
 _TAPS = 12
 
 
-@kernel
+@fused_kernel
 def slot_energies(samples, coefficients, state, position, sample_rate, energies):
     """Filter the next `samples` of a signal, store the energy of each slot that they finish, return how many did.
 
@@ -59,7 +59,7 @@ def slot_energies(samples, coefficients, state, position, sample_rate, energies)
     return n_done
 
 
-@kernel
+@fused_kernel
 def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, energies):
     """Filter `LANES` equal parts of a signal side by side: one part's recursion cannot be vectorized, sixteen can.
 
@@ -114,7 +114,7 @@ def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, 
         state[k] = lanes[k * LANES + LANES - 1]
 
 
-@kernel
+@fused_kernel
 def peak_4x(samples, even, odd, middle):
     """Largest magnitude, as its float32 bit pattern, of a signal and of the three points between each two samples.
 
