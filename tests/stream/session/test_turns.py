@@ -318,3 +318,40 @@ def test_a_cue_that_waits_for_words_dies_with_its_turn():
     told = run_turn(turn, rules=CueRules(placement="after_words"), barge_in_s=1.0)
     assert told.cues == []
     assert told.spans("tool_call") == []
+
+
+def test_a_session_that_is_cancelled_leaves_no_task_and_closes_its_source():
+    import cues
+    from stream.router import CueRouter
+    from stream.session import VoiceSession
+    from tests.support.turns import Tape
+    from tests.support.virtual_clock import VirtualClock
+
+    closed = []
+
+    async def go():
+        clock, mixer = VirtualClock(), cues.Mixer(RATE)
+
+        async def events():
+            try:
+                yield TextDelta("Well, ")
+                await clock.sleep(1e6)
+            finally:
+                closed.append(clock.now())
+
+        session = VoiceSession(
+            mixer=mixer, router=CueRouter({}, mixer), speaker=VoiceLikeSpeaker(), sink=Tape(), clock=clock
+        )
+
+        async def main():
+            turn = asyncio.create_task(session.run(events()))
+            await clock.sleep(1.0)
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+            return turn.cancelled()
+
+        cancelled = await clock.drive(main())
+        return cancelled, len(asyncio.all_tasks())
+
+    assert asyncio.run(go()) == (True, 1)
+    assert closed
