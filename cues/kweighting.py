@@ -93,10 +93,9 @@ def magnitude_db(weighting: KWeighting, hz: NDArray[np.float64], sample_rate: in
 def k_weighted(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
     """`samples` through the K-weighting filters, in plain numpy: the twin of the compiled recursion.
 
-    The response is applied to the spectrum of the zero-padded signal. The padding outlasts the impulse
-    response, so that
-    nothing wraps round and the result is that of the recursion to about 1e-15. Meant for short sounds: a process that
-    only loads cues never imports numba.
+    The response is applied to the spectrum of the zero-padded signal. The padding outlasts the impulse response, so
+    that nothing wraps round and the result is that of the recursion to about 1e-15. Meant for short sounds: a process
+    that only loads cues never imports numba.
 
     Parameters
     ----------

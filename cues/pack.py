@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,6 +158,8 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
 
 
 def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
+    import tomllib  # most packs are folders of files, and most processes have none
+
     try:
         table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
     except CueError as error:

@@ -63,13 +63,11 @@ def slot_energies(samples, coefficients, state, position, sample_rate, energies)
 def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, energies):
     """Filter `LANES` equal parts of a signal side by side: one part's recursion cannot be vectorized, sixteen can.
 
-    Each lane starts `n_settle` slots before its part, from rest, so that its filters have settled when it
-    counts. The first
-    lane starts on silence, as the signal does. Leaves the state of the last lane in `state`, to go on from.
+    Each lane starts `n_settle` slots before its part, from rest, so that its filters have settled when it counts. The
+    first lane starts on silence, as the signal does. Leaves the state of the last lane in `state`, to go on from.
 
-    samples : float32 (n,), of which `LANES·n_slots` slots are read; n_slots : slots of a lane, a whole number
-        of samples;
-    energies : float64 (LANES·n_slots,).
+    samples : float32 (n,), of which `LANES·n_slots` slots are read; n_slots : slots of a lane, a whole number of
+    samples; energies : float64 (LANES·n_slots,).
     """
     c0, c1, c2, c3, c4, c5 = coefficients
     length = n_slots * sample_rate // 1000
@@ -118,10 +116,9 @@ def lane_energies(samples, coefficients, state, sample_rate, n_slots, n_settle, 
 def peak_4x(samples, even, odd, middle):
     """Largest magnitude, as its float32 bit pattern, of a signal and of the three points between each two samples.
 
-    The point at 3/4 mirrors the one at 1/4, so that both come from the same sums (`even`) and differences
-    (`odd`) of the
-    samples left and right. Bit patterns of magnitudes order as the magnitudes do, NaN above all, and integers compare
-    without the branches that keep float maxima from being vectorized.
+    The point at 3/4 mirrors the one at 1/4, so that both come from the same sums (`even`) and differences (`odd`) of
+    the samples left and right. Bit patterns of magnitudes order as the magnitudes do, NaN above all, and integers
+    compare without the branches that keep float maxima from being vectorized.
 
     samples : float32 (n,); even, odd, middle : float32 (6,), half filters, the outermost taps first.
     """
