@@ -100,7 +100,7 @@ class Bank(Mapping[str, Cue]):
     def _motif(self, name: str) -> Cue:
         if name not in self._motifs:
             if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
-                self._motifs.pop(next(iter(self._motifs)))
+                self._motifs.pop(next(iter(self._motifs)), None)
             spec = motif(name.removeprefix(f"{MOTIF}:"))
             self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + NEW_CUE_LU))
         return self._motifs[name]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 import cues
 from cues.audiofile import FORMATS, default_subtype
+from cues.cli import _options
+from cues.cli._records import print_json
+from cues.cli._terminal import harmless
 from cues.export import export_bank
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
@@ -23,7 +25,7 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
 @click.option(
     "--subtype", type=click.Choice(_SUBTYPES), help="Sample format: 24 bits, or Vorbis for OGG, if not given."
 )
-@click.option("--pack", "pack_dir", type=click.Path(path_type=Path), help="Overlay the built-in cues with this pack.")
+@_options.pack
 @click.option(
     "--sample-rate",
     type=click.IntRange(MIN_SAMPLE_RATE, MAX_SAMPLE_RATE),
@@ -32,13 +34,13 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     help="Of the files, Hz.",
 )
 @click.option("--pictures", is_flag=True, help="Also draw each cue as a PNG (needs matplotlib).")
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
+@_options.json_output
 def command(
     *,
     folder: Path,
     file_format: str,
     subtype: str | None,
-    pack_dir: Path | None,
+    pack: Path | None,
     sample_rate: int,
     pictures: bool,
     as_json: bool,
@@ -51,13 +53,13 @@ def command(
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
-    bank = cues.load_bank(pack_dir, sample_rate=sample_rate)
+    bank = cues.load_bank(pack, sample_rate=sample_rate)
     written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
-        click.echo(json.dumps({"folder": str(folder), "files": [str(path) for path in written]}, indent=2))
+        print_json({"folder": str(folder), "files": [str(path) for path in written]})
         return
     for path, cue in zip(written, bank.values(), strict=True):
-        click.echo(f"{path}  {1000 * cue.duration_s:.0f} ms{_levels(cue)}")
+        click.echo(f"{harmless(str(path))}  {1000 * cue.duration_s:.0f} ms{_levels(cue)}")
 
 
 def _levels(cue: cues.Cue) -> str:

@@ -86,7 +86,8 @@ def test_wrong_arguments_are_usage_errors(tmp_path, arguments):
 
 
 def test_a_pack_that_fails_is_an_error_of_ours(tmp_path):
-    assert isinstance(run(tmp_path / "out", "--pack", tmp_path / "none").exception, cues.PackError)
+    assert isinstance(run(tmp_path / "out", "--pack", tmp_path).exception, cues.PackError)
+    assert run(tmp_path / "out", "--pack", tmp_path / "none").exit_code == 2
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
