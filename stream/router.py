@@ -56,15 +56,37 @@ class CueRouter:
         tools: Collection[str] | None = None,
         now_samples: Callable[[], int] | None = None,
     ) -> None:
-        self._bank, self._mixer, self._rules = bank, mixer, rules
+        self._rules = rules
         self._tools = None if tools is None else frozenset(tools)
-        self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
         self._calls = CallsUnderWay()
-        self._stage = Stage(bank, mixer, rules, now_samples or (lambda: mixer.position))
         self._spoke_at = 0
+        self._connect(bank, mixer, now_samples)
+
+    def _connect(
+        self, bank: Mapping[str, Cue], mixer: Mixer, now_samples: Callable[[], int] | None, after: Stage | None = None
+    ) -> None:
+        """Play on `mixer`, in the place of another stage if there was one."""
+        self._bank, self._mixer, self._given_clock = bank, mixer, now_samples
+        self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
+        self._stage = Stage(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
+        if after is not None:
+            self._stage.succeed(after)
         self._waiting = WaitingSound(
-            mixer, self._stage.spans, self._working_cue, after_s=rules.working_after_s, pause_s=rules.working_pause_s
+            mixer,
+            self._stage.spans,
+            self._working_cue,
+            after_s=self._rules.working_after_s,
+            pause_s=self._rules.working_pause_s,
         )
+
+    def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
+        """Go on with another mixer, of another sample rate say; switches, counts and subscribers stay.
+
+        Calls under way are forgotten.
+        """
+        self.barge_in()
+        self._spoke_at = 0
+        self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._stage)
 
     # What the stream says.
 

@@ -77,6 +77,12 @@ class Stage:
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
 
+    def succeed(self, other: Stage) -> None:
+        """Take the place of a stage on another mixer: its switches, its counts and whoever listens stay."""
+        self.muted, self._muted_cues, self.stats = other.muted, other._muted_cues, other.stats
+        self.after_words, self.on_played = other.after_words, other.on_played
+        self.spans, self.spans.sample_rate = other.spans, self._mixer.sample_rate
+
     def play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
         """Play a cue where the rules put it; returns it if it sounds at once."""
         if name is None or name not in self._bank:

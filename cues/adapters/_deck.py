@@ -51,12 +51,21 @@ class Deck:
     ) -> None:
         if channels < 1:
             raise CueValueError(f"channels is {channels!r}; it must be 1 or more")
-        self.sample_rate, self.channels = sample_rate, channels
-        self._mixers = [cues.Mixer(sample_rate) for _ in range(channels)]
-        self.mixer = self._mixers[0] if channels == 1 else cast("Mixer", _Lockstep(self._mixers))
+        self.channels, self._is_built_in = channels, bank is None
+        self._set_up(sample_rate)
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
         now_samples = None if now_s is None else lambda: round(now_s() * sample_rate)
         self.router = CueRouter(bank, self.mixer, rules=rules or DEFAULT_RULES, tools=tools, now_samples=now_samples)
+
+    def retune(self, sample_rate: int) -> None:
+        """Go on at another sample rate, with the same router."""
+        self._set_up(sample_rate)
+        self.router.move_to(self.mixer, cues.load_bank(sample_rate=sample_rate) if self._is_built_in else None)
+
+    def _set_up(self, sample_rate: int) -> None:
+        self.sample_rate = sample_rate
+        self._mixers = [cues.Mixer(sample_rate) for _ in range(self.channels)]
+        self.mixer = self._mixers[0] if self.channels == 1 else cast("Mixer", _Lockstep(self._mixers))
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Int16 little-endian samples, channels interleaved, with the cues of this moment in them.

@@ -70,9 +70,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     the same, and reaches the wrapped mixer too.
     """
 
-    def __init__(self, make_deck: Callable[[int], Deck], sample_rate: int, wrap: BaseAudioMixer | None) -> None:
-        self._make_deck, self._wrapped = make_deck, wrap
-        self._deck = make_deck(sample_rate)
+    def __init__(self, deck: Deck, wrap: BaseAudioMixer | None) -> None:
+        self._deck, self._wrapped = deck, wrap
         self._last = b""
         self._cut = False
         self._early: Counter[str] = Counter()
@@ -87,9 +86,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     async def start(self, sample_rate: int) -> None:
         """Get ready for the transport's sample rate (Hz)."""
         if sample_rate != self._deck.sample_rate:
-            muted = self._deck.router.muted
-            self._deck = self._make_deck(sample_rate)
-            self._deck.router.muted = muted
+            self._deck.retune(sample_rate)
         if self._wrapped is not None:
             await self._wrapped.start(sample_rate)
 
@@ -240,11 +237,8 @@ def create(
     early : an OpenAI-compatible LLM service whose stream is watched, so that the cue sounds when the call is named
         and not when its arguments are complete. Off by default: a call that is never made has sounded too.
     """
-
-    def make_deck(rate: int) -> Deck:
-        return Deck(sample_rate=rate, channels=channels, bank=bank, rules=rules, tools=tools)
-
-    mixer = CueMixer(make_deck, sample_rate, wrap)
+    deck = Deck(sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools)
+    mixer = CueMixer(deck, wrap)
     if early is not None:
         _watch(early, mixer)
     return mixer, CueTap(mixer, is_error)

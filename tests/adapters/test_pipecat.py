@@ -292,6 +292,25 @@ def test_the_transports_sample_rate_counts_and_cues_keep_their_pitch():
     assert 640 <= np.argmax(spectrum) <= 900  # Hz; the tool call's chirp is of 660 and 880 Hz.
 
 
+def test_what_was_switched_and_subscribed_before_the_start_holds_at_the_transports_rate():
+    told = []
+
+    async def script(send, clock):
+        await send(called("1"))
+        await clock.sleep(0.5)
+        await send(result("1"))
+        await clock.sleep(0.5)
+
+    mixer, tap = create(24000)
+    router = mixer.router
+    router.mute("success")
+    router.spans.subscribe(told.append)
+    run_pipeline(mixer, [tap], script, rate=16000)
+    assert mixer.router is router
+    assert {(span.cue, span.sample_rate) for span in told} == {("tool_call", 16000), ("working", 16000)}
+    assert router.stats.muted == 1
+
+
 def test_both_channels_of_a_stereo_transport_get_the_cue_and_keep_their_own_speech():
     left, right = steady_voice(2.0), steady_voice(2.0, level=0.1)
 
