@@ -109,7 +109,9 @@ def _harmonics(
 def _weight(low_pass: LowPass | None, hz: NDArray[np.float64]) -> NDArray[np.float64] | float:
     if low_pass is None:
         return 1.0
-    weight: NDArray[np.float64] = 1.0 / np.sqrt(1.0 + (hz / low_pass.cutoff_hz) ** (2.0 * low_pass.order))
+    # A long upward sweep goes beyond what a power can hold, long after nothing is left to hear.
+    above = np.minimum(hz / low_pass.cutoff_hz, 1e9)
+    weight: NDArray[np.float64] = 1.0 / np.sqrt(1.0 + above ** (2.0 * low_pass.order))
     return weight
 
 

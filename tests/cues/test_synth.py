@@ -153,6 +153,13 @@ def test_a_spec_that_a_rate_cannot_hold_is_refused():
         cues.render(Spec(notes=(Note(hz=5000, length_ms=100),)), 8000)
 
 
+def test_a_sweep_far_beyond_the_band_ends_in_silence():
+    note = Note(hz=2000, length_ms=4000, sweep_per_s=50)
+    x = cues.render(Spec(notes=(note,), low_pass=LowPass(order=12), envelope=Envelope(decay_per_s=0)))
+    assert np.isfinite(x).all()
+    assert np.abs(x[12000:-2400]).max() < 1e-3
+
+
 def test_a_low_pass_weighs_the_harmonics():
     note, partials = Note(hz=500, length_ms=300), Oscillator(partials=(0.5, 0.5, 0.5, 0.5), damping=0)
     spectra = []
