@@ -47,6 +47,10 @@ class SpeechBus:
         """Whether a release holds the speech."""
         return self._muted
 
+    def move_to(self, row: Row) -> None:
+        """Go on in another row, which holds a copy of this one."""
+        self._row = row
+
     def begin(self, voice: Voice, end: int) -> None:
         """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
         self._muted = False

@@ -9,6 +9,7 @@ first (`understood`); where it does not, mixers call the kernels through numba a
 from __future__ import annotations
 
 import ctypes
+import inspect
 import platform
 import sys
 import sysconfig
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["mix_method", "mix_pcm16_method", "understood"]
 
-_SCRATCH = np.zeros(1024, dtype=np.float32)  # as long as `cues._kernels.mixing` takes it to be
+_SCRATCH = np.zeros(1024, dtype=np.float32)  # as long as `cues._kernels.entries` takes it to be
 _EXAMPLE = np.zeros(1, dtype=np.float32)
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 
@@ -41,27 +42,37 @@ class _MethodDef(ctypes.Structure):
 
 
 @cache
-def _definition(name: str, address: int) -> _MethodDef:
-    """A method definition that lives as long as the process, as CPython asks for."""
-    return _MethodDef(name.encode(), address, _FASTCALL | _KEYWORDS, None)
+def _definition(name: str, signature: str, doc: str | None, address: int) -> _MethodDef:
+    """A method definition; what stands before the two dashes is what `inspect.signature` reads."""
+    text = f"{name}({signature})\n--\n\n{inspect.cleandoc(doc or '')}"
+    return _MethodDef(name.encode(), address, _FASTCALL | _KEYWORDS, text.encode())
 
 
-def _method(name: str, address: int, bound: tuple[Any, ...]) -> Any:
-    """A built-in method of `bound` that calls the C function at `address`."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return make(ctypes.addressof(_definition(name, address)), bound, None)
+def _method(entry: Any, definition: _MethodDef, bound: tuple[Any, ...]) -> Any:
+    """A built-in method of the tuple `bound` that calls a compiled entry.
+
+    CPython keeps a pointer to the definition, which points to machine code: the tuple keeps both until the method is
+    gone, at the interpreter's end too, when modules are emptied first.
+    """
+    # A prototype of our own: attributes of `ctypes.pythonapi` are everybody's.
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    return make(ctypes.addressof(definition), (*bound, definition, entry), None)
 
 
-def mix_method(kernels: Any, row: Row, slow: Callable[..., Any]) -> Any:
+def mix_method(kernels: Any, row: Row, slow: Callable[..., Any], doc: str | None) -> Any:
     """`Mixer.mix` for one row; `slow` gets every call that needs Python."""
-    return _method("mix", kernels.mix_entry.address, (row.words, slow, sys.intern("out"), _EXAMPLE, np.ndarray.flatten))
+    entry = kernels.mix_entry
+    definition = _definition("mix", "$self, frame, out=None", doc, entry.address)
+    return _method(entry, definition, (row.words, slow, sys.intern("out"), _EXAMPLE, np.ndarray.flatten))
 
 
-def mix_pcm16_method(kernels: Any, row: Row, slow: Callable[..., Any]) -> Any:
+def mix_pcm16_method(kernels: Any, row: Row, slow: Callable[..., Any], doc: str | None) -> Any:
     """`Mixer.mix_pcm16` for one row; `slow` gets every call that needs Python."""
-    return _method("mix_pcm16", kernels.mix_pcm16_entry.address, (row.words, slow, _SCRATCH, b" "))
+    entry = kernels.mix_pcm16_entry
+    definition = _definition("mix_pcm16", "$self, data", doc, entry.address)
+    return _method(entry, definition, (row.words, slow, _SCRATCH, b" "))
 
 
 @cache
@@ -80,12 +91,22 @@ def _word(thing: object, offset: int) -> int:
 
 def _tuples_are_understood() -> bool:
     pair = ("first", object())
-    return _word(pair, 16) == 2 and [_word(pair, 24), _word(pair, 32)] == [id(item) for item in pair]
+    return (
+        tuple.__basicsize__ == 24
+        and _word(pair, 8) == id(tuple)
+        and _word(pair, 16) == 2
+        and [_word(pair, 24), _word(pair, 32)] == [id(item) for item in pair]
+    )
 
 
 def _bytes_are_understood() -> bool:
     data = b"12345678\0"
-    return _word(data, 16) == len(data) and ctypes.string_at(id(data) + 32, len(data)) == data
+    return (
+        bytes.__basicsize__ == 33
+        and _word(data, 8) == id(bytes)
+        and _word(data, 16) == len(data)
+        and ctypes.string_at(id(data) + 32, len(data)) == data
+    )
 
 
 def _arrays_are_understood() -> bool:
@@ -106,4 +127,8 @@ def _arrays_are_understood() -> bool:
     frozen = np.arange(6, dtype=np.float32)
     frozen.flags.writeable = False
     examples: list[np.ndarray[Any, Any]] = [np.zeros(7, dtype=np.float32), np.zeros((2, 3)), frozen, np.arange(8)[::2]]
-    return all(seen(array) for array in examples) and id(np.dtype(np.float32)) == _word(_EXAMPLE, 56)
+    return (
+        np.ndarray.__basicsize__ >= 72  # nothing below is read past an object's end
+        and all(seen(array) for array in examples)
+        and id(np.dtype(np.float32)) == _word(_EXAMPLE, 56)
+    )

@@ -15,6 +15,7 @@ import numpy as np
 
 from cues._kernels import limiter_layout as at
 from cues.errors import CueValueError
+from cues.state import InPlace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +58,7 @@ def _table(attack: int) -> Samples:
     return np.concatenate([interpolators().ravel(), (window / window.sum()).astype(np.float32)])
 
 
-class Limiter:
+class Limiter(InPlace):
     """State of one session's limiter, in the layout that `cues._kernels.limiting` reads."""
 
     __slots__ = ("_state", "_table", "address", "latency")

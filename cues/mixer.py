@@ -16,7 +16,7 @@ from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
 from cues.parameters import number_within, whole_number
 from cues.session import Session
 from cues.sounds import prepare
-from cues.state import Row, new_table
+from cues.state import InPlace, Row, new_table
 from cues.voices import Placement, Voice, checked_fade_ms, checked_gain_db
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Mixer", "MixerStats", "Voice"]
 
 _PLACEMENTS = ("overlay", "replace", "gap")
-MAX_WAITING = 65_536
-"""Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ class MixerStats:
         return [field.name for field in fields(self)]
 
 
-class Mixer:
+class Mixer(InPlace):
     """Puts cues into the speech of one session. Costs nothing while it has nothing to do.
 
     `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
@@ -110,6 +108,9 @@ class Mixer:
     (960, True, False, True)
     """
 
+    _session: Session
+    _row: Row
+
     def __init__(
         self,
         sample_rate: int = 24000,
@@ -149,6 +150,16 @@ class Mixer:
         mixer._attach(session)  # noqa: SLF001  (its own class)
         return mixer
 
+    def leave_row(self) -> None:
+        """Leave the row of a table to somebody else, and go on with what is in it in a row of one's own."""
+        words = self._row.words.copy()
+        self._session.move_to(Row(words))
+        self._row = self._session.row
+        for name in ("mix", "mix_pcm16"):  # they are bound to the old row
+            self.__dict__.pop(name, None)
+        self._direct = False
+        self._connect()
+
     def _attach(self, session: Session) -> None:
         self._session = session
         self._row = session.row
@@ -163,9 +174,10 @@ class Mixer:
             return
         self._direct = True
         if type(self).mix is Mixer.mix:  # a subclass may have its own
-            self.__dict__["mix"] = direct.mix_method(kernels, self._row, self._mix)
+            self.__dict__["mix"] = direct.mix_method(kernels, self._row, self._mix, Mixer.mix.__doc__)
         if type(self).mix_pcm16 is Mixer.mix_pcm16:
-            self.__dict__["mix_pcm16"] = direct.mix_pcm16_method(kernels, self._row, self._mix_pcm16)
+            slow, doc = self._mix_pcm16, Mixer.mix_pcm16.__doc__
+            self.__dict__["mix_pcm16"] = direct.mix_pcm16_method(kernels, self._row, slow, doc)
 
     # Sound.
 
@@ -270,8 +282,6 @@ class Mixer:
             priority=whole_number("priority", priority, -(1 << 31), 1 << 31),
             placement=placement,
         )
-        if session.n_waiting() >= MAX_WAITING:
-            raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
         session.post(session.schedule, voice)
         return voice
 
@@ -292,8 +302,7 @@ class Mixer:
 
     def close(self) -> None:
         """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not."""
-        self._session.closed = True
-        self._session.post(self._session.close)
+        self._session.end()
 
     # State.
 
@@ -391,7 +400,10 @@ class Mixer:
 
 def _float32_frame(frame: ArrayLike) -> Samples:
     """`frame` as a 1-D float32 array; itself if it is one."""
-    array = np.asarray(frame)
+    try:
+        array = np.asarray(frame)
+    except (TypeError, ValueError):
+        raise CueTypeError(f"frame is a {type(frame).__name__}; it must be an array of floats") from None
     if array.dtype == np.float32 and array.ndim == 1:
         return array
     if array.dtype.kind != "f":

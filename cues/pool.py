@@ -11,7 +11,7 @@ from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
 from cues.mixer import Mixer
 from cues.parameters import whole_number
-from cues.state import Row, new_table
+from cues.state import InPlace, Row, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["MixerPool"]
 
 
-class MixerPool:
+class MixerPool(InPlace):
     """Sessions whose frames come together, as in a server that ticks: one call mixes a frame for each.
 
     The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
@@ -92,6 +92,7 @@ class MixerPool:
         if mixer is None or mixer.closed:
             row = Row(self._table[index])
             if mixer is not None:
+                mixer.leave_row()
                 row.reset(self._voices, self._flags)
             mixer = self._mixers[index] = Mixer.on_row(row, **self._options)
         return mixer

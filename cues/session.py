@@ -18,6 +18,7 @@ import numpy as np
 from cues import engine
 from cues._kernels import layout as at
 from cues.bus import SpeechBus
+from cues.errors import CueValueError
 from cues.following import SpeechLevel
 from cues.numpy_mixing import smoothstep
 from cues.pauses import PauseFinder
@@ -37,6 +38,8 @@ __all__ = ["Session"]
 
 STEAL_FADE_MS = 5.0
 GAIN_RAMP_MS = 10.0
+MAX_WAITING = 65_536
+"""Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
 
 
 class Session:
@@ -92,7 +95,20 @@ class Session:
     # From any thread.
 
     def post(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Have `command` carried out at the start of the next `mix`."""
+        """Have `command` carried out at the start of the next `mix`; after `end` nothing is any more."""
+        if self.closed:
+            return
+        if len(self._inbox) + len(self._scheduled) + len(self._waiting_for_pause) >= MAX_WAITING:
+            raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
+        self._send(command, *arguments)
+
+    def end(self) -> None:
+        """Have the session closed at the start of the next `mix`."""
+        if not self.closed:
+            self.closed = True
+            self._send(self.close)
+
+    def _send(self, command: Callable[..., None], *arguments: Any) -> None:
         self._inbox.append((command, arguments))
         self.row.words[at.WAKE_I64] = -1
 
@@ -106,16 +122,17 @@ class Session:
             or any(command == self.schedule for command, _ in list(self._inbox))
         )
 
-    def n_waiting(self) -> int:
-        """How many commands and cues wait."""
-        return len(self._inbox) + len(self._scheduled) + len(self._waiting_for_pause)
-
     def sounds_in(self, voice: Voice) -> bool:
         """Whether the voice still has its slot."""
         held = voice.slot >= 0 and self.playing[voice.slot] is voice
         return held and bool(self.row.voice(voice.slot)[0][at.VOICE_SOUND_I64])
 
     # In the thread that mixes.
+
+    def move_to(self, row: Row) -> None:
+        """Go on in another row, which holds a copy of this one."""
+        self.row = row
+        self.bus.move_to(row)
 
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""

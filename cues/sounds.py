@@ -14,6 +14,7 @@ import numpy as np
 from cues._kernels import layout as at
 from cues.fades import MIN_FADE_MS, raised_cosine
 from cues.numpy_mixing import smoothstep
+from cues.state import InPlace
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
 
 
-class Sound:
+class Sound(InPlace):
     """Finished samples behind a small header, at an address that does not move.
 
     Attributes

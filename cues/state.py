@@ -7,15 +7,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues._kernels import layout as at
+from cues.errors import CueTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     from numpy.typing import NDArray
 
     from cues.sounds import Sound
 
-__all__ = ["Row", "new_table"]
+__all__ = ["InPlace", "Row", "new_table"]
+
+
+class InPlace:
+    """Something that the loops find by its address: a copy, or what a pickle brings back, would not be there."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled."""
+        raise CueTypeError(f"a {type(self).__name__} is part of a live session; it can be neither copied nor pickled")
 
 
 def new_table(sessions: int, voices: int, flags: int = 0) -> NDArray[np.int64]:
@@ -26,7 +38,7 @@ def new_table(sessions: int, voices: int, flags: int = 0) -> NDArray[np.int64]:
     return table
 
 
-class Row:
+class Row(InPlace):
     """Views of one session's row; the layout is in `cues._kernels.layout`."""
 
     __slots__ = ("address", "floats", "ints", "words")

@@ -18,8 +18,9 @@ def warm_up() -> None:
     The first call on a machine compiles (some seconds) and keeps the result in `$CUES_CACHE_DIR`, or else in the user's
     cache folder, where every later process finds it. After it returns, nothing is compiled or loaded any more. A
     process that never calls it mixes with numpy: the same sound, tens of microseconds a frame instead of less than one.
-    Mixers that exist already change over with their next command. Calling it again costs nothing.
+    Mixers that exist already change over with their next command. Calling it again costs nothing. Where numba is told
+    to compile nothing (`NUMBA_DISABLE_JIT=1`), numpy goes on mixing.
     """
     with _lock:
-        if engine.kernels() is None:
+        if engine.kernels() is None and not importlib.import_module("numba").config.DISABLE_JIT:
             engine.install(importlib.import_module("cues._kernels.entries"))

@@ -17,11 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import llvmlite  # type: ignore[import-untyped]  # it has no types
 import numba
 import numba.core.caching
 import numba.core.ccallback
 import numba.core.sigutils
+from llvmlite import __version__ as llvmlite_version  # type: ignore[import-untyped]  # it has no types
+from llvmlite import binding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,9 @@ def _folder() -> Path | None:
     with contextlib.suppress(ImportError, RuntimeError, OSError):
         from platformdirs import user_cache_path
 
-        candidates.append(user_cache_path("cue-engine", appauthor=False))
+        users = user_cache_path("cue-engine", appauthor=False)
+        if users.is_absolute():  # a user without a home gets "~/.cache", and it would be made right here
+            candidates.append(users)
     usable = [base / "kernels" / _digest() for base in candidates]
     for folder in usable:
         if _writable(folder) or any(folder.glob("*.nbi")):
@@ -102,11 +105,23 @@ def _folder() -> Path | None:
 
 @cache
 def _digest() -> str:
-    """A name for this code under this compiler."""
-    digest = hashlib.sha256(f"numba {numba.__version__} llvmlite {llvmlite.__version__}".encode())
+    """A name for this code under this compiler for this processor.
+
+    numba tells processors apart inside of an index, but two processes that write it at once can mix up whose code is
+    whose, where machines of several kinds share a folder.
+    """
+    target = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES"), _processor()
+    digest = hashlib.sha256(f"numba {numba.__version__} llvmlite {llvmlite_version} {target}".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:20]
+
+
+def _processor() -> str:
+    try:
+        return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    except RuntimeError:  # not every system tells; numba then compiles for its name alone
+        return str(binding.get_host_cpu_name())
 
 
 def _writable(folder: Path) -> bool:
@@ -170,9 +185,15 @@ class _SharedCache(_caching.FunctionCache):  # type: ignore[misc]  # Any, see ab
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """As inherited; where the folder cannot be written, the kernel just is not kept."""
-        with contextlib.suppress(OSError):
+        """As inherited, over an index that is damaged; where the folder cannot be written, the kernel is not kept."""
+        try:
             super().save_overload(sig, data)
+        except OSError:
+            return
+        except Exception:  # noqa: BLE001  (as above: it reads the index first)
+            with contextlib.suppress(OSError):
+                self.flush()  # numba's word for an empty index
+                super().save_overload(sig, data)
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:

@@ -88,8 +88,9 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
     if n_arguments == 1 and names == 0:
         data = peek(arguments)
         row = peek(peek(self + _ROW) + _DATA)
-        size = peek(data + _SIZE)
-        if peek(data + _TYPE) == peek(peek(self + _EXAMPLE) + _TYPE) and size % 2 == 0 and size > 0:
+        # The type first: an object of another type may end before its size would stand.
+        size: Any = peek(data + _SIZE) if peek(data + _TYPE) == peek(peek(self + _EXAMPLE) + _TYPE) else np.int64(0)
+        if size > 0 and size % 2 == 0:
             words = carray(int64_at(row), 10)
             n = size // 2
             if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:

@@ -92,9 +92,11 @@ def test_another_install_of_the_same_code_shares_the_cache(cache, tmp_path):
 def test_a_damaged_cache_is_compiled_again(cache, tmp_path):
     damaged = tmp_path / "damaged"
     shutil.copytree(cache, damaged)
-    for file in damaged.rglob("*.nbc"):
+    for file in damaged.rglob("entries.mix_pcm16_entry*"):
         file.write_bytes(b"no kernel")
-    assert run("cues.warm_up(); result = 0", cache=damaged)["compiled"] > 0
+    body = "cues.warm_up()" + SESSION.format(limiter=False)
+    assert run(body, cache=damaged)["compiled"] > 0
+    assert run(body, cache=damaged)["compiled"] == 0
 
 
 def test_a_session_begun_before_warm_up_goes_on_after_it(cache):
@@ -114,3 +116,35 @@ same += [twin._mix(frame) for _ in range(30)]
 result = float(np.abs(np.concatenate(out) - np.concatenate(same)).max())
 """
     assert run(body, cache=cache)["result"] <= 1 / 32768
+
+
+def test_two_processes_may_warm_up_at_once(cache, tmp_path):
+    shared = tmp_path / "shared"
+    program = COUNT.format(listen=True, body="cues.warm_up()" + SESSION.format(limiter=False))
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUES_CACHE_DIR": str(shared)}
+    shutil.copytree(cache, shared)
+    for file in shared.rglob("entries.mix_pcm16_entry*"):
+        file.unlink()
+    both = [subprocess.Popen([sys.executable, "-c", program], env=variables, cwd=ROOT) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert run("cues.warm_up(); result = 0", cache=shared)["compiled"] == 0
+
+
+def test_a_cache_that_cannot_be_written_still_serves(cache, tmp_path):
+    """A file stands where the user's own folder would be: root is stopped by that too."""
+    taken = tmp_path / "taken"
+    taken.write_text("no folder")
+    home = {"HOME": str(taken), "XDG_CACHE_HOME": str(taken), "TMPDIR": str(tmp_path)}
+    body = """
+import pathlib, tempfile
+def refuse(*_, **__): raise OSError("read-only")
+tempfile.TemporaryFile = refuse
+cues.warm_up()
+result = 0
+"""
+    assert run(body, cache=cache, **home)["compiled"] == 0
+
+
+def test_where_nothing_may_be_compiled_numpy_goes_on_mixing():
+    body = "cues.warm_up()" + SESSION.format(limiter=False)
+    assert run(body, NUMBA_DISABLE_JIT="1")["result"] > 0
