@@ -30,7 +30,7 @@ from cues.voicelike import speak_voice_like
 
 GOAL = 5.0
 RATE, LENGTH_S = 24000, 10
-N_COMPARED = 60
+N_COMPARED = 24
 TEXT = (
     "Let me look that up for you, one moment please. The forecast says rain, so take an umbrella, or stay at home. " * 2
 )
@@ -84,7 +84,7 @@ def main() -> None:
             "the same with --exact (16×)": lambda: run_tasks(exact),
             "pyloudnorm + scipy: loudness, true peak 4×": lambda: theirs(files),
         }
-        best = best_s(contenders, rounds=5)
+        best = best_s(contenders, rounds=15)
         for label, seconds in best.items():
             print(f"{label:46}{1000 * seconds / len(files):8.2f} ms a file")
         ours, their = best["cues: loudness, true peak 4×, clicks"], best["pyloudnorm + scipy: loudness, true peak 4×"]

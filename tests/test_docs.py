@@ -1,0 +1,221 @@
+"""Every code block of the documentation is run, line by line where it is for a shell.
+
+What cannot run here (it asks a live server, serves for ever, installs, needs loudspeakers) is named in a table with its
+reason: a line that is neither run nor named fails. The pages of the pipelines have their own test (tests/adapters).
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import csv
+import inspect
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+import cues
+import stream
+from cues.audition import stand_in_speech
+from cues.cli import group
+from stream.dialects import Dialect, json_calls
+from stream.replay.scenarios import scenario
+from stream.replay.server import ReplayServer
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md", "cues/README.md", "stream/README.md", "samples/README.md")
+
+# What a line begins with → why it is not run.
+NOT_RUN = {
+    "python3 -m venv": "installs; .ci/run does it",
+    "pip install": "installs",
+    ". .venv/bin/activate": "is for a person's shell",
+    "bash .ci/run": "runs this test",
+    "python -m pytest": "runs this test",
+    ".venv/bin/python -m pytest": "runs this test",
+    "python bench/": "measures for minutes",
+    "cues play": "needs loudspeakers",
+    "cues page --serve": "serves until Ctrl-C",
+    "cues replay": "serves until Ctrl-C",
+    "cues record": "asks a live server",
+    "cues check-model": "asks a live server",
+    'cues speak "': "asks a live server",
+    "cues batch measure s3://": "asks a live server",
+}
+# Commands whose exit code says that they found something, as the page tells.
+FINDS = ("cues check",)
+
+
+def blocks(page):
+    """(language, code, line number) of each code block."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield match[1], match[2], text.count("\n", 0, match.start()) + 2
+
+
+def written():
+    return [page for page in PAGES if (ROOT / page).exists()]
+
+
+def test_every_block_is_in_a_language_that_is_run_or_read():
+    languages = {(page, language) for page in written() for language, _, _ in blocks(page)}
+    assert {language for _, language in languages} <= {"", "python", "sh", "toml", "csv", "json"}, languages
+
+
+@pytest.fixture
+def surroundings(tmp_path, monkeypatch):
+    """A folder that looks like a clone with a pack, some recordings and a plan, as the pages take for granted."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "samples", tmp_path / "samples")
+    speech = stand_in_speech(24000)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "notes").mkdir()
+    soundfile.write("speech.wav", np.tile(speech, 2), 24000)
+    for pack in ("other-sounds", "sounds"):
+        assert CliRunner().invoke(group, ["new-pack", pack]).exit_code == 0
+    (tmp_path / "calls" / "monday").mkdir(parents=True)
+    (tmp_path / "monday").mkdir()
+    for name in ("0001", "0002"):
+        soundfile.write(tmp_path / "calls" / "monday" / f"{name}.wav", np.tile(speech, 2), 24000)
+        soundfile.write(tmp_path / "monday" / f"{name}.wav", np.tile(speech, 2), 24000)
+    Path("plan.csv").write_text("file,cue,time_s\nmonday/0001.wav,tool_call,1.25\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", written())
+def test_every_line_for_a_shell_works(page, surroundings):
+    for language, code, number in blocks(page):
+        if language == "sh":
+            for offset, line in enumerate(code.replace("\\\n", " ").splitlines()):
+                run_line(line, f"{page}:{number + offset}")
+
+
+def run_line(line, where):
+    command = shlex.join(words) if (words := shlex.split(line, comments=True)) else ""
+    if not command or any(line.startswith(start) for start in NOT_RUN):
+        return
+    if words[:2] in (["cues", "demo"], ["cues", "speak"]) and "--fast" not in words:
+        words.append("--fast")  # nobody listens
+    if words[0] == "cues":
+        result = CliRunner().invoke(group, words[1:])
+        found_something = line.startswith(FINDS) and isinstance(result.exception, SystemExit)
+        assert result.exit_code == 0 or found_something, f"{where}: {line}\n{result.output}\n{result.exception!r}"
+    else:
+        assert words[0] in {"cp", "python", "ls"}, f"{where}: is neither run nor named in NOT_RUN: {line}"
+        words[0] = sys.executable if words[0] == "python" else words[0]
+        subprocess.run(words, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", written())
+def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings):
+    CliRunner().invoke(group, ["new-pack", "my-sounds"])
+    namespace = {**common_names(), "__name__": "a page"}
+
+    for language, code, _ in blocks(page):
+        if language == "toml" and "[[family]]" in code:
+            Path("models.toml").write_text(code)
+
+    async def run_page():
+        # Where a page asks a model server, one on this machine answers.
+        async with ReplayServer(scenario("vllm-fragments"), tokens_per_s=None) as server:
+            namespace["url"] = server.base_url
+            try:
+                for language, code, number in blocks(page):
+                    if language == "python":
+                        asked = re.sub(r"http://localhost:11434(/v1)?", server.base_url, code)
+                        await run_block(asked, namespace, page, number)
+                    if "get_weather" in namespace:  # from here on a page's tools can be run
+                        namespace["tools"] = [namespace["get_weather"]]
+            finally:
+                if "client" in namespace:
+                    await namespace["client"].close()
+
+    asyncio.run(asyncio.wait_for(run_page(), 60.0))
+
+
+async def run_block(code, namespace, page, number):
+    # Blank lines before it, so that an error names the page's own line.
+    tree = compile(
+        "\n" * (number - 1) + code, str(ROOT / page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+    )
+    running = eval(tree, namespace)
+    if inspect.iscoroutine(running):
+        await running
+
+
+def common_names():
+    """What the pages take for granted: a client's stream, a voice, audio."""
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": "One moment, please. "}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [call("get_weather", '{"city": "Oslo"}')]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+
+    class Voice:
+        async def send(self, text):
+            assert "{" not in text
+
+    samples = stand_in_speech(24000)
+    bank = cues.load_bank()
+    mixer = cues.Mixer(sample_rate=24000)
+    frame = samples[4800:5280].copy()
+    return {
+        "openai_stream": Replayed(chunks),
+        "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
+        "tts": Voice(),
+        "router": stream.CueRouter(bank, mixer),
+        "bank": bank,
+        "mixer": mixer,
+        "samples": samples,
+        "frame": frame,
+        "frames": np.zeros((1000, 480), dtype=np.float32),
+        "data": (32767 * frame).astype("<i2").tobytes(),
+        "send": lambda _: None,
+        "messages": [{"role": "user", "content": "What is the weather in Oslo?"}],
+        "run": print,
+        "load_search_tools": list,
+        "Dialect": Dialect,
+        "json_calls": json_calls,
+    }
+
+
+def call(name, arguments):
+    return {"index": 0, "id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+class Replayed:
+    """An asynchronous iterator over chunks that can be gone through again and again."""
+
+    def __init__(self, chunks):
+        self.chunks = chunks
+
+    async def __aiter__(self):
+        for chunk in self.chunks:
+            yield chunk
+
+
+@pytest.mark.parametrize("page", written())
+def test_the_toml_and_csv_blocks_are_what_they_say(page):
+    for language, code, _ in blocks(page):
+        if language == "toml":
+            tomllib.loads(code)
+        elif language == "csv":
+            rows = list(csv.reader(code.splitlines()))
+            assert len({len(row) for row in rows}) == 1
+
+
+@pytest.mark.parametrize("page", [*written(), "cues/adapters/README.md"])
+def test_every_link_and_picture_leads_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
