@@ -157,4 +157,6 @@ def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_sl
         lane_energies(read_only(samples), coefficients, state, sample_rate, lane, settle, energies[:done])
     begun = slot_start(done, sample_rate)
     slot_energies(read_only(samples[begun:]), coefficients, state, begun, sample_rate, energies[done:])
-    return energies[:n_slots] * gain
+    whole_energies = energies[:n_slots]
+    whole_energies *= gain
+    return whole_energies
