@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +47,18 @@ class KillAlways:
 
     def run(self):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A task that says that it has begun, and never ends."""
+
+    file: str
+
+    def run(self):
+        sys.stdout.write("begun\n")
+        sys.stdout.flush()
+        threading.Event().wait()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from cues.errors import CueError, CueValueError
 from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce
 
 COLUMNS = ("file", "status", "error", "answer")
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -53,6 +57,20 @@ def test_a_file_that_no_worker_survives_is_reported_and_the_rest_done(tmp_path, 
         ("deadly", "the process that worked on it died, twice")
     ]
     assert len(run.rows) == 26
+
+
+def test_workers_end_when_the_program_is_killed():
+    script = (
+        "from tests.support.batch_tasks import Block\n"
+        "from cues.batch.processes import run_on_processes\n"
+        "if __name__ == '__main__':\n"
+        "    list(run_on_processes([Block('x')], 1))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT) as program:
+        assert program.stdout.readline() == b"begun\n"
+        program.kill()
+        # The worker holds the other end of the pipe: it is at its end when the worker is.
+        assert program.communicate(timeout=30) == (b"", None)
 
 
 def test_a_task_that_fails_is_one_line_in_the_table(tmp_path, notes):
