@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     try:
         with soundfile.SoundFile(source) as file:
             _check_size(name, 4 * file.frames * file.channels, file.frames / file.samplerate)
-            data = file.read(dtype="float32")
+            data = _samples(file)
             sample_rate = int(file.samplerate)
     except AudioFileError:
         raise
@@ -68,6 +68,14 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
         raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
     return Recording(mono, sample_rate, channels)
+
+
+def _samples(file: Any) -> NDArray[np.float32]:
+    """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
+    if file.subtype != "PCM_16":
+        samples: NDArray[np.float32] = file.read(dtype="float32")
+        return samples
+    return np.multiply(file.read(dtype="int16"), np.float32(1.0 / 32768.0), dtype=np.float32)
 
 
 def _check_size(name: str, n_bytes: int, length_s: float) -> None:

@@ -23,6 +23,18 @@ def test_channels_are_averaged_and_counted(tmp_path):
     assert np.abs(recording.samples).max() < 1e-7
 
 
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "ULAW"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_samples_are_those_that_libsndfile_reads(tmp_path, subtype, channels):
+    noise = np.random.default_rng(1).uniform(-1, 1, (4800, channels))
+    noise[:3] = [[-1.0], [1.0], [0.0]]
+    write(tmp_path / "x.wav", noise, subtype=subtype)
+    expected, _ = soundfile.read(tmp_path / "x.wav", dtype="float32", always_2d=True)
+    assert np.array_equal(
+        read_recording(tmp_path / "x.wav").samples, expected.mean(axis=1, dtype=np.float64).astype("f4")
+    )
+
+
 def test_an_open_file_is_read_like_a_path():
     data = io.BytesIO()
     soundfile.write(data, soft(tone(440.0)), 24000, format="FLAC")
