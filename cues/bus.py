@@ -26,6 +26,8 @@ __all__ = ["ATTACK_MS", "HOLD_MS", "RELEASE_MS", "SpeechBus"]
 ATTACK_MS = 20.0
 HOLD_MS = 200.0
 RELEASE_MS = 300.0
+DEEPEST = 0.1
+"""No plan takes the speech further down to make room for cues (−20 dB); what then remains is the cues' share."""
 
 
 class SpeechBus:
@@ -33,7 +35,7 @@ class SpeechBus:
 
     def __init__(self, row: Row, sample_rate: int, duck_db: float) -> None:
         self._row = row
-        self._duck = float(np.float32(db_to_gain(duck_db)))
+        self._duck = self._depth = float(np.float32(db_to_gain(duck_db)))
         self._attack = max(1, ms_to_samples(ATTACK_MS, sample_rate))
         self._hold = max(1, ms_to_samples(HOLD_MS, sample_rate))
         self._release = max(1, ms_to_samples(RELEASE_MS, sample_rate))
@@ -54,7 +56,18 @@ class SpeechBus:
     def begin(self, voice: Voice, end: int) -> None:
         """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
         self._muted = False
+        if self._row.position >= self._latest(self._ends)[0]:
+            self._depth = self._duck
         self._ends[voice] = end
+
+    def make_room(self, peak: float) -> None:
+        """Duck deep enough for cues that reach `peak` together, so that full-scale speech under them stays within ±1.0.
+
+        What is deeper stays deeper until the duck is over: a depth that followed every cue would be heard as pumping.
+        A bus that does not duck (0 dB) does not do it for this either.
+        """
+        if self._duck < 1.0:
+            self._depth = min(self._depth, float(np.float32(max(1.0 - peak, DEEPEST))))
 
     def ends(self, voice: Voice, end: int) -> None:
         """Note that a voice will end sooner."""
@@ -113,7 +126,7 @@ class SpeechBus:
         duck_end, replace_end = self._latest(self._ends)
         if self._muted or now < self._fade_end or now < replace_end:
             return 0.0
-        return self._duck if now < duck_end else 1.0
+        return self._depth if now < duck_end else 1.0
 
     def _next_change(self, now: int, level: float) -> int:
         """The next sample at which that is something else."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from cues import engine
 from cues._kernels import layout as at
-from cues.bus import SpeechBus
+from cues.bus import DEEPEST, SpeechBus
 from cues.errors import CueValueError
 from cues.following import SpeechLevel
 from cues.numpy_mixing import smoothstep
@@ -38,6 +38,8 @@ __all__ = ["Session"]
 
 STEAL_FADE_MS = 5.0
 GAIN_RAMP_MS = 10.0
+LEAST_SHARE = 0.25
+"""A cue is turned down by no more than this factor (12 dB) where others leave no room."""
 MAX_WAITING = 65_536
 """Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
 
@@ -217,7 +219,7 @@ class Session:
         ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
         ints[at.VOICE_N_I32] = n | (flags & at.VOICE_LOOPS)
         floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
-        floats[at.VOICE_G1_F32] = voice.gain
+        floats[at.VOICE_G1_F32] = self._fitted_gain(voice, voice.slot)
 
     def release(self, fade_ms: float) -> None:
         """Fade everything out and keep silent."""
@@ -291,16 +293,40 @@ class Session:
         n = 0 if soft else max(1, ms_to_samples(STEAL_FADE_MS, self.sample_rate))
         if self._speech is not None:
             voice.offset_db = self._speech.offset_db
+        self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
+        gain = self._fitted_gain(voice, slot)
         words[at.VOICE_START_I64] = now
         words[at.VOICE_SOUND_I64] = voice.sound.address
         ints[at.VOICE_T0_I32] = 0
         ints[at.VOICE_N_I32] = n | (at.VOICE_LOOPS if voice.loop else 0)
-        floats[at.VOICE_G0_F32] = voice.gain if soft else 0.0
-        floats[at.VOICE_G1_F32] = voice.gain
+        floats[at.VOICE_G0_F32] = gain if soft else 0.0
+        floats[at.VOICE_G1_F32] = gain
         self.playing[slot], self.sounds[slot] = voice, voice.sound
         voice.slot, voice.state, voice.onset = slot, "sounding", now
         self.started += 1
-        self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
+
+    def _fitted_gain(self, voice: Voice, slot: int) -> float:
+        """The voice's gain, lower where there is no room for it beside the others; and the bus makes what room it can.
+
+        All samples of a cue are known, so what the cues can reach from now on is known too: the sum of their largest
+        magnitudes to come. What it leaves to full scale is left to the speech.
+        """
+        others = sum(self._reach(other) for other in range(self.voices) if other != slot)
+        asked = float(voice.sound.peak) * voice.gain
+        room = max(1.0 - DEEPEST - others, LEAST_SHARE * asked)
+        self.bus.make_room(others + min(asked, room))
+        return voice.gain if asked <= room else voice.gain * room / asked
+
+    def _reach(self, slot: int) -> float:
+        """The largest magnitude that a slot can still add."""
+        sound = self.sounds[slot]
+        if sound is None:
+            return 0.0
+        words, ints, floats = self.row.voice(slot)
+        gain = max(float(floats[at.VOICE_G0_F32]), float(floats[at.VOICE_G1_F32]))
+        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
+        peak = sound.peak if loops else sound.peak_from(self.row.position - int(words[at.VOICE_START_I64]))
+        return gain * float(peak)
 
     def _slot_for(self, voice: Voice) -> int | None:
         """A free slot, or the one of the least important voice, or None where this voice is that."""

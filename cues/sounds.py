@@ -31,6 +31,7 @@ CROSSFADE_MS = 20.0
 
 _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
+_PEAK_BLOCK = 256
 
 
 class Sound(InPlace):
@@ -44,20 +45,27 @@ class Sound(InPlace):
     soft_start : the first sample may sound at once; otherwise the voice fades in.
     """
 
-    __slots__ = ("_block", "address", "length", "peak", "samples", "soft_start")
+    __slots__ = ("_block", "_peaks_to_end", "address", "length", "peak", "samples", "soft_start")
 
     def __init__(self, samples: NDArray[np.floating], *, soft_start: bool = True) -> None:
         self.length = len(samples)
         self._block = np.empty(at.HEADER_FLOATS + self.length, dtype=np.float32)
         self.samples: Samples = self._block[at.HEADER_FLOATS :]
         self.samples[:] = samples
-        self.peak = np.abs(self.samples).max()
+        blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
+        self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
+        self.peak = blocks.max()
         self._block[:2].view(np.int64)[0] = self.length
         self._block[2] = self.peak
         self._block[3] = 0.0
         self._block.flags.writeable = False
         self.address = int(self._block.ctypes.data)
         self.soft_start = soft_start
+
+    def peak_from(self, offset: int) -> float:
+        """Largest magnitude from sample `offset` on, to within a block of it; 0.0 after the end."""
+        block = offset // _PEAK_BLOCK
+        return self._peaks_to_end[block] if block < len(self._peaks_to_end) else 0.0
 
 
 class _Cache:
