@@ -72,10 +72,12 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
 
 def _samples(file: Any) -> NDArray[np.float32]:
     """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
-    if file.subtype != "PCM_16":
-        samples: NDArray[np.float32] = file.read(dtype="float32")
-        return samples
-    return np.multiply(file.read(dtype="int16"), np.float32(1.0 / 32768.0), dtype=np.float32)
+    samples: NDArray[np.float32]
+    if file.subtype == "PCM_16":
+        samples = np.multiply(file.read(dtype="int16"), np.float32(1.0 / 32768.0), dtype=np.float32)
+    else:
+        samples = file.read(dtype="float32")
+    return samples
 
 
 def _check_size(name: str, n_bytes: int, length_s: float) -> None:
