@@ -90,7 +90,9 @@ def _built_in_set() -> Set:
 
 def _pack_set(folder: Path) -> Set:
     bank = cues.load_bank(folder, sample_rate=_RATE_HZ)
-    return Set(folder.resolve().name, dict(bank), {name: source_of(bank, name) for name in bank})
+    # The page may be handed on: where the pack lies on this machine is nobody's business.
+    sources = {name: Path(source_of(bank, name)).name for name in bank}
+    return Set(folder.resolve().name, dict(bank), sources)
 
 
 def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:

@@ -223,6 +223,8 @@ def test_page_shows_two_packs_over_speech_of_ones_own(run, tmp_path):
     page = (tmp_path / "board.html").read_text()
     assert "one beside two, at equal loudness" in page
     assert "the speech alone, speech.wav" in page
+    assert "<dd>agent.wav</dd>" in page
+    assert str(tmp_path) not in page
 
 
 def test_page_wants_a_file_or_to_serve(run):
