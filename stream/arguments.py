@@ -9,6 +9,7 @@ from stream.json_scanner import JsonScanner
 
 __all__ = ["canonical", "read_arguments"]
 
+_EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
 
 
@@ -62,10 +63,15 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if abs(number) < _EXACT and number.is_integer() else number
+
+
 def canonical(arguments_json: str) -> str:
-    """Return a text that is the same for equal arguments, whatever their spacing and the order of their keys."""
+    """Return a text that is the same for equal arguments, whatever their spacing, key order and `1` or `1.0`."""
     try:
-        value: Any = json.loads(arguments_json)
+        value: Any = json.loads(arguments_json, parse_float=_number)
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments_json

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from stream.tape import Reading
     from stream.turn import Sink
 
-__all__ = ["TextMachine"]
+__all__ = ["SHORTEST_HALF", "TextMachine"]
 
 _SEPARATORS = re.compile(r"[\s,;]*")
 _SPACE_TO_END = re.compile(r"\s*\Z")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
-_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
 _MOST_UNSEEN = 256
 
 
@@ -56,7 +56,9 @@ class TextMachine(Tape):
         self.was_cut = False
         self.unclosed: set[str] = set()  # closing markers that calls on this line have not had
         self.ended_call = False  # the last thing read was the end of a call
-        self._superseded = False  # a structured call came while something was held
+        self._row: Dialect | None = None  # of the candidate that is being read
+        self._beginning = True  # nothing but what may begin a round has come
+        self._superseded = False  # a structured call came while half a call was held
         self._odd_ticks = False  # the last run of backticks on this line has opened inline code
         self._plain = False
         self._unseen: list[str] = []  # text that was passed on, not yet noted
@@ -103,23 +105,53 @@ class TextMachine(Tape):
             raise AssertionError("waited for more text after the end")
 
     def note_structured_call(self) -> None:
-        """Take notice of a structured call beside the text."""
+        """Take notice of a structured call beside the text: half a call that is held was that one, words are not."""
         self._catch_up()
-        self._superseded = not self._plain
+        if not self._plain and (self.held or self.position < len(self.buffer)):
+            if self._holds_words():
+                self._put_down()
+            else:
+                self._superseded = True
         self.fresh = True
+
+    def _holds_words(self) -> bool:
+        """Return whether what is held has no marker, and has not gone far enough to be a call without one."""
+        row, draft = self._row, self.draft
+        half = self.buffer[self.position :]
+        if draft:
+            return not (draft.announced or draft.begun)
+        if self._beginning:
+            return len(half) < SHORTEST_HALF
+        if row is None:
+            return bool(half) and not self._is_half_marker(normalize(half))
+        return row.weak and not (row.fence and not self._holds_fence())
+
+    def _holds_fence(self) -> bool:
+        return any(mark in "".join(self.held) for mark in ("```", "~~~"))
+
+    def _put_down(self) -> None:
+        """Give out all that is held as text, and begin anew behind it."""
+        self._run.close()
+        self.draft, self._row, self.recording = None, None, True
+        self.release()
+        self.pass_text(len(self.buffer) - self.position)
+        self._run = self._main()
+        next(self._run)
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
-    def _main(self, start: str) -> Generator[None, None, None]:
+    def _main(self, start: str | None = None) -> Generator[None, None, None]:
         try:
-            yield from self.table.begin(self, start)
+            if start:
+                yield from self.table.begin(self, start)
+            self._beginning = False
             while True:
                 yield from self._step()
         except CutOff:
             return
 
     def _step(self) -> Reading[None]:
-        match = self.table.pattern.search(self.buffer, self.position)
+        match = self._find()
         end = match.start() if match else len(self.buffer)
         if end > self.position:
             self.release()
@@ -131,14 +163,31 @@ class TextMachine(Tape):
             self._plain = False
             return
         row = self.row_at(match)
-        if row is None and match.group()[0] in "`~" and not self.fresh:
-            self.pass_text(len(match.group()))  # a fence stands at the start of a line
+        if row is None and self._is_inside(match.group()):
+            self.release()
+            self.pass_text(len(match.group()))
         elif row is None:
             yield from self._half_marker()
         elif self.previous == "`" and self._odd_ticks and not self.held and row.opens_code:
             yield from self._inline_code()
         else:
             yield from self._candidate(row, len(match.group()))
+
+    def _find(self) -> re.Match[str] | None:
+        """Return the next marker; directly behind a call or a token a name needs no white space before it."""
+        match = None if self.previous else self.table.at_start.match(self.buffer, self.position)
+        return match or self.table.search(self.buffer, self.position)
+
+    def _is_inside(self, half: str) -> bool:
+        """Return whether this cannot begin anything here: a fence inside a line, a declared name inside a word."""
+        if half[0] in "`~":
+            return not self.fresh
+        return self.table.begins_name_alone(half) and not self.at_word
+
+    @property
+    def at_word(self) -> bool:
+        """Whether a word can begin here."""
+        return not self.previous or self.previous.isspace()
 
     def row_at(self, match: re.Match[str]) -> Dialect | None:
         """Return the row of the marker that was found; None while it is, or may be, the beginning of one."""
@@ -154,21 +203,29 @@ class TextMachine(Tape):
             yield from self.more()
         except CutOff:
             half = self.buffer[self.position :]
-            closes = self.fresh and self.turn.has_calls and self.table.begins_closer(normalize(half))
+            marker = normalize(half)
+            closes = self.fresh and self.turn.has_calls and self.table.begins_closer(marker)
             if self._superseded or closes:
                 raise
             self._attempt_at = self.passed + self.position
-            if self.was_cut and len(half) >= _SHORTEST_HALF:
-                if self.table.begins_call(normalize(half), fresh=self.fresh):
+            if self.was_cut and len(half) >= SHORTEST_HALF and self._is_half_marker(marker):
+                if self.table.begins_call(marker, fresh=self.fresh):
                     self.turn.finish(self.new_draft().call, "incomplete")
-                    raise
-                if self.table.begins_silence(normalize(half), fresh=self.fresh):
-                    raise
+                raise
             self.release()
             self._emit(half)
             raise
 
+    def drops(self, half: str) -> bool:
+        """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""
+        return self._superseded or (self.was_cut and len(half) >= SHORTEST_HALF)
+
+    def _is_half_marker(self, half: str) -> bool:
+        """Return whether a marker begins so that is not spoken, here."""
+        return any(begins(half, fresh=self.fresh) for begins in (self.table.begins_call, self.table.begins_silence))
+
     def _candidate(self, row: Dialect, size: int) -> Reading[None]:
+        self._row = row
         try:
             yield from self.attempt(row, size)
         except NotACall as outcome:
@@ -179,6 +236,7 @@ class TextMachine(Tape):
             self.release()
             if outcome.scanner:
                 yield from self._json_text(outcome.scanner)
+        self._row = None
 
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
         """Read what a marker of this row and this size announces.

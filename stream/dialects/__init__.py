@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from stream.markers import is_token, trie
-from stream.shapes import SPACE, Run, Shape
+from stream.shapes import NAME, SPACE, Run, Shape
 from stream.tape import NotACall, Unreadable
 
 from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
@@ -178,8 +178,10 @@ ROWS = (
 )  # fmt: skip
 _STRAY_TOO = ("</parameter>", "</invoke>", "</thinking>", "</reasoning>", "[/TOOL_CALLS]", "</|DSML|invoke>",
               "</|DSML|parameter>")  # fmt: skip
-_GLUED = Dialect(name="harmony_stripped", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
+_GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
+_STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
 _DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
+_NAME = re.compile(NAME)
 _WEAK_OBJECT = r'\{(?=\s{0,32}(?:"|\Z))'
 _WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
 
@@ -190,7 +192,8 @@ class Table:
     Attributes
     ----------
     declared : names of the declared tools; None if they are not known.
-    pattern : finds a marker, or the beginning of one at the end of the text.
+    pattern, search : find a marker, or the beginning of one at the end of the text.
+    at_start : matches the same where a name needs no white space before it.
     extendable : whole markers that are also the beginning of another one.
     """
 
@@ -206,14 +209,17 @@ class Table:
                     closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
                 )
         self._closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
-        words = sorted(name for name in declared or () if name)
-        self._rows.update({word: _DECLARED for word in words if word not in self._rows})
+        self._words = tuple(marker for marker in self._rows if marker[0].isalpha())
+        markers = f"{trie(marker for marker in self._rows if marker not in '{[')}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
+        names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
+        self._rows.update(dict.fromkeys(names, _DECLARED))
         self.extendable = {
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
-        found = trie(marker for marker in self._rows if marker not in "{[")
-        expression = f"{found}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
-        self.pattern = re.compile(expression)
+        # A name inside a word is none, and most letters of a text stand inside one: the pattern looks behind itself.
+        at_words = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
+        self.pattern = re.compile(f"{markers}|{trie(names, at_words)}" if names else markers)
+        self.at_start = re.compile(f"{markers}|{trie(names)}") if names else self.pattern
         self.search = self.pattern.search
 
     @cached_property
@@ -234,8 +240,13 @@ class Table:
         """Read what only the beginning of a round can hold."""
         if start == "reasoning":
             yield from reasoning.template_block(machine)
-        elif not machine.nested:
-            yield from harmony.read_stripped_start(machine)
+        elif not machine.nested and (yield from harmony.begins_stripped(machine)):
+            machine.table = self.glued
+            yield from machine.attempt(_STRIPPED, 0)
+
+    def begins_name_alone(self, half: str) -> bool:
+        """Return whether only the name of a declared tool begins so."""
+        return (half[0].isalpha() or half[0] == "_") and not any(word.startswith(half) for word in self._words)
 
     def begins_closer(self, half: str) -> bool:
         """Return whether a closing marker of a call begins so."""

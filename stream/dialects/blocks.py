@@ -128,7 +128,7 @@ def _calls(machine: TextMachine, fence: str) -> Reading[None]:
         if found and (yield from _ends(machine, fence)):
             machine.ended_call = True
             return
-        match = machine.table.pattern.match(machine.buffer, machine.position)
+        match = machine.table.at_start.match(machine.buffer, machine.position)
         row = machine.row_at(match) if match else None
         if match and row is None:
             yield from machine.more()

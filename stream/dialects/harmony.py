@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream.markers import marker_pattern, normalize
 from stream.shapes import NAME, Part, Run, Shape
-from stream.tape import Unreadable
+from stream.tape import CutOff, Unreadable
 
 from .pythonic import code_body
 from .reasoning import reasoning_block
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stream.tape import Reading
     from stream.text_machine import TextMachine
 
-__all__ = ["GLUED", "MESSAGE_ENDS", "read_glued", "read_message", "read_stripped_start"]
+__all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 
 MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
 GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
@@ -93,7 +93,11 @@ def _call_body(machine: TextMachine, draft: Draft) -> Reading[None]:
     if draft.name == "python":
         yield from code_body(machine, draft)
         return
-    if (yield from machine.skip_space()) not in '{"n':
+    char = yield from machine.skip_space()
+    if char == "<":  # an empty body: no arguments
+        machine.settle(draft, "")
+        return
+    if char not in '{"n':
         raise Unreadable
     draft.arguments = yield from machine.json_value()
     machine.settle(draft, draft.arguments)
@@ -115,22 +119,33 @@ _ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
 _TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
 _CALL = Shape(Run(r"\s{0,4}"), *_TO)
 _COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
+_TO_SOMEONE = re.compile(r"\sto=")
+_WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
 _GLUED_END = marker_pattern(*GLUED)
 
 
-def read_stripped_start(machine: TextMachine) -> Reading[None]:
-    """Look whether a round begins like an answer that has lost its tokens, and read its first message if so."""
-    found = yield from machine.test(_ANALYSIS, _COMMENTARY)
-    if found is None:
-        return
-    machine.table = machine.table.glued
-    machine.take(len("commentary" if found[0] else "analysis"))
+def begins_stripped(machine: TextMachine) -> Reading[bool]:
+    """Look whether a round begins like an answer that has lost its tokens."""
+    try:
+        found = yield from machine.test(_ANALYSIS, _COMMENTARY)
+    except CutOff:
+        half = machine.buffer[machine.position :]
+        if not _cut_call(machine) and not _TO_SOMEONE.search(half) and not machine.drops(half):
+            machine.pass_text(len(half))
+        raise
+    return found is not None
+
+
+def read_stripped(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read the first message of such an answer."""
+    del row, size
+    is_call = machine.buffer.startswith("commentary", machine.position)
+    machine.take(len("commentary" if is_call else "analysis"))
     machine.commit()
-    if found[0]:
+    if is_call:
         yield from _glued_call(machine)
     else:
         yield from reasoning_block(machine, *_GLUED_END)
-    machine.recording = True
 
 
 def read_glued(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
@@ -140,10 +155,30 @@ def read_glued(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     machine.commit()
     if channel == "assistantanalysis":
         yield from reasoning_block(machine, *_GLUED_END)
-    elif channel == "assistantcommentary" and (yield from machine.test(_CALL)):
+    elif channel == "assistantcommentary" and (yield from _is_call(machine)):
         yield from _glued_call(machine)
     elif not machine.turn.silent:
         machine.turn.text("\n")
+
+
+def _is_call(machine: TextMachine) -> Reading[bool]:
+    try:
+        return (yield from machine.test(_CALL)) is not None
+    except CutOff:
+        _cut_call(machine)
+        raise
+
+
+def _cut_call(machine: TextMachine) -> bool:
+    """Note the call of a header that was cut off behind its recipient; return whether there is one."""
+    recipient = _WHOLE_RECIPIENT.search(machine.buffer, machine.position)
+    if recipient:
+        draft = machine.new_draft()
+        draft.name = recipient.group(1)
+        machine.announce(draft)
+        machine.turn.finish(draft.call, "incomplete")
+    machine.draft = None
+    return recipient is not None
 
 
 def _glued_call(machine: TextMachine) -> Reading[None]:

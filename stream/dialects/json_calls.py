@@ -26,7 +26,8 @@ OBJECT = Shape(SPACE, "{", SPACE, '"')
 ARRAY = Shape(SPACE, "[", SPACE, "{")
 
 _KEY = Shape('"', Run("[a-z_]{1,16}"), '"')
-_NAME = Shape('"', NAME, '"')
+_NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
+_PLAIN_NAME = re.compile(NAME)
 _TYPE = Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"']))
 _ROLE = Shape('"assistant"')
 _NO_CONTENT = Shape((['""'], ["null"]))
@@ -186,11 +187,20 @@ def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
         draft.name = str(json.loads((yield from machine.json_value()), strict=False))
     else:
         found = yield from machine.test(_NAME)
-        if not found:
+        name = _decoded(found[1].group()) if found else ""
+        if not found or not _PLAIN_NAME.fullmatch(name):
             raise NotACall(JsonScanner(VALUE, stack, lenient=False))
-        draft.name = machine.take(len(found[1].group()))[1:-1]
+        machine.take(len(found[1].group()))
+        draft.name = name
     if draft.named or draft.arguments_begun:
         machine.announce(draft)
+
+
+def _decoded(literal: str) -> str:
+    try:
+        return str(json.loads(literal))
+    except ValueError:
+        return ""
 
 
 def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Reading[None]:

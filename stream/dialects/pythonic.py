@@ -217,8 +217,7 @@ def read_declared(machine: TextMachine, row: Dialect, size: int) -> Reading[None
     """Read a declared name that may be used as a function."""
     del row
     declared = machine.table.declared or frozenset()
-    at_word = not machine.previous or machine.previous.isspace()
-    found = (yield from machine.test(_WEAK_CALL, _WEAK_NAME)) if at_word else None
+    found = (yield from machine.test(_WEAK_CALL, _WEAK_NAME)) if machine.at_word else None
     if not found or found[1].group(1) not in declared or (found[0] and not machine.fresh):
         machine.take(size)
         raise NotACall

@@ -25,11 +25,11 @@ def load(*names):
             yield from (json.loads(line) for line in lines if line.strip())
 
 
-def splits(text, seed=0, rounds=8):
-    """Ways to cut a text: whole, by character, every cut in two, and at random."""
+def splits(text, seed=0, rounds=8, step=1):
+    """Ways to cut a text: whole, by character, cuts in two `step` characters apart, and at random."""
     yield [text]
     yield list(text)
-    for cut in range(1, len(text)):
+    for cut in range(1, len(text), step):
         yield [text[:cut], text[cut:]]
     yield from random_splits(text, random.Random(f"{seed}:{text}"), rounds)
 

@@ -7,8 +7,8 @@ import pytest
 from stream import OllamaReader, OpenAIReader
 from tests.stream.comparing import as_case_events, load, matches, reads
 
-CHUNK_CASES = list(load("openai_chunks"))
-LINE_CASES = list(load("ollama_ndjson"))
+CHUNK_CASES = list(load("openai_chunks", "reviewed_chunks"))
+LINE_CASES = list(load("ollama_ndjson", "reviewed_lines"))
 
 
 def read(reader, items):

@@ -6,6 +6,7 @@ from stream import TextReader, ToolCallStart
 from tests.stream.comparing import as_case_events, load, matches, splits
 
 CASES = list(load("content", "content_extra", "false_positive", "decisions"))
+REVIEWED = list(load("reviewed_text"))
 
 
 def read(case, chunks):
@@ -22,15 +23,25 @@ def read(case, chunks):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_case_reads_the_same_over_every_chunking(case):
-    for chunks in splits(case["input"]):
+    assert_reads_the_same(case, splits(case["input"]))
+
+
+@pytest.mark.parametrize("case", REVIEWED, ids=lambda case: case["id"])
+def test_reviewed_case_reads_the_same_over_many_chunkings(case):
+    assert_reads_the_same(case, splits(case["input"], step=7, rounds=4))
+
+
+def assert_reads_the_same(case, chunkings):
+    reasons = any(event["type"] == "reasoning" for event in case["expect"]) or case in CASES
+    for chunks in chunkings:
         events, _ = read(case, chunks)
         for at_start in (False, True):
             actual = as_case_events(events, at_start=at_start)
             assert matches(case, actual), (chunks, actual, case["expect"])
-        assert matches(case, as_case_events(events), reasoning=True), (chunks, events)
+        assert matches(case, as_case_events(events), reasoning=reasons), (chunks, events)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "cue_at" in case], ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", [case for case in CASES + REVIEWED if "cue_at" in case], ids=lambda case: case["id"])
 def test_call_is_announced_as_soon_as_its_name_is_certain(case):
     _, starts = read(case, list(case["input"]))
     assert len(starts) == len(case["cue_at"])
