@@ -29,7 +29,7 @@ def main() -> None:
         print(
             f"seed {seed}: {options.events} events, {stats.started} started, {stats.stolen} stolen, new clicks {found}"
         )
-        print(f"    {len(out) / RATE:.0f} s of audio, {stats.limited_samples} samples bent", flush=True)
+        print(f"    {len(out) / RATE:.0f} s of audio, {stats.limited_samples} samples cut off", flush=True)
 
 
 if __name__ == "__main__":

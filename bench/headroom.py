@@ -1,4 +1,4 @@
-"""How often samples are bent to stay within full scale, and by how much: `python bench/headroom.py`.
+"""How often samples are cut off at full scale: `python bench/headroom.py`.
 
 Cues at random times, one a second, over voice-like speech of some levels; no limiter.
 """
@@ -13,8 +13,8 @@ from cues.voicelike import speak_voice_like
 SAYING = "Let me look that up for you, one moment please. I found three flights that leave before noon tomorrow."
 
 
-def bent(talk: np.ndarray, sounds: list[cues.Cue], placement: str) -> tuple[int, int]:
-    """How many samples were bent, and how many cues sounded."""
+def cut_off(talk: np.ndarray, sounds: list[cues.Cue], placement: str) -> tuple[int, int]:
+    """How many samples were cut off, and how many cues sounded."""
     mixer, rng = cues.Mixer(), np.random.default_rng(0)
     for start in range(0, len(talk), 480):
         if rng.random() < 480 / 24000:
@@ -30,12 +30,12 @@ def main() -> None:
     loud = [cues.Cue(name=cue.name, samples=0.708 / np.abs(cue.samples).max() * cue.samples) for cue in built_in]
     speech, _ = speak_voice_like(SAYING)
     speech = np.tile(speech / np.abs(speech).max(), 40)
-    print(f"{'speech peaks':14} {'cues':22} {'placement':10} {'bent':>8} of {len(speech)}")
+    print(f"{'speech peaks':14} {'cues':22} {'placement':10} {'cut off':>8} of {len(speech)}")
     for peak_dbfs in (-3.0, -1.0, 0.0):
         talk = (10 ** (peak_dbfs / 20) * speech).astype(np.float32)
         for name, sounds in (("built in", built_in), ("peaks of -3 dBFS", loud)):
             for placement in ("overlay", "replace"):
-                count, started = bent(talk, sounds, placement)
+                count, started = cut_off(talk, sounds, placement)
                 print(f"{peak_dbfs:9.0f} dBFS {name:22} {placement:10} {count:8} ({started} cues)")
 
 

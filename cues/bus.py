@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues._kernels import layout as at
-from cues.numpy_mixing import promote
+from cues.fades import MIN_FADE_MS
+from cues.numpy_mixing import promote, smoothstep
 from cues.sounds import CROSSFADE_MS
 from cues.units import db_to_gain, ms_to_samples
 
@@ -29,6 +30,15 @@ RELEASE_MS = 300.0
 DEEPEST = 0.1
 """No plan takes the speech further down to make room for cues (−20 dB); what then remains is the cues' share."""
 
+# The two parts of a ramp (`cues._kernels.layout`) on their way from 0 to 1, and their second derivatives.
+_U = np.linspace(0.0, 1.0, 65)
+_Q = smoothstep(_U)
+_H = _U - 6 * _U**3 + 8 * _U**4 - 3 * _U**5
+_Q_BEND = 60 * _U - 180 * _U**2 + 120 * _U**3
+_H_BEND = -36 * _U + 96 * _U**2 - 60 * _U**3
+_STEEPEST_BEND = np.abs(_Q_BEND).max()
+_SLACK = 1e-4
+
 
 class SpeechBus:
     """Plans the speech's gain of one session; see the module."""
@@ -40,6 +50,7 @@ class SpeechBus:
         self._hold = max(1, ms_to_samples(HOLD_MS, sample_rate))
         self._release = max(1, ms_to_samples(RELEASE_MS, sample_rate))
         self._crossfade = max(1, ms_to_samples(CROSSFADE_MS, sample_rate))
+        self._most_bend = _STEEPEST_BEND / max(1, ms_to_samples(MIN_FADE_MS, sample_rate)) ** 2
         self._ends: dict[Voice, int] = {}
         self._duck_end = self._replace_end = self._fade_end = 0
         self._muted = False
@@ -83,9 +94,9 @@ class SpeechBus:
         if self._muted:
             return
         self._muted = True
-        self._fade_end = now + n
         self._settle(now)
         self._ramp(now, 0.0, n)
+        self._fade_end = self._rest() if self._row.words[at.NEXT_T0_I64] == at.NEVER else self._rest() + n
 
     def resume(self) -> None:
         """Let the speech pass again once the fade of a release is over."""
@@ -100,16 +111,17 @@ class SpeechBus:
             if words[at.NEXT_T0_I64] != at.NEVER and floats[at.NEXT_G1_F32] == level:
                 return int(words[at.NEXT_T0_I64])  # only waits for a ramp to come to rest
             self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
+            if words[at.NEXT_T0_I64] != at.NEVER:
+                return self._rest()
         change = self._next_change(now, level)
         if change == at.NEVER:
             words[at.NEXT_T0_I64] = at.NEVER
             return change
         later = self._level(change)
-        rest = int(words[at.SPEECH_T0_I64]) + abs(int(ints[at.SPEECH_N_I32]))
-        words[at.NEXT_T0_I64] = max(change, rest)
+        words[at.NEXT_T0_I64] = begin = max(change, self._rest())
         ints[at.NEXT_N_I32] = self._length(level, later)
         floats[at.NEXT_G1_F32] = later
-        return at.NEVER if later == 1.0 else max(change, rest)
+        return at.NEVER if later == 1.0 else begin
 
     def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
         """Where ducking ends, and where speech comes back from being replaced."""
@@ -144,10 +156,23 @@ class SpeechBus:
         if self._row.words[at.NEXT_T0_I64] <= now:
             promote(self._row)
 
+    def _rest(self) -> int:
+        """The sample at which the ramp that runs, or ran last, comes to rest."""
+        return int(self._row.words[at.SPEECH_T0_I64]) + abs(int(self._row.ints[at.SPEECH_N_I32]))
+
     def _ramp(self, now: int, level: float, n: int) -> None:
-        """Go to `level` from `now` on, from the value and the slope that are there."""
+        """Go to `level` from `now` on, from the value and the slope that are there; or, at worst, from rest on.
+
+        A long ramp that takes over a steep slope would overshoot, below 0 and above 1, and a short one would bend too
+        hard. The ramps that are steep take 20 ms: their end is waited for.
+        """
         words, ints, floats = self._row.words, self._row.ints, self._row.floats
         value, slope = self._state(now)
+        if slope and not self._turns_well(value, level, slope * abs(n), abs(n)):
+            words[at.NEXT_T0_I64] = self._rest()
+            ints[at.NEXT_N_I32] = n
+            floats[at.NEXT_G1_F32] = level
+            return
         if slope:
             n = abs(n)  # the equal-power law cannot take over a slope
         words[at.SPEECH_T0_I64] = now
@@ -156,6 +181,12 @@ class SpeechBus:
         floats[at.SPEECH_G0_F32] = value
         floats[at.SPEECH_G1_F32] = level
         floats[at.SPEECH_SLOPE_F32] = slope * abs(n)
+
+    def _turns_well(self, value: float, level: float, slope: float, n: int) -> bool:
+        """Whether a ramp with `slope` (per ramp) at its beginning stays within 0 … 1 and bends as little as a fade."""
+        gains = value + (level - value) * _Q + slope * _H
+        bend = np.abs((level - value) * _Q_BEND + slope * _H_BEND).max() / n**2
+        return bool(gains.min() > -_SLACK and gains.max() < 1.0 + _SLACK and bend <= self._most_bend)
 
     def _state(self, now: int) -> tuple[float, float]:
         """Gain, and its slope per sample, at `now`."""

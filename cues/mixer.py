@@ -40,7 +40,7 @@ class MixerStats:
     started : voices that began to sound.
     late : of those, asked for at a sample that had passed.
     stolen : voices that lost their slot, or never got one, to more important ones.
-    limited_samples : samples that were bent or turned down to stay under the ceiling.
+    limited_samples : samples that were cut off at ±1.0, or turned down by the limiter.
     nonfinite_samples : NaN and infinite samples that were silenced.
     silence_frames : frames that `silence` made.
     """

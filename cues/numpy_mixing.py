@@ -26,10 +26,7 @@ __all__ = ["float_of_pcm16", "mix_row", "pcm16_of_float", "smoothstep"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
-_KNEE = _F(at.CEILING_KNEE)
-_NEARLY_KNEE = _F(0.999 * at.CEILING_KNEE)
-_ROOM = _F(1.0 - at.CEILING_KNEE)
-_PER_ROOM = _F(1.0 / (1.0 - at.CEILING_KNEE))
+_NEARLY_FULL = _F(0.999)
 _SINE = tuple(_F(c) for c in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0))
 _COSINE = tuple(_F(c) for c in (-1 / 3628800, 1 / 40320, -1 / 720, 1 / 24, -1 / 2, 1.0))
 
@@ -131,13 +128,10 @@ def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float
 
 
 def _hold_ceiling(target: Samples) -> int:
-    """Bend what is above the knee so that it stays within ±1.0; how many samples were bent."""
-    magnitude = np.abs(target)
-    above = magnitude > _KNEE
-    over = (magnitude[above] - _KNEE) * _PER_ROOM
-    held = np.minimum(_KNEE + _ROOM * (_F(1) - _F(1) / (_F(1) + over)), _F(1))
-    target[above] = np.copysign(held, target[above])
-    return int(above.sum())
+    """Cut off what is outside of ±1.0; how many samples that were."""
+    count = int((np.abs(target) > 1).sum())
+    np.clip(target, -1, 1, out=target)
+    return count
 
 
 def mix_row(
@@ -166,7 +160,7 @@ def mix_row(
         row.ints[at.FLAGS_I32] = flags | at.FLAG_BUSY if end > position + len(target) else flags
         if limiter is not None:
             row.ints[at.LIMITED_I32] += np.int32(limiter.limit(target))
-        elif bound > _NEARLY_KNEE:
+        elif bound > _NEARLY_FULL:
             row.ints[at.LIMITED_I32] += np.int32(_hold_ceiling(busy))
 
 

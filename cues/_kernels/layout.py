@@ -12,7 +12,6 @@ from __future__ import annotations
 
 __all__ = [
     "BUS_BYTES",
-    "CEILING_KNEE",
     "FLAGS_I32",
     "FLAG_BUSY",
     "FLAG_GUARD",
@@ -84,9 +83,6 @@ RAMP_MASK = VOICE_ENDS - 1
 
 HEADER_FLOATS = 4
 """A sound in memory: its length (int64), its peak (float32), padding, then its samples (float32)."""
-
-CEILING_KNEE = 0.95
-"""Samples above are bent so that they stay below 1.0; samples below are left exactly alone."""
 
 
 def row_bytes(voices: int) -> int:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels import layout as at
 from cues._kernels.compiling import kernel
 from cues._kernels.memory import carray, float32_at, int16_at, int32_at
 
 __all__ = [
     "FINITE_BITS",
-    "NEARLY_KNEE",
+    "NEARLY_FULL",
     "add",
     "add_ramped",
     "copy",
@@ -33,10 +32,7 @@ _ZERO, _ONE, _SIX, _TEN, _FIFTEEN = _F(0), _F(1), _F(6), _F(10), _F(15)
 _EIGHT, _THREE = _F(8), _F(3)
 FINITE_BITS = np.int32(0x7F7FFFFF)  # the largest finite float32, as an integer
 _ABS_BITS = np.int32(0x7FFFFFFF)
-_KNEE = _F(at.CEILING_KNEE)
-NEARLY_KNEE = _F(0.999 * at.CEILING_KNEE)  # a sum may be an ulp above its bound
-_ROOM = _F(1.0 - at.CEILING_KNEE)
-_PER_ROOM = _F(1.0 / (1.0 - at.CEILING_KNEE))
+NEARLY_FULL = _F(0.999)  # a sum may be an ulp above its bound
 _HALF_PI = _F(np.pi / 2)
 _S3, _S5, _S7, _S9 = _F(-1 / 6), _F(1 / 120), _F(-1 / 5040), _F(1 / 362880)
 _C2, _C4, _C6, _C8, _C10 = _F(-1 / 2), _F(1 / 24), _F(-1 / 720), _F(1 / 40320), _F(-1 / 3628800)
@@ -146,17 +142,16 @@ def add_ramped(  # noqa: PLR0917  (kernels have no keywords)
 
 @kernel
 def hold_ceiling(samples: int, n: int) -> np.int32:
-    """Bend what is above the knee so that it stays within ±1.0; how many samples were bent."""
+    """Cut off what is outside of ±1.0; how many samples that were.
+
+    A knee below would change full-scale speech too, and a ramp's first sample would be a jump.
+    """
     y = carray(float32_at(samples), n)
-    bent = np.int32(0)
+    cut = np.int32(0)
     for i in range(n):
-        magnitude = abs(y[i])
-        over = max(magnitude - _KNEE, _ZERO) * _PER_ROOM
-        held = min(_KNEE + _ROOM * (_ONE - _ONE / (_ONE + over)), _ONE)
-        above = magnitude > _KNEE
-        bent += np.int32(above)
-        y[i] = np.copysign(held, y[i]) if above else y[i]
-    return bent
+        cut += np.int32(abs(y[i]) > _ONE)
+        y[i] = min(max(y[i], -_ONE), _ONE)
+    return cut
 
 
 @kernel

@@ -14,7 +14,7 @@ from cues._kernels.compiling import kernel, kernel_now
 from cues._kernels.limiting import limit
 from cues._kernels.loops import (
     FINITE_BITS,
-    NEARLY_KNEE,
+    NEARLY_FULL,
     add,
     add_ramped,
     copy,
@@ -187,7 +187,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
     ints[at.FLAGS_I32] = flags | at.FLAG_BUSY if end > position + n else flags & ~at.FLAG_BUSY
     if flags & at.FLAG_LIMITER:
         ints[at.LIMITED_I32] += np.int32(limit(words[at.LIMITER_I64], target, n))
-    elif bound > NEARLY_KNEE:
+    elif bound > NEARLY_FULL:
         ints[at.LIMITED_I32] += hold_ceiling(target, busy)
 
 

@@ -1,4 +1,4 @@
-"""Room for cues is planned: the speech goes deeper, then the cues lower, before any sample has to be bent."""
+"""Room for cues is planned: the speech goes deeper, then the cues lower, before any sample has to be cut off."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_cues_that_leave_each_other_no_room_are_turned_down_by_at_most_12_db():
     _, alone = reach(at_start(1.0))
     assert alone[5000] == pytest.approx(0.9, abs=1e-6)
     _, both = reach(at_start(0.85, 0.85))
-    assert both[5000] == pytest.approx(0.95 + 0.05 * (1 - 1 / (1 + (0.85 * 1.25 - 0.95) / 0.05)), abs=1e-4)
+    assert both[5000] == 1.0
 
 
 def test_a_cue_that_has_faded_leaves_its_room_to_the_next():
@@ -125,7 +125,7 @@ def test_full_scale_speech_and_eight_loud_cues_stay_within_full_scale(limiter):
     assert np.abs(out[:5500]).max() <= 1.0
 
 
-def test_ordinary_material_is_never_bent():
+def test_ordinary_material_is_never_cut_off():
     """The built-in cues, one a second, over speech with peaks of −1 dBFS."""
     talk, _ = speak_voice_like("Let me look that up for you, one moment please.")
     talk = np.tile(0.891 * talk / np.abs(talk).max(), 6).astype(np.float32)

@@ -19,7 +19,7 @@ OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech"
 
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), cut=st.integers(0, 10**6))
 def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
     script = random_script(seed, **options)
@@ -35,7 +35,7 @@ def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_one_sample_at_a_time_is_the_same_too(seed):
     script = random_script(seed, n_samples=3000, n_commands=8)
@@ -129,3 +129,72 @@ def test_frames_are_not_kept():
     kept = first.copy()
     mixer.mix(frame)
     np.testing.assert_array_equal(first, kept)
+
+
+def gain_curves(seed, level):
+    """The gain of the speech, while anything happens to cues that are silent; full-scale speech is its own meter."""
+    rng = np.random.default_rng(seed)
+    mixer, voices, out = cues.Mixer(voices=2), [], []
+    for _ in range(40):
+        kind = rng.random()
+        if kind < 0.35:
+            quiet = cues.Cue(name="silent", samples=np.zeros(int(rng.integers(1, 6000))))
+            placement = str(rng.choice(["overlay", "replace", "gap"]))
+            voices.append(mixer.play(quiet, placement=placement, loop=bool(rng.random() < 0.1)))
+        elif kind < 0.5 and voices:
+            voices[rng.integers(len(voices))].stop(float(rng.uniform(0, 50)))
+        elif kind < 0.65:
+            mixer.release(float(rng.choice([5, 30, 250])))
+        elif kind < 0.8:
+            mixer.resume()
+        out.append(np.array(mixer.mix(np.full(int(rng.integers(1, 700)), level, dtype=np.float32))))
+    return np.concatenate(out) / level
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("level", [0.4, 1.0])
+def test_the_gain_of_the_speech_stays_within_its_bounds_and_bends_no_more_than_a_fade(level):
+    for seed in range(40):
+        gain = gain_curves(seed, level)
+        assert gain.min() >= -2e-4
+        assert gain.max() <= 1 + 2e-4
+        assert np.abs(np.diff(gain.astype(np.float64), 2)).max() <= 4.1e-4
+
+
+@pytest.mark.usefixtures("loops")
+def test_the_gain_of_a_voice_bends_no_more_than_a_fade():
+    steady = cues.Cue(name="steady", samples=np.full(200_000, 0.1))
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        mixer = cues.Mixer(voices=1)
+        voice = mixer.play(steady, loop=True)
+        out = [mixer.silence(2000)]
+        for _ in range(20):
+            kind = rng.random()
+            if kind < 0.5:
+                voice.gain_db = float(rng.uniform(-30, 0))
+            elif kind < 0.7:
+                voice.stop(float(rng.uniform(0, 50)))
+            elif kind < 0.8:
+                mixer.release(float(rng.uniform(0, 50)))
+            out.append(mixer.silence(int(rng.integers(1, 900))))
+        gain = np.concatenate(out).astype(np.float64) / 0.1
+        assert np.abs(np.diff(gain, 2)).max() <= 4.1e-4
+
+
+@pytest.mark.parametrize("after", [100, 240, 380, 5000])
+def test_a_long_fade_after_a_short_ramp_neither_overshoots_nor_keeps_anybody_waiting(after):
+    """A release of 250 ms in the 20 ms in which a duck goes down, or the 300 ms in which it comes back."""
+    mixer = cues.Mixer()
+    voice = mixer.play(cues.Cue(name="silent", samples=np.zeros(24000)))
+    ones = np.full(12000, 1.0, dtype=np.float32)
+    out = [mixer.mix(ones[:after])]
+    if after > 480:
+        voice.stop()
+        out.append(mixer.mix(ones[:7000]))
+    mixer.release(fade_ms=250)
+    out.append(mixer.mix(ones))
+    gain = np.concatenate(out)
+    assert gain.min() >= -1e-6
+    assert gain.max() <= 1 + 1e-6
+    assert not gain[-12000 + 6000 + 480 :].any()
