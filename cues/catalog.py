@@ -69,7 +69,8 @@ _ERROR = Spec(
     peak=0.35,
 )
 _SUCCESS = Spec(
-    notes=(Note(hz=_G5, length_ms=110.0, level_db=-2.0), Note(hz=_C6, start_ms=60.0, length_ms=160.0)),
+    # A sixth, short and long: the fourth of the tool call, that even pair, must not come to mind.
+    notes=(Note(hz=_E5, length_ms=90.0, level_db=-2.0), Note(hz=_C6, start_ms=50.0, length_ms=170.0)),
     oscillator=_SOFT_MALLET,
     envelope=Envelope(attack_ms=8.0, decay_per_s=14.0, release_ms=55.0),
 )
