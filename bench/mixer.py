@@ -106,6 +106,7 @@ def hot() -> dict[str, float]:
     cue = long_cue()
     a, b, out = (np.random.default_rng(k).uniform(-0.1, 0.1, N).astype(np.float32) for k in range(3))
     raw, raw_cue = (a * 32767).astype("<i2").tobytes(), (b * 32767).astype("<i2").tobytes()
+    following = cues.Mixer(follow_speech=True)
     one, two, eight, idle, ramp = (
         sounding(1, cue),
         sounding(2, cue),
@@ -121,6 +122,7 @@ def hot() -> dict[str, float]:
         "np.add(a, b, out)": lambda: np.add(a, b, out=out),
         "np.add(a, b)": lambda: np.add(a, b),
         "mix, idle": lambda: idle.mix(a),
+        "mix, idle, follow_speech": lambda: following.mix(a),
         "mix(out), 1 cue, ducked": lambda: one.mix(a, out=out),
         "mix(out), 1 cue, both ramps": ramp[0],
         "reset for both ramps": ramp[1],

@@ -38,8 +38,11 @@ class SpeechLevel:
 
     def hear(self, speech: NDArray[np.float32], now: int) -> None:
         """Listen to the samples from `now` on."""
-        with np.errstate(invalid="ignore"):
-            whole = np.nan_to_num(np.clip(speech, -1.0, 1.0) * np.float32(32768.0)).astype(np.int64)
+        if math.isnan(speech.max(initial=0.0)):
+            speech = np.nan_to_num(speech)
+        # Twice as fast as `np.clip` for a frame.
+        within = np.minimum(np.maximum(speech, np.float32(-1.0)), np.float32(1.0))
+        whole = (within * np.float32(32768.0)).astype(np.int64)
         start = 0
         while start < len(whole):
             n = min(len(whole) - start, self._block - (now + start) % self._block)

@@ -83,7 +83,7 @@ class Mixer(InPlace):
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
     follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
-        quiet voice gets no loud ping. Every frame is read then, which takes tens of microseconds.
+        quiet voice gets no loud ping. Every frame is read then, at 40 times the cost of `np.add` (`bench/mixer.py`).
 
     Attributes
     ----------
@@ -359,7 +359,7 @@ class Mixer(InPlace):
         self._connect()
         if len(source) == 0:
             return source if out is None else out
-        if self._idle_for(len(source)) and not self._is_bad(source):
+        if self._session.passes(len(source)) and not self._is_bad(source):
             self._row.words[at.POSITION_I64] += len(source)
             if out is None:
                 return source
@@ -378,20 +378,12 @@ class Mixer(InPlace):
         if len(raw) % 2:
             raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
         self._connect()
-        if not raw or self._idle_for(len(raw) // 2):
+        if not raw or self._session.passes(len(raw) // 2):
             self._row.words[at.POSITION_I64] += len(raw) // 2
             return data
         samples = float_of_pcm16(raw)
         self._session.mix(samples, samples)
         return pcm16_of_float(samples)
-
-    def _idle_for(self, n_samples: int) -> bool:
-        """Whether nothing happens in the next samples; plans first if a command is waiting."""
-        row = self._row
-        if row.position + n_samples > row.words[at.WAKE_I64]:
-            self._session.plan()
-        flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_GUARD
-        return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
 
     def _is_bad(self, source: Samples) -> bool:
         """Whether a guarded mixer has something to silence."""

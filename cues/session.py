@@ -81,18 +81,15 @@ class Session:
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
         self._speech = SpeechLevel(sample_rate) if follow_speech else None
-        self._hear_all(follow_speech)
+        if follow_speech:
+            row.words[at.WAKE_I64] = -1
+        self._planned_to = at.NEVER
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._scheduled: list[tuple[int, int, Voice]] = []
         self._order = count()
         self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
         self._waiting_for_pause: list[tuple[int, Voice]] = []
         self._pauses = PauseFinder(sample_rate)
-
-    def _hear_all(self, needed: bool) -> None:
-        """Let every frame come by the planner, where speech is listened to."""
-        if needed:
-            self.row.words[at.WAKE_I64] = -1
 
     # From any thread.
 
@@ -136,12 +133,24 @@ class Session:
         self.row = row
         self.bus.move_to(row)
 
+    def passes(self, n_samples: int) -> bool:
+        """Whether the next samples pass as they are, unheard; plans first if a command is waiting."""
+        row = self.row
+        if self._due(n_samples):
+            self.plan()
+        flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_GUARD
+        return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
+
+    def _due(self, n_samples: int) -> bool:
+        """Whether something is to be planned within the next samples."""
+        return bool(self._inbox) or self.row.position + n_samples > self._planned_to
+
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
         done = 0
         while done < len(source):
             step = len(source) - done
-            if self.row.position + step > self.row.words[at.WAKE_I64]:
+            if self._due(step):
                 step = min(step, self.plan() - self.row.position)
             part = source[done : done + step]
             if self._waiting_for_pause:
@@ -171,9 +180,10 @@ class Session:
             wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._waiting_for_pause)]
         row.mark_busy(self.sounds)
         horizon = min(wakes)
-        # While a pause is waited for, every frame has to be heard.
-        row.words[at.WAKE_I64] = -1 if self._waiting_for_pause else horizon if horizon < wakes[0] else at.NEVER
-        self._hear_all(self._speech is not None)
+        self._planned_to = horizon if horizon < wakes[0] else at.NEVER
+        # Where speech is listened to, every frame has to come by.
+        hears = self._speech is not None or self._waiting_for_pause
+        row.words[at.WAKE_I64] = -1 if hears else self._planned_to
         if self._inbox:  # posted meanwhile: its mark may just have been overwritten
             row.words[at.WAKE_I64] = -1
         return horizon
