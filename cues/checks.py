@@ -38,6 +38,9 @@ _PACK_FIXES = {
     "cannot be read as audio": "export it again as WAV, FLAC or OGG",
     "is no valid TOML": "mend the line that is named: a missing quote or bracket, most often",
     " s are allowed": "shorten it",
+    "is cut off": "export it again: the file ends before its header says so",
+    "channels cancel": "export it as mono, or turn the phase of one channel",
+    "no name for a cue": "choose a name that a file may have",
 }
 
 

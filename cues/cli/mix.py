@@ -16,7 +16,7 @@ from cues.voices import MAX_GAIN_DB
 __all__ = ["command"]
 
 
-class CueAt(click.ParamType[tuple[str, float]]):
+class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the newest click
     """`NAME@SECONDS`, as in `tool_call@1.25`."""
 
     name = "NAME@SECONDS"
