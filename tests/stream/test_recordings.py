@@ -9,9 +9,9 @@ import openai
 import pytest
 
 from stream import OllamaReader, OpenAIReader, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, read, read_sync
-from tests.stream.comparing import DATA
+from stream.replay.recording import samples_folder
 
-FOLDER = DATA / "recordings"
+FOLDER = samples_folder()
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
 LINES = [name for name in EXPECTED if name.endswith(".ndjson")]
 SERVER_EVENTS = [name for name in EXPECTED if name.endswith(".sse")]
