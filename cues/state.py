@@ -32,7 +32,10 @@ class InPlace:
 
 def new_table(sessions: int, voices: int, flags: int = 0) -> NDArray[np.int64]:
     """State of `sessions` idle sessions, one row each: int64, shape `(sessions, row_bytes / 8)`."""
-    table = np.zeros((sessions, at.row_bytes(voices) // 8), dtype=np.int64)
+    words = at.row_bytes(voices) // 8
+    memory = np.zeros(sessions * words + at.LINE_BYTES // 8, dtype=np.int64)
+    first = -memory.ctypes.data % at.LINE_BYTES // 8
+    table = memory[first : first + sessions * words].reshape(sessions, words)
     Row(table[0]).reset(voices, flags)
     table[1:] = table[0]
     return table

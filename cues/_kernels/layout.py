@@ -1,6 +1,7 @@
 """Where everything lies in a session's row of memory: the one table that kernels, numpy path and planner agree on.
 
-A row is 80 bytes of bus and 32 bytes for each voice, so eight voices and the slot for stolen tails are 368 bytes.
+A row is 80 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for stolen
+tails are 384 bytes.
 Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
 
 A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
@@ -19,6 +20,7 @@ __all__ = [
     "HEADER_FLOATS",
     "LIMITED_I32",
     "LIMITER_I64",
+    "LINE_BYTES",
     "NEVER",
     "NEXT_G1_F32",
     "NEXT_N_I32",
@@ -64,6 +66,8 @@ SPEECH_SLOPE_F32 = 16  # per ramp, not per sample
 NEXT_G1_F32 = 17
 LIMITER_I64 = 9  # address of the limiter's state, or 0
 BUS_BYTES = 80
+LINE_BYTES = 64
+"""Of a cache line: a row begins with one, so that what an idle session needs is in one."""
 
 FLAG_BUSY = 1  # a voice sounds, or the speech's gain is not at rest at 1
 FLAG_GUARD = 2
@@ -87,4 +91,4 @@ HEADER_FLOATS = 4
 
 def row_bytes(voices: int) -> int:
     """Bytes of state of a session with `voices` voices and the slot for stolen tails, without limiter."""
-    return BUS_BYTES + VOICE_BYTES * (voices + 1)
+    return -(-(BUS_BYTES + VOICE_BYTES * (voices + 1)) // LINE_BYTES) * LINE_BYTES

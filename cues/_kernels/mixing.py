@@ -204,6 +204,8 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     frame = np.int64(0)
     for i in range(n_rows):
         row = rows + i * row_bytes
+        if i + 4 < n_rows:
+            prefetch(row + 4 * row_bytes)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
         if i + 1 < n_rows and carray(int32_at(row + row_bytes), 20)[at.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
