@@ -1,8 +1,7 @@
 """Where everything lies in a session's row of memory: the one table that kernels, numpy path and planner agree on.
 
-A row is 80 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for stolen
-tails are 384 bytes.
-Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
+A row is 80 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for
+stolen tails are 384 bytes. Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
 
 A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
 `q` is the quintic smoothstep and `h` the quintic that starts with slope 1 and ends flat, so a ramp can take over from
