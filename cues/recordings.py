@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,6 @@ import numpy as np
 from cues.errors import AudioFileError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 __all__ = ["MAX_RECORDING_BYTES", "Recording", "read_recording"]
@@ -59,7 +58,10 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
-        raise AudioFileError(f"{name}: cannot be read as audio: {_reason(error)}") from error
+        # Of a file that is not there, libsndfile says "System error."
+        missing = isinstance(source, Path) and not source.exists()
+        reason = "there is no such file" if missing else _reason(error)
+        raise AudioFileError(f"{name}: cannot be read as audio: {reason}") from error
     if not len(data):
         raise AudioFileError(f"{name}: holds no samples")
     channels = 1 if data.ndim == 1 else data.shape[1]

@@ -6,6 +6,7 @@ Every command lives in a file of its own and is imported only when it is called,
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import sys
 from difflib import get_close_matches
@@ -47,7 +48,15 @@ class LazyGroup(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        try:
+            command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        except ModuleNotFoundError as error:
+            extra = _extra_with(cmd_name, error.name)
+            if extra is None:
+                raise
+            raise cues.MissingFeatureError(
+                f"`cues {cmd_name}` needs {error.name}: pip install 'cue-engine[{extra}]'"
+            ) from error
         return command
 
     def resolve_command(
@@ -66,6 +75,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
+def _extra_with(cmd_name: str, package: str | None) -> str | None:
+    """The extra that brings `package` to the command, or None: then it is no extra that is missing."""
+    from cues.cli.doctor import EXTRAS
+
+    extras = (extra for extra, (_, packages) in EXTRAS.items() if package in packages)
+    found = next(extras, None)
+    # What speaks a whole turn needs most of the extras: they are named at once, not one after the other.
+    return "demo" if found and cmd_name in {"demo", "speak"} else found
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(cues.__version__, prog_name="cues")
 def group() -> None:
@@ -79,8 +98,14 @@ def main() -> None:
 
     # Libraries that log at WARNING would print beside our one line; a program that wants their logs sets up logging.
     logging.getLogger().addHandler(logging.NullHandler())
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="backslashreplace")  # A terminal that lacks a character must not end the program.
     try:
         group(prog_name="cues")
     except (CueError, StreamError) as error:
         click.echo(f"cues: {error}", err=True)
         sys.exit(2 if isinstance(error, UnknownCueError) else 1)
+    except OSError as error:  # A full disk behind a redirected output, for one. click looks after closed pipes.
+        click.echo(f"cues: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), err=True)
+        sys.exit(1)

@@ -21,7 +21,7 @@ def report(turn: TurnReport, *, as_json: bool) -> None:
     """Print the timeline and the files; a turn that broke off ends the program with exit code 1."""
     journal, files = turn.journal, turn.files
     if as_json:
-        click.echo(json.dumps({"speaker": turn.speaker, **journal.as_dict()}, ensure_ascii=False))
+        click.echo(json.dumps({"speaker": turn.speaker, **journal.as_dict()}))
     else:
         click.echo(f"speaker: {turn.speaker}\n")
         print_timeline(journal)

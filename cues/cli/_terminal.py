@@ -20,7 +20,8 @@ NARROW = 60
 """Columns below which tables become lists."""
 _PIPE_COLUMNS = 200
 # What stands for the characters that an output of few characters lacks.
-_PLAIN = {"−": "-", "–": "-", "→": "->", "↻": "*", "…": "...", "·": "-", "µ": "u", "✓": "ok"}
+_PLAIN = {"−": "-", "–": "-", "→": "->", "↻": "*", "…": "...", "·": "-", "µ": "u", "✓": "ok", "♪": "*"}
+_PLAIN |= dict.fromkeys("“”", '"')
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " ..::-=+#"
 # Bits of a braille cell (U+2800 + bits), left and right column, from top to bottom.

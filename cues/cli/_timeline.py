@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.cli._terminal import console
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
@@ -28,7 +29,6 @@ _WIDE_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Hiragino Sans", "Yu Goth
 
 def print_timeline(journal: Journal) -> None:
     """Print what happened, in order of time: text as it came, calls, results, and each cue with its delay."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -37,7 +37,7 @@ def print_timeline(journal: Journal) -> None:
     table.add_column("", overflow="fold")
     for at_s, what, detail in sorted(_rows(journal), key=lambda row: row[0]):
         table.add_row(f"{at_s:7.3f} s", what, detail)
-    Console(highlight=False, markup=False).print(table)
+    console().print(table)
 
 
 def _rows(journal: Journal) -> list[tuple[float, str, str]]:
@@ -64,11 +64,19 @@ def _rows(journal: Journal) -> list[tuple[float, str, str]]:
         (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after {_cause(sounded)}")
         for sounded in journal.sounded
     ]
+    if journal.interrupted:
+        rows.append((journal.output_samples / journal.sample_rate, "end", "interrupted"))
     return rows
 
 
 def _cause(sounded: Sounded) -> str:
-    return "its result" if isinstance(sounded.seen.event, ToolResult) else "the bytes of its call"
+    match sounded.seen.event:
+        case ToolResult():
+            return "its result"
+        case StreamFailed():
+            return "the failure"
+        case _:
+            return "the bytes of its call"
 
 
 def _event_row(seen: Seen) -> tuple[float, str, str] | None:

@@ -40,11 +40,12 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="Measure loudness, true peak and clicks.")
 @click.argument("place", metavar="DIR|GLOB|URL")
 @click.option(
     "-o",
     "--output",
+    "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     default="measures.csv",
     show_default=True,
@@ -76,8 +77,10 @@ def measure(
         "with_clicks": sum(row["n_clicks"] > 0 for row in measured),
     }
     loudest = [summary[name] for name in ("lowest_lufs", "median_lufs", "highest_lufs")]
+    n_short = len(measured) - len(loudness)
+    too_short = f" ({n_short} shorter than its 400 ms, or silent)" if n_short else ""
     lines = [
-        f"loudness: {number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}",
+        f"loudness: {number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}{too_short}",
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
     _finish(run, output, summary, lines if measured else [], as_json=as_json)

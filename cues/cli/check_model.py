@@ -37,7 +37,7 @@ def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, ti
     answered plainly. The last lines are an entry for a file of model capabilities.
     """
     report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
-    click.echo(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else _text(report))
+    click.echo(json.dumps(report.as_dict()) if as_json else _text(report))
     if not report.passed:
         sys.exit(1)
 
@@ -78,7 +78,11 @@ def _text(report: ProbeReport) -> str:
 
 def _plain(report: ProbeReport) -> str:
     answer = "answered" if report.plain_answered else "no answer"
-    return f"{answer}, {report.plain_calls} calls" if report.plain_calls else answer
+    if not report.plain_calls:
+        return answer
+    return (
+        f"{answer}, and {report.plain_calls} call{'s' if report.plain_calls != 1 else ''} where no tools were offered"
+    )
 
 
 def _ms(value: float | None) -> str:

@@ -26,6 +26,7 @@ __all__ = ["command"]
 # extra → (what it is for, the modules that it brings)
 EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "openai": ("model servers and speech servers", ("openai", "h11")),
+    "services": ("tools and model services: cues check-model", ("httpx2", "jsonschema", "pydantic", "stamina")),
     "plots": ("pictures", ("matplotlib",)),
     "espeak": ("a real voice without a server", ("espeakng_loader",)),
     "play": ("loudspeakers: cues play", ("miniaudio",)),

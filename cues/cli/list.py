@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +13,6 @@ from cues.cli._records import bank_of, cue_record, number, print_json, source_of
 from cues.cli._terminal import NARROW, console, harmless
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
 __all__ = ["command"]
@@ -48,11 +48,17 @@ def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
             number(record["m100_max_lufs"]),
             number(record["true_peak_dbtp"]),
             " ".join(record["notes"]),
-            harmless(record["source"]),
+            harmless(_nearby(record["source"])),
         )
     out.print(table)
     if any(record["loop"] for record in records):
         out.print("↻ plays in a loop", style="dim")
+
+
+def _nearby(source: str) -> str:
+    """A file below the current folder as it would be typed; the whole path would fill a narrow terminal."""
+    here = f"{Path.cwd()}{os.sep}"
+    return source.removeprefix(here)
 
 
 def _print_list(out: Console, records: list[dict[str, Any]]) -> None:
@@ -61,4 +67,4 @@ def _print_list(out: Console, records: list[dict[str, Any]]) -> None:
         loop = ", loops" if record["loop"] else ""
         out.print(f"  {number(record['length_ms'], 'ms', 0)}{loop}, {' '.join(record['notes'])}", overflow="fold")
         out.print(f"  {number(record['m100_max_lufs'], 'LUFS')}, {number(record['true_peak_dbtp'], 'dBTP')}")
-        out.print(f"  {harmless(record['source'])}", style="dim", overflow="fold")
+        out.print(f"  {harmless(_nearby(record['source']))}", style="dim", overflow="fold")

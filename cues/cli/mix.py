@@ -9,6 +9,7 @@ import click
 
 import cues
 from cues.audiofile import FORMATS, default_subtype, write_audio
+from cues.cli._records import pick
 from cues.offline import Insert, mix_recording
 from cues.recordings import read_recording
 from cues.voices import MAX_GAIN_DB
@@ -55,9 +56,7 @@ def command(
 ) -> None:
     """Mix cues into the file SPEECH, as a live session would have them."""
     bank = cues.load_bank(pack_dir)
-    unknown = [name for name, _ in wanted if name not in bank]
-    if unknown:
-        raise click.BadParameter(f"no cue is called {unknown[0]!r}; there are {', '.join(bank)}", param_hint="--cue")
+    pick(bank, (name for name, _ in wanted))  # an unknown name is told before a long file is read
     recording = read_recording(speech)
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
     mixed = mix_recording(recording.samples, recording.sample_rate, inserts, limiter=limiter)

@@ -27,7 +27,12 @@ __all__ = ["command"]
 )
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A request header; it is not kept.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.sse or FILE.ndjson."
+    "-o",
+    "--output",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="FILE.sse or FILE.ndjson.",
 )
 def command(
     *,
@@ -47,7 +52,8 @@ def command(
     request = _json_file(body) if body else _request(model, prompt, tools)
     recording = record(url, request, headers=dict(_header(text) for text in headers))
     save_recording(recording, output)
-    click.echo(f"{output}: HTTP {recording.status}, {len(recording.body)} bytes in {len(recording.reads)} reads")
+    reads = "one read" if len(recording.reads) == 1 else f"{len(recording.reads)} reads"
+    click.echo(f"{output}: HTTP {recording.status}, {len(recording.body)} bytes in {reads}")
     if recording.status >= 400:
         raise StreamError(f"the server answered HTTP {recording.status}; its answer was kept in {output}")
 

@@ -31,7 +31,9 @@ __all__ = ["command"]
 @click.option("--base-url", help="Of an OpenAI-compatible server, such as http://localhost:11434/v1.")
 @click.option("--model", help="The model's name on the server.")
 @click.option(
-    "--tools", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with tool definitions."
+    "--tools",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="JSON file with tool definitions (an array, in OpenAI's form); they are offered, and not run.",
 )
 @click.option("--system", help="A system prompt.")
 @click.option(

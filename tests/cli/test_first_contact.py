@@ -1,0 +1,82 @@
+"""What somebody meets who has only just installed it: missing extras, a terminal of few characters, a full disk."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stream.replay.recording import samples_folder
+
+CALL = samples_folder() / "llama-server" / "hermes-text-and-call.sse"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [(["demo"], "demo"), (["speak", "--help"], "demo"), (["replay", "--scenario", "list"], "openai")],
+    ids=["demo", "speak", "replay"],
+)
+def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
+    program = "import sys; sys.modules['h11'] = None; from cues.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: pip install 'cue-engine[{extra}]'\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_terminal_that_lacks_characters_still_gets_the_timeline(encoding, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-m", "cues", "speak", "--replay", str(CALL), "--fast", "--speaker", "voice-like"],
+        capture_output=True,
+        encoding=encoding,
+        env={**os.environ, "PYTHONIOENCODING": encoding, "NO_COLOR": "1"},
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "* cue   tool_call" in result.stdout
+
+
+def test_json_of_a_turn_is_ascii_so_that_it_passes_any_terminal(run):
+    result = run("speak", "--replay", CALL, "--fast", "--speaker", "voice-like", "--json", encoding="ascii")
+    assert result.code == 0
+    assert r"\u6771\u4eac" in result.out
+
+
+def test_the_error_cue_of_a_server_that_is_not_there_follows_the_failure_and_no_call(run):
+    result = run("speak", "hello", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--speaker", "voice-like")
+    assert result.code == 1
+    assert "ms after the failure" in result.out
+    assert "bytes of its call" not in result.out
+
+
+def test_a_recording_that_is_not_there_is_called_missing(run):
+    result = run("mix", "speech.wav", "--cue", "tool_call@1")
+    assert (result.code, result.err) == (1, "cues: speech.wav: cannot be read as audio: there is no such file\n")
+
+
+def test_a_misspelt_cue_is_answered_with_the_name_that_was_meant(run):
+    result = run("mix", "speech.wav", "--cue", "toolcall@1")
+    assert result.code == 2
+    assert "did you mean 'tool_call'?" in result.err
+
+
+def test_files_of_a_pack_are_listed_as_they_would_be_typed(run):
+    run("new-pack", "mine")
+    result = run("list", "--pack", "mine")
+    assert f"mine{os.sep}tool_call.wav\n" in result.out
+    assert str(Path.cwd()) not in result.out
+
+
+def test_an_output_that_is_full_ends_in_one_line(run, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("cues.cli.list.print_json", full)
+    result = run("list", "--json")
+    assert (result.code, result.err) == (1, f"cues: {os.strerror(errno.ENOSPC)}\n")
