@@ -24,7 +24,8 @@ FRAGMENTS = [
     *(text for row in ROWS for text in row.markers + row.closers), *PROSE, *"`\n \"':,;{}[]()<|é\\\x00",
     '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]", "f(", "name", "</think>",
     "<parameter=a>", "</parameter>", '<invoke name="f">', "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0",
-    "to=functions.f ", "analysis", "assistantfinal", "call:f{", "<escape>", "```json\n", "```\n", '"""',
+    "to=functions.f ", "analysis", "commentary ", "json", "assistantfinal", "call:f{", "<escape>",
+    "```json\n", "```\n", '"""',
 ]  # fmt: skip
 FINISHES = ("stop", "length", None)
 MOST_PRINTED = 10

@@ -7,8 +7,11 @@ Everything is a ratio inside this run: the contenders take turns, and the least 
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -17,6 +20,7 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from stream import OllamaReader, OpenAIReader, TextReader
+from stream.dialects import table_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,12 +86,16 @@ def openai_package(delta_chunk: dict[str, object]) -> None:
 
 
 def ollama_package() -> None:
-    line = {"model": "m", "created_at": "2025-11-13T09:14:05.000185Z",
-            "message": {"role": "assistant", "content": "It is "}, "done": False}  # fmt: skip
-    body = json.dumps(line).encode() + b"\n"
+    license_text = Path(__file__).parent.with_name("LICENSE").read_text(encoding="utf-8")
+    tokens = re.findall(r"\s*\w+|\s*\W", license_text)[:LINES]
+    lines = [
+        {"model": "m", "created_at": "2025-11-13T09:14:05.000185Z",
+         "message": {"role": "assistant", "content": token}, "done": False}
+        for token in itertools.islice(itertools.cycle(tokens), LINES)
+    ]  # fmt: skip
+    bodies = [json.dumps(line).encode() + b"\n" for line in lines]
     client = ollama.Client(host="http://127.0.0.1", transport=httpx.MockTransport(
-        lambda _: httpx.Response(200, content=body * LINES)))  # fmt: skip
-    lines = [dict(line) for _ in range(LINES)]
+        lambda _: httpx.Response(200, content=b"".join(bodies))))  # fmt: skip
 
     def alone() -> None:
         for _ in client.chat(model="m", messages=[], stream=True):
@@ -102,14 +110,19 @@ def ollama_package() -> None:
         for item in lines:
             feed(item)
 
+    def first_time() -> None:
+        table_for(None).plain.clear()
+        ours()
+
     def bytes_too() -> None:
         feed = OllamaReader().feed
-        for _ in range(LINES):
+        for body in bodies:
             feed(body)
 
-    package, model, layer, whole = least(alone, model_only, ours, bytes_too)
+    package, model, layer, first, whole = least(alone, model_only, ours, first_time, bytes_too)
     print(f"  decoded: {layer / LINES * 1e6:5.2f} µs a line, {100 * layer / package:5.1f} % of the package's client, "
           f"{100 * layer / model:5.1f} % of its objects alone")  # fmt: skip
+    print(f"  first:   {first / LINES * 1e6:5.2f} µs a line where the process has not seen a token of this answer yet")
     print(f"  bytes:   {whole / LINES * 1e6:5.2f} µs a line, {100 * whole / package:5.1f} % of the package's client")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.dialects import table_for
 from stream.errors import StreamValueError
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolResult
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolCallEnd, ToolResult
 from stream.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
 from stream.text_machine import TextMachine
 from stream.tool_calls import CallAssembler
@@ -68,8 +68,9 @@ class MessageReader(ABC):
 
     def _text(self, text: str) -> None:
         machine = self._machine
-        if self._turn.idle and machine is not None and machine.passes(text):
-            self._turn.emit(TextDelta(text))
+        delta = machine.passes(text) if machine is not None and self._turn.idle else None
+        if delta is not None:
+            self._turn.emit(delta)
             return
         if self._machine is None:
             self._machine = TextMachine(self._turn, self._table)

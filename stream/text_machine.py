@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from stream.dialects import Dialect, Table
+    from stream.events import TextDelta
     from stream.json_scanner import JsonScanner
     from stream.tape import Reading
     from stream.turn import Sink
 
-__all__ = ["SHORTEST_HALF", "TextMachine"]
+__all__ = ["MOST_UNSEEN", "SHORTEST_HALF", "TextMachine"]
 
 _SEPARATORS = re.compile(r"[\s,;]*")
 _SPACE_TO_END = re.compile(r"\s*\Z")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
-_MOST_UNSEEN = 256
+MOST_UNSEEN = 256
+_NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
 class TextMachine(Tape):
@@ -61,7 +63,8 @@ class TextMachine(Tape):
         self._superseded = False  # a structured call came while half a call was held
         self._odd_ticks = False  # the last run of backticks on this line has opened inline code
         self._plain = False
-        self._unseen: list[str] = []  # text that was passed on, not yet noted
+        self.known = _NOTHING_KNOWN  # the events of texts that may be passed on without looking at them
+        self.unseen: list[TextDelta] = []  # what was passed on, not yet noted
         self._attempt_at = 0  # where in the text the last candidate began
         self._run = self._main(start)
         next(self._run)
@@ -73,40 +76,42 @@ class TextMachine(Tape):
 
     def feed(self, text: str) -> None:
         """Read on."""
-        if self.passes(text):
+        if self.passes(text) is not None:
             self.turn.text(text)
             return
-        self._catch_up()
+        self.catch_up()
         self.put(text)
         next(self._run)
 
-    def passes(self, text: str) -> bool:
-        """Return whether this is text and nothing else, and is to be passed on as it is."""
-        if not self._plain or self.table.search(text):
-            return False
-        self._unseen.append(text)
-        if len(self._unseen) > _MOST_UNSEEN:
-            self._catch_up()
-        return True
+    def passes(self, text: str) -> TextDelta | None:
+        """Return the event that passes this on, if it is text and nothing else, and nothing is held before it."""
+        if not self._plain:
+            return None
+        delta = self.known.get(text) or self.table.plain_text(text)
+        if delta:
+            self.unseen.append(delta)
+            if len(self.unseen) > MOST_UNSEEN:
+                self.catch_up()
+        return delta
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Take note of text that was passed on: only what comes behind a trigger asks what came before."""
-        if self._unseen:
-            text = "".join(self._unseen)
-            self._unseen.clear()
+        if self.unseen:
+            text = "".join([delta.text for delta in self.unseen])
+            self.unseen.clear()
             self.passed += len(text)
             self._note(text)
 
     def close(self, *, was_cut: bool) -> None:
         """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
-        self._catch_up()
+        self.catch_up()
         self.was_cut, self.ended = was_cut, True
         for _ in self._run:
             raise AssertionError("waited for more text after the end")
 
     def note_structured_call(self) -> None:
         """Take notice of a structured call beside the text: half a call that is held was that one, words are not."""
-        self._catch_up()
+        self.catch_up()
         if not self._plain and (self.held or self.position < len(self.buffer)):
             if self._holds_words():
                 self._put_down()
@@ -157,13 +162,13 @@ class TextMachine(Tape):
             self.release()
             self.pass_text(end - self.position)
         if match is None:
-            self._plain = not self.held
-            self._superseded = self._superseded and not self._plain
+            if not self.held:
+                self._plain, self._superseded, self.known = True, False, self.table.plain
             yield from self.more()
-            self._plain = False
+            self._plain, self.known = False, _NOTHING_KNOWN
             return
         row = self.row_at(match)
-        if row is None and self._is_inside(match.group()):
+        if self._is_inside(match.group()):
             self.release()
             self.pass_text(len(match.group()))
         elif row is None:
@@ -178,11 +183,16 @@ class TextMachine(Tape):
         match = None if self.previous else self.table.at_start.match(self.buffer, self.position)
         return match or self.table.search(self.buffer, self.position)
 
-    def _is_inside(self, half: str) -> bool:
-        """Return whether this cannot begin anything here: a fence inside a line, a declared name inside a word."""
-        if half[0] in "`~":
+    def _is_inside(self, marker: str) -> bool:
+        """Return whether this, or what begins so, is none here: a fence inside a line, a name inside a word."""
+        if marker[0] in "`~":
             return not self.fresh
-        return self.table.begins_name_alone(half) and not self.at_word
+        if not self.previous or not (marker[0].isalpha() or marker[0] == "_"):
+            return False
+        kinds = {kind for kind, words in self.table.words.items() if any(word.startswith(marker) for word in words)}
+        if not kinds:
+            return not self.at_word
+        return kinds == {"marker"} and (self.previous.isalnum() or self.previous == "_")
 
     @property
     def at_word(self) -> bool:

@@ -75,6 +75,8 @@ class TextReader:
             raise StreamTypeError(f"text: {type(text).__name__} is not str")
         if self._closed:
             raise StreamValueError("the reader is closed")
+        if self._turn.idle and text and (delta := self._machine.passes(text)) is not None:
+            return [delta]
         if text:
             self._machine.feed(text)
         return self._turn.take()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from stream.events import TextDelta
 from stream.markers import is_token, trie
 from stream.shapes import NAME, SPACE, Run, Shape
 from stream.tape import NotACall, Unreadable
@@ -182,6 +183,8 @@ _GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_
 _STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
 _DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
 _NAME = re.compile(NAME)
+_LONGEST_TOKEN = 24
+_MOST_TOKENS = 2048
 _WEAK_OBJECT = r'\{(?=\s{0,32}(?:"|\Z))'
 _WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
 
@@ -193,12 +196,16 @@ class Table:
     ----------
     declared : names of the declared tools; None if they are not known.
     pattern, search : find a marker, or the beginning of one at the end of the text.
+    words : markers that are words: those that stand alone, and those that are glued to what came before.
+    plain : the events of short texts without any marker. Models write the same tokens over and over, and to look one
+        up costs a quarter of searching it and making its event.
     at_start : matches the same where a name needs no white space before it.
     extendable : whole markers that are also the beginning of another one.
     """
 
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
         self.declared = declared
+        self.plain: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
@@ -209,17 +216,21 @@ class Table:
                     closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
                 )
         self._closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
-        self._words = tuple(marker for marker in self._rows if marker[0].isalpha())
-        markers = f"{trie(marker for marker in self._rows if marker not in '{[')}|{_WEAK_OBJECT}|{_WEAK_BRACKET}"
+        words = [marker for marker in self._rows if marker[0].isalpha()]
+        self.words = {"glued": [word for word in words if word in harmony.GLUED],
+                      "marker": [word for word in words if word not in harmony.GLUED]}  # fmt: skip
+        strong = [marker for marker in self._rows if marker not in "{["]
+        weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
         self._rows.update(dict.fromkeys(names, _DECLARED))
         self.extendable = {
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
         # A name inside a word is none, and most letters of a text stand inside one: the pattern looks behind itself.
-        at_words = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
-        self.pattern = re.compile(f"{markers}|{trie(names, at_words)}" if names else markers)
-        self.at_start = re.compile(f"{markers}|{trie(names)}") if names else self.pattern
+        in_word = {word[0]: rf"(?<!\w{word[0]})" for word in self.words["marker"] if not glued}
+        at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
+        self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
+        self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))
         self.search = self.pattern.search
 
     @cached_property
@@ -232,6 +243,17 @@ class Table:
         """The table for answers that have lost the tokens of their message format."""
         return Table(self.declared, glued=True)
 
+    def plain_text(self, text: str) -> TextDelta | None:
+        """Return the event of a text that has no marker in it; None if it is empty, or has one or its beginning."""
+        if not text or self.search(text):
+            return None
+        delta = TextDelta(text)
+        if len(text) <= _LONGEST_TOKEN:
+            if len(self.plain) >= _MOST_TOKENS:
+                self.plain.clear()
+            self.plain[text] = delta
+        return delta
+
     def row(self, marker: str) -> Dialect | None:
         """Return the row of a whole marker, None for the beginning of one."""
         return self._rows.get(marker)
@@ -243,10 +265,6 @@ class Table:
         elif not machine.nested and (yield from harmony.begins_stripped(machine)):
             machine.table = self.glued
             yield from machine.attempt(_STRIPPED, 0)
-
-    def begins_name_alone(self, half: str) -> bool:
-        """Return whether only the name of a declared tool begins so."""
-        return (half[0].isalpha() or half[0] == "_") and not any(word.startswith(half) for word in self._words)
 
     def begins_closer(self, half: str) -> bool:
         """Return whether a closing marker of a call begins so."""

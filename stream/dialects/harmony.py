@@ -126,6 +126,8 @@ _GLUED_END = marker_pattern(*GLUED)
 
 def begins_stripped(machine: TextMachine) -> Reading[bool]:
     """Look whether a round begins like an answer that has lost its tokens."""
+    if (yield from machine.peek()) not in "ac":
+        return False
     try:
         found = yield from machine.test(_ANALYSIS, _COMMENTARY)
     except CutOff:

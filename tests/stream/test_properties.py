@@ -15,7 +15,8 @@ FRAGMENTS = [
     *(text for row in ROWS for text in row.markers + row.closers), *PROSE,
     "</think>", "`", "\n", " ", "name", '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]",
     '"', ":", ",", ";", "}", "]", "(", ")", "<function=f>", "<parameter=a>", "</parameter>", '<invoke name="f">',
-    "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0", "to=functions.f ", "analysis", "commentary ", "json", "final", "call:f{", "<escape>",
+    "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0", "to=functions.f ", "analysis", "commentary ", "json", "final",
+    "call:f{", "<escape>",
     "é", "\\", "\x00", "\u2028", "null", "-1.5e3", "'", '"""', "assistantfinal", "<|", "</", '{"tool_calls": [',
     '{"arguments": {"x": "y"}, ',
 ]  # fmt: skip
