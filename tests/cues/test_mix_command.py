@@ -35,9 +35,22 @@ def test_cues_are_in_the_file_at_their_times(speech_wav, tmp_path):
     assert np.abs(mixed[12000:13000] - before[12000:13000]).max() > 1e-3
 
 
-@pytest.mark.parametrize("cue", ["error", "error@soon", "error@-1", "@1", "unheard_of@1"])
+@pytest.mark.parametrize("cue", ["error", "error@soon", "error@-1", "@1"])
 def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
     assert CliRunner().invoke(command, [str(speech_wav), "--cue", cue]).exit_code == 2
+
+
+def test_an_unknown_cue_is_named_with_those_that_there_are(speech_wav):
+    error = CliRunner().invoke(command, [str(speech_wav), "--cue", "unheard_of@1"]).exception
+    assert isinstance(error, UnknownCueError)
+    assert "tool_call" in str(error)
+
+
+def test_an_unknown_cue_is_named_before_anything_is_written(speech_wav, tmp_path):
+    out = tmp_path / "out.wav"
+    result = CliRunner().invoke(command, [str(speech_wav), "--cue", "unheard_of@1", "-o", str(out)])
+    assert isinstance(result.exception, cues.UnknownCueError)  # the console script makes exit code 2 of it
+    assert not out.exists()
 
 
 def test_silence_is_added_until_the_last_cue_has_ended():
