@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from stream.session.limits import Limits as Limits
     from stream.session.voice_session import VoiceSession as VoiceSession
     from stream.text_reader import TextReader as TextReader
+    from stream.tool_calls import complete_calls as complete_calls
     from stream.word_chunks import words as words
     from stream.word_chunks import words_sync as words_sync
 
@@ -101,6 +102,7 @@ _HOMES = {
     "Usage": "stream.events",
     "Validator": "stream.services.validation",
     "capabilities_of": "stream.services.models",
+    "complete_calls": "stream.tool_calls",
     "connect": "stream.services.connection",
     "filesystem_tools": "stream.services.filesystem",
     "load_tiers": "stream.services.tiers",

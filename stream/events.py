@@ -139,7 +139,8 @@ class StreamFailed:
     Attributes
     ----------
     message : what the server or the client said.
-    code : the server's code; `"unfinished"` for a stream that ended without a finish reason.
+    code : the server's code; `"unfinished"` for a stream that ended without a finish reason, `"connection"` for one
+        that broke, `"timeout"` for one that fell silent.
     status : the HTTP status, where there is one.
     retry_after_ms : how long the server asks to wait, milliseconds.
     request_id : the server's id of the request.

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_sync"]
 
 _MS_PER_S = 1000.0
+# Of the standard library, httpx (and the `openai` and `ollama` packages above it) and aiohttp. A timeout is also an
+# OSError or a TransportError, so it comes first.
+_TRANSPORT_ERRORS = {
+    "timeout": {"TimeoutError", "TimeoutException", "APITimeoutError"},
+    "connection": {"OSError", "TransportError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError",
+                   "IncompleteRead"},
+}  # fmt: skip
 
 
 async def read(
@@ -114,20 +121,32 @@ def failed_by(error: Exception) -> StreamFailed:
     """Return the event for an exception that a client raised, by the attributes that clients give them.
 
     The `openai` package has `status_code`, `code`, `request_id`, `body` and `response.headers`; other clients have
-    some of them, or none.
+    some of them, or none. The code of a connection that broke is `"connection"`, of one that went silent `"timeout"`.
     """
     body = getattr(error, "body", None)
     told = failure(body) if isinstance(body, dict) else StreamFailed("")
-    code = getattr(error, "code", None) or told.code or type(error).__name__
+    code = getattr(error, "code", None) or told.code or _transport_code(error) or type(error).__name__
     status = getattr(error, "status_code", None)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     return StreamFailed(
-        message=str(error) or told.message or type(error).__name__,
+        message=_message(error) or told.message or type(error).__name__,
         code=str(code),
         status=status if isinstance(status, int) else told.status,
         retry_after_ms=_retry_after_ms(headers) or told.retry_after_ms,
         request_id=getattr(error, "request_id", None) or headers.get("x-request-id") or told.request_id,
     )
+
+
+def _transport_code(error: Exception) -> str | None:
+    """Return what happened to the connection, if that is what happened; clients are known by their classes' names."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return next((code for code, kinds in _TRANSPORT_ERRORS.items() if names & kinds), None)
+
+
+def _message(error: Exception) -> str:
+    """Return what an exception says, with its cause: the `openai` package's says no more than "Connection error."."""
+    message, cause = str(error), str(error.__cause__ or "")
+    return message if not message or not cause or cause in message else f"{message.rstrip('.')}: {cause}"
 
 
 def _retry_after_ms(headers: Any) -> float | None:

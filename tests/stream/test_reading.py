@@ -1,12 +1,14 @@
 """The shell around a client's stream: its exceptions, its end, and leaving early."""
 
 import asyncio
+import contextlib
+import json
 
 import httpx
 import openai
 import pytest
 
-from stream import Finish, OllamaReader, StreamFailed, TextDelta, read, read_sync
+from stream import Finish, OllamaReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, read, read_sync
 
 TEXT = {"choices": [{"delta": {"content": "Hello <to"}, "finish_reason": None}]}
 END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -60,16 +62,38 @@ def test_exception_of_the_client_comes_as_a_failure_with_what_it_knows():
     assert source.closed == 1
 
 
-def test_any_other_exception_is_named_by_its_class():
-    *_, failed = collect(Source(TEXT, ConnectionResetError("peer went away")))
-    assert (failed.message, failed.code) == ("peer went away", "ConnectionResetError")
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConnectionResetError("gone"), "connection"),
+        (httpx.RemoteProtocolError("gone"), "connection"),
+        (httpx.ReadError("gone"), "connection"),
+        (httpx.ReadTimeout("gone"), "timeout"),
+        (TimeoutError("gone"), "timeout"),
+        (openai.APITimeoutError(httpx.Request("POST", "http://127.0.0.1")), "timeout"),
+        (openai.APIConnectionError(request=httpx.Request("POST", "http://127.0.0.1")), "connection"),
+        (RuntimeError("gone"), "RuntimeError"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_broken_connection_is_told_from_a_silent_one_and_from_any_other_exception(error, code):
+    *_, failed = collect(Source(TEXT, error))
+    assert failed.code == code
+    assert failed.message
+
+
+def test_cause_of_an_exception_is_part_of_its_message():
+    error = openai.APIConnectionError(request=httpx.Request("POST", "http://127.0.0.1"))
+    error.__cause__ = httpx.ConnectError("name not known")
+    *_, failed = collect(Source(error))
+    assert failed.message == "Connection error: name not known"
 
 
 def test_request_that_fails_before_its_stream_is_a_failure_too():
     async def create():
         raise TimeoutError
 
-    assert collect(create()) == [StreamFailed("TimeoutError", "TimeoutError")]
+    assert collect(create()) == [StreamFailed("TimeoutError", "timeout")]
 
 
 def test_error_in_the_stream_ends_it():
@@ -119,4 +143,105 @@ def test_synchronous_twin_reports_the_clients_exception():
         yield TEXT
         raise OSError("broken pipe")
 
-    assert list(read_sync(chunks()))[-1] == StreamFailed("broken pipe", "OSError")
+    assert list(read_sync(chunks()))[-1] == StreamFailed("broken pipe", "connection")
+
+
+# --- the real client over loopback ----------------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def event(value):
+    line = b"data: " + json.dumps(value).encode() + b"\n\n"
+    return b"%x\r\n%s\r\n" % (len(line), line)
+
+
+def over_loopback(body, *, hang=False, **options):
+    """The events of a stream whose server sends `body` and then closes the connection, or says nothing more."""
+
+    async def serve(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(body)
+        await writer.drain()
+        if hang:
+            await reader.read()  # until the client has had enough
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        served.set()
+
+    served = asyncio.Event()
+
+    async def run():
+        server = await asyncio.start_server(serve, "127.0.0.1")
+        port = server.sockets[0].getsockname()[1]
+        url = f"http://127.0.0.1:{port}/v1"
+        async with server, openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0, **options) as client:
+            request = client.chat.completions.create(model="m", messages=[], stream=True)
+            events = [event async for event in read(request)]
+        await served.wait()
+        return events
+
+    return asyncio.run(run())
+
+
+def chunk(delta, finish=None):
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+HALF = event(chunk({"content": "Wait. "})) + event(
+    chunk({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "lock", "arguments": '{"door'}}]})
+)
+CUT_SHORT = [
+    TextDelta("Wait. "),
+    ToolCallStart("lock", "i", 0),
+    ToolCallEnd("lock", "i", 0, '{"door', "incomplete"),
+]
+
+
+def test_client_whose_server_goes_away_in_mid_stream_reports_the_connection():
+    *events, failed = over_loopback(HEAD + HALF)
+    assert events == CUT_SHORT
+    assert failed.code == "connection"
+
+
+def test_client_whose_server_falls_silent_reports_a_timeout():
+    *events, failed = over_loopback(HEAD + HALF, hang=True, timeout=httpx.Timeout(2.0, read=0.05))
+    assert events == CUT_SHORT
+    assert failed.code == "timeout"
+
+
+def test_client_whose_server_reports_an_error_in_mid_stream_tells_message_and_code():
+    error = {"error": {"message": "out of memory", "code": "overloaded", "status": 503}}
+    *events, failed = over_loopback(HEAD + HALF + event(error) + b"0\r\n\r\n")
+    assert events == CUT_SHORT
+    assert (failed.message, failed.code, failed.status) == ("out of memory", "overloaded", 503)
+
+
+def test_client_whose_server_ends_without_a_finish_reason_is_unfinished():
+    *events, failed = over_loopback(HEAD + HALF + b"0\r\n\r\n")
+    assert events == CUT_SHORT
+    assert failed.code == "unfinished"
+
+
+def test_client_whose_server_refuses_tells_the_status():
+    body = b'{"error": {"message": "no such model", "code": "model_not_found"}}'
+    head = b"HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    (failed,) = over_loopback(head + body)
+    assert (failed.status, failed.code) == (404, "model_not_found")
+    assert "no such model" in failed.message
+
+
+def test_client_that_cannot_connect_reports_the_connection():
+    async def run():
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1")
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        client = openai.AsyncOpenAI(api_key="none", base_url=f"http://127.0.0.1:{port}/v1", max_retries=0)
+        async with client:
+            return [event async for event in read(client.chat.completions.create(model="m", messages=[], stream=True))]
+
+    (failed,) = asyncio.run(run())
+    assert failed.code == "connection"
