@@ -202,6 +202,8 @@ def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_
     order = np.arange(2, 64)
     harmonics = base_hz * order
     mirrored = np.abs((harmonics + sample_rate / 2) % sample_rate - sample_rate / 2)[harmonics > 0.5 * sample_rate]
+    # A tone that aliases does so with its lowest harmonics too; high ones fold onto everything, other notes included.
+    mirrored = mirrored[:10]
     # Mirrors beside true harmonics, or of notes beside the strongest one, prove nothing.
     apart = np.abs(mirrored / base_hz - np.rint(mirrored / base_hz)) * base_hz > 6.0 * width
     mirrored = mirrored[apart & (mirrored > 60.0) & (mirrored < 0.47 * sample_rate)]

@@ -42,7 +42,7 @@ def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
 
 def test_an_unknown_cue_is_named_with_those_that_there_are(speech_wav):
     error = CliRunner().invoke(command, [str(speech_wav), "--cue", "unheard_of@1"]).exception
-    assert isinstance(error, UnknownCueError)
+    assert isinstance(error, cues.UnknownCueError)
     assert "tool_call" in str(error)
 
 
