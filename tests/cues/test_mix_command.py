@@ -46,13 +46,6 @@ def test_an_unknown_cue_is_named_with_those_that_there_are(speech_wav):
     assert "tool_call" in str(error)
 
 
-def test_an_unknown_cue_is_named_before_anything_is_written(speech_wav, tmp_path):
-    out = tmp_path / "out.wav"
-    result = CliRunner().invoke(command, [str(speech_wav), "--cue", "unheard_of@1", "-o", str(out)])
-    assert isinstance(result.exception, cues.UnknownCueError)  # the console script makes exit code 2 of it
-    assert not out.exists()
-
-
 def test_silence_is_added_until_the_last_cue_has_ended():
     mixed = mix_recording(speech(4800), 24000, [Insert(cue=tone(7200), at_s=0.15)])
     assert 3600 + 7200 <= len(mixed.samples) < 3600 + 7200 + 480
