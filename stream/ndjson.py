@@ -20,8 +20,8 @@ _OTHER_FIELDS = (":", "event:", "id:", "retry:")  # of server-sent events
 class NdjsonDecoder:
     r"""Cuts a byte stream into JSON objects.
 
-    Blank lines, carriage returns, a `data:` prefix, `[DONE]`, other fields of server-sent events, an object over
-    several lines and a missing last line end are accepted. What is no JSON is skipped to the end of its line.
+    Blank lines, carriage returns, a byte order mark, a `data:` prefix, `[DONE]`, other fields of server-sent events, an
+    object over several lines and a missing last line end are accepted. What is no JSON is skipped to its line's end.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class NdjsonDecoder:
                 self._head += text[position : start if start >= 0 else len(text)][:_KEPT_OF_A_BAD_LINE]
                 if start < 0:
                     return
-                if self._head.strip() not in ("", "data:"):
+                if _before(self._head) not in ("", "data:"):
                     self._skip(self._head + text[start:])
                     return
                 self._head, self._scanner, position = "", JsonScanner(lenient=False), start
@@ -97,7 +97,7 @@ class NdjsonDecoder:
         if self._scanner:
             self._part("\n", found)
         if not self._skipping and not self._scanner:
-            head = self._head.strip().removeprefix("data:").strip()
+            head = _before(self._head).removeprefix("data:").strip()
             if head and head != "[DONE]":
                 self._note_bad(head)
         self._head, self._skipping = "", False
@@ -115,3 +115,7 @@ class NdjsonDecoder:
     def _note_bad(self, line: str) -> None:
         if self.bad_line is None and not line.startswith(_OTHER_FIELDS):
             self.bad_line = line[:_KEPT_OF_A_BAD_LINE]
+
+
+def _before(head: str) -> str:
+    return head.strip().removeprefix("\ufeff").strip()

@@ -214,8 +214,7 @@ class TextMachine(Tape):
         except CutOff:
             half = self.buffer[self.position :]
             marker = normalize(half)
-            closes = self.fresh and self.turn.has_calls and self.table.begins_closer(marker)
-            if self._superseded or closes:
+            if self._superseded or (self.fresh and self.turn.has_calls and self._closes(marker)):
                 raise
             self._attempt_at = self.passed + self.position
             if self.was_cut and len(half) >= SHORTEST_HALF and self._is_half_marker(marker):
@@ -225,6 +224,12 @@ class TextMachine(Tape):
             self.release()
             self._emit(half)
             raise
+
+    def _closes(self, half: str) -> bool:
+        """Return whether a closing marker begins so; `<tool_ca` is one only behind a call that is closed so."""
+        if any(closer.startswith(half) for closer in self.unclosed):
+            return True
+        return self.table.begins_closer(half) and not self.table.begins_call(half, fresh=self.fresh)
 
     def drops(self, half: str) -> bool:
         """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""

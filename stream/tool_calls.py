@@ -93,13 +93,13 @@ class CallAssembler:
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
             identity, name = fragment.get("id"), function.get("name")
-            arguments = function.get("arguments", function.get("parameters"))
+            arguments = function.get("arguments")
             self._fragment(
                 array,
                 number,
                 identity if isinstance(identity, str) else "" if identity is None else str(identity),
                 clean_name(name) if isinstance(name, str) else "",
-                arguments,
+                function.get("parameters") if arguments is None else arguments,
             )
 
     def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:

@@ -203,7 +203,8 @@ _BARE_INVOKES = tuple(
     Shape(
         f"<{prefix}invoke",
         Run(r"\s{1,8}"),
-        _ATTRIBUTES,
+        "name=",
+        Run(r"[\"']?[^<>\"']{0,64}[\"']?\s{0,4}"),
         ">",
         SPACE,
         (["{"], [f"<{prefix}parameter"], [f"</{prefix}invoke>"]),
@@ -215,7 +216,7 @@ _BARE_INVOKES = tuple(
 def read_bare_invoke(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read an `<invoke name="…">` block that no marker announces; its head must be followed by a body."""
     head = yield from machine.test(*_BARE_INVOKES)
-    if not head or "name" not in _attributes(head[1].group(2)):
+    if not head or not head[1].group(2).strip("\"' "):
         machine.take(size)
         raise NotACall
     yield from read_invokes(machine, row, head[1])
