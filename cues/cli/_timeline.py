@@ -153,7 +153,10 @@ def _draw_marks(axes: Axes, journal: Journal) -> None:
 
 def _mark(axes: Axes, at_s: float, height: float, text: str, color: str) -> None:
     axes.plot([at_s], [height], marker="|", markersize=12, color=color)
-    axes.annotate(text, (at_s, height), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9, color=color)
+    # A ground of its own keeps a label readable where the ticks of the model's text come close.
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    label = axes.annotate(text, (at_s, height), xytext=(4, 0), textcoords="offset points", bbox=ground, zorder=3)
+    label.set(va="center", fontsize=9, color=color)
 
 
 def _draw_lines(axes: Axes, journal: Journal) -> None:

@@ -57,10 +57,12 @@ def command(
     """Mix cues into the file SPEECH, as a live session would have them."""
     bank = cues.load_bank(pack_dir)
     pick(bank, (name for name, _ in wanted))  # an unknown name is told before a long file is read
+    target = out or Path(f"{speech.stem}-mixed.wav")
+    if target.exists() and target.samefile(speech):
+        raise click.BadParameter(f"{target} is the speech itself; it is not overwritten", param_hint="--out")
     recording = read_recording(speech)
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
     mixed = mix_recording(recording.samples, recording.sample_rate, inserts, limiter=limiter)
-    target = out or Path(f"{speech.stem}-mixed.wav")
     file_format = target.suffix[1:].lower() if target.suffix[1:].lower() in FORMATS else "wav"
     write_audio(target, mixed.samples, recording.sample_rate, file_format, default_subtype(file_format))
     report = {

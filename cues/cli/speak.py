@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import stream
 from cues.cli import _options
 from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
 from stream.replay.server import ReplayServer
+from stream.services.connection import endpoint_of
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import stream
 
 __all__ = ["command"]
 
@@ -34,6 +34,11 @@ __all__ = ["command"]
     "--tools",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="JSON file with tool definitions (an array, in OpenAI's form); they are offered, and not run.",
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Offer list_directory and read_file for this folder, and run them here; nothing outside of it is seen.",
 )
 @click.option("--system", help="A system prompt.")
 @click.option(
@@ -55,6 +60,7 @@ def command(
     base_url: str | None,
     model: str | None,
     tools: Path | None,
+    folder: Path | None,
     system: str | None,
     recordings: tuple[Path, ...],
     out: Path,
@@ -71,6 +77,8 @@ def command(
     """
     if not recordings and not (prompt and base_url and model):
         raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
+    if tools and folder:
+        raise click.UsageError("--tools offers tools that somebody else runs, --folder runs its own: give one of them")
     if recordings and base_url:
         raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
     if fast and not recordings:
@@ -86,7 +94,8 @@ def command(
     else:
         assert base_url is not None
         assert model is not None
-        request = Request(base_url=base_url, model=model, messages=messages, tools=_tools(tools))
+        offered = stream.filesystem_tools(folder) if folder else _tools(tools)
+        request = Request(base_url=_checked(base_url), model=model, messages=messages, tools=offered)
         key = os.environ.get("OPENAI_API_KEY")
         turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))
     report(turn, as_json=as_json)
@@ -98,6 +107,15 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     async with ReplayServer(turns, clock=setup.clock) as server:
         request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
         return await run_turn(request, setup, title=", ".join(file.name for file in files))
+
+
+def _checked(base_url: str) -> str:
+    """The address, if it is one."""
+    try:
+        endpoint_of(base_url)
+    except stream.StreamValueError as error:
+        raise click.BadParameter(str(error), param_hint="--base-url") from error
+    return base_url
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

@@ -119,6 +119,48 @@ def test_a_server_that_refuses_is_named_with_its_status_and_words(tmp_path):
     assert server.returncode == 0
 
 
+def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
+    (tmp_path / "notes.txt").write_text("x")
+    turns = []
+    for name, delta, finish in (
+        (
+            "ask",
+            '{"tool_calls":[{"index":0,"id":"c1","function":{"name":"list_directory","arguments":"{}"}}]}',
+            "tool_calls",
+        ),
+        ("say", '{"content":"There it is."}', "stop"),
+    ):
+        chunk = f'{{"choices":[{{"index":0,"delta":{delta},"finish_reason":"{finish}"}}]}}'
+        (tmp_path / f"{name}.sse").write_text(f"data: {chunk}\n\ndata: [DONE]\n\n")
+        turns.append(f"{name}.sse")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cues", "replay", *turns, "--port", "0"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        url = re.search(r"http://\S+", server.stdout.readline())[0]
+        asked = [
+            "speak",
+            "list the files",
+            "--base-url",
+            url,
+            "--model",
+            "m",
+            "--folder",
+            ".",
+            "--speaker",
+            "voice-like",
+        ]
+        result = cues(*asked, "--json", cwd=tmp_path)
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=20)
+    record = json.loads(result.stdout)
+    (told,) = [event for event in record["events"] if event["type"] == "ToolResult"]
+    assert "notes.txt" in told["content"]
+    assert record["spoken_text"] == "There it is."
+    assert [cue["cue"] for cue in record["cues"]] == ["tool_call", "success"]
+
+
 def test_a_server_that_cannot_be_reached_is_named(tmp_path):
     result = cues("speak", "hi", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--out", tmp_path)
     assert result.returncode == 1
@@ -158,6 +200,7 @@ def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tm
         ["speak", "hi", "--base-url", "x", "--model", "m", "--fast"],
         ["speak", "--replay", str(CALL), "--base-url", "x"],
         ["speak", "hi", "--base-url", "http://x", "--model", "m", "--tools", "tools.json"],
+        ["speak", "hi", "--base-url", "localhost:11434", "--model", "m"],
         ["replay"],
         ["record", "http://x", "-o", "x.sse"],
         ["record", "http://x", "-o", "x.sse", "--model", "m", "--prompt", "p", "--header", "secret"],

@@ -40,6 +40,13 @@ def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
     assert CliRunner().invoke(command, [str(speech_wav), "--cue", cue]).exit_code == 2
 
 
+def test_the_speech_is_never_overwritten(speech_wav):
+    before = speech_wav.read_bytes()
+    arguments = [str(speech_wav), "--cue", "error@0.1", "-o", str(speech_wav)]
+    assert CliRunner().invoke(command, arguments).exit_code == 2
+    assert speech_wav.read_bytes() == before
+
+
 def test_an_unknown_cue_is_named_with_those_that_there_are(speech_wav):
     error = CliRunner().invoke(command, [str(speech_wav), "--cue", "unheard_of@1"]).exception
     assert isinstance(error, cues.UnknownCueError)
