@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CutOff", "NotACall", "Reading", "Tape", "Unreadable"]
 
 _SPACE = re.compile(r"\s*")
+_MOST_HELD = 1 << 20
 
 
 class CutOff(Exception):  # noqa: N818  (an outcome, not an error)
@@ -50,7 +51,7 @@ class Tape:
 
     Attributes
     ----------
-    buffer, position : the unread text is `buffer[position:]`.
+    buffer, position : the unread text is `buffer[position:]`; before it stands at least the character read last.
     passed : how many characters came before the buffer.
     ended : whether the stream has ended.
     held : what was read and may yet be text; kept only while `recording`.
@@ -66,10 +67,11 @@ class Tape:
         self.max_argument_chars = max_argument_chars
 
     def put(self, text: str) -> None:
-        """Append text that has arrived."""
-        self.passed += self.position
-        self.buffer = self.buffer[self.position :] + text if self.position < len(self.buffer) else text
-        self.position = 0
+        """Append text that has arrived. The last character that was read stays, for patterns that look behind."""
+        read = max(self.position - 1, 0)
+        self.passed += read
+        self.buffer = self.buffer[read:] + text
+        self.position -= read
 
     def take(self, size: int) -> str:
         """Read `size` characters that are there."""
@@ -172,7 +174,9 @@ class Tape:
             piece = self.take(end - self.position)
             if size <= self.max_argument_chars:
                 pieces.append(piece)
-                size += len(piece)
+            size += len(piece)
+            if size > _MOST_HELD and self.recording:
+                self.commit()  # whatever it is: so much of it is not for the ear
             if scanner.done:
                 return "".join(pieces)
             if scanner.failed:

@@ -99,7 +99,8 @@ class TextMachine(Tape):
         if self.unseen:
             text = "".join([delta.text for delta in self.unseen])
             self.unseen.clear()
-            self.passed += len(text)
+            self.passed += self.position + len(text) - 1
+            self.buffer, self.position = text[-1], 1
             self._note(text)
 
     def close(self, *, was_cut: bool) -> None:
@@ -168,9 +169,8 @@ class TextMachine(Tape):
             self._plain, self.known = False, _NOTHING_KNOWN
             return
         row = self.row_at(match)
-        if self._is_inside(match.group()):
-            self.release()
-            self.pass_text(len(match.group()))
+        if match.group()[0] in "`~" and not self.fresh:
+            self.pass_text(len(match.group()))  # a fence stands at the start of a line
         elif row is None:
             yield from self._half_marker()
         elif self.previous == "`" and self._odd_ticks and not self.held and row.opens_code:
@@ -182,17 +182,6 @@ class TextMachine(Tape):
         """Return the next marker; directly behind a call or a token a name needs no white space before it."""
         match = None if self.previous else self.table.at_start.match(self.buffer, self.position)
         return match or self.table.search(self.buffer, self.position)
-
-    def _is_inside(self, marker: str) -> bool:
-        """Return whether this, or what begins so, is none here: a fence inside a line, a name inside a word."""
-        if marker[0] in "`~":
-            return not self.fresh
-        if not self.previous or not (marker[0].isalpha() or marker[0] == "_"):
-            return False
-        kinds = {kind for kind, words in self.table.words.items() if any(word.startswith(marker) for word in words)}
-        if not kinds:
-            return not self.at_word
-        return kinds == {"marker"} and (self.previous.isalnum() or self.previous == "_")
 
     @property
     def at_word(self) -> bool:

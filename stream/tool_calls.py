@@ -35,7 +35,7 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
 class _Assembly:
     """One structured call as far as its fragments have come."""
 
-    __slots__ = ("call", "complete", "pieces", "scanner", "size", "text_followed")
+    __slots__ = ("call", "complete", "pieces", "scanner", "size")
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -43,7 +43,6 @@ class _Assembly:
         self.size = 0
         self.scanner = JsonScanner()
         self.complete = False
-        self.text_followed = False
 
 
 class CallAssembler:
@@ -54,7 +53,7 @@ class CallAssembler:
     turn : where the calls go.
     """
 
-    __slots__ = ("_by_id", "_by_index", "_last", "_open", "_turn", "count")
+    __slots__ = ("_bare", "_by_id", "_by_index", "_last", "_open", "_text_followed", "_turn", "count")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -63,6 +62,8 @@ class CallAssembler:
 
     def _reset(self) -> None:
         self._open: list[_Assembly] = []
+        self._bare: list[_Assembly] = []  # those that had no arguments when they began
+        self._text_followed = False
         self._by_index: dict[object, _Assembly] = {}
         self._by_id: dict[str, _Assembly] = {}
         self._last: _Assembly | None = None
@@ -77,8 +78,7 @@ class CallAssembler:
 
     def note_text(self) -> None:
         """Take notice of text behind the calls that are open."""
-        for assembly in self._open:
-            assembly.text_followed = True
+        self._text_followed = True
 
     def take(self, fragments: Iterable[Any], index: object = None) -> None:
         """Take in one array of fragments, as decoded JSON."""
@@ -147,21 +147,28 @@ class CallAssembler:
         return not (same and (arguments in ("", None) or call.status == "malformed"))
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
-        for assembly in self._open:
-            if assembly.text_followed and not assembly.size and assembly.call.name and not assembly.complete:
-                # Text and another call have followed: there are no arguments to wait for.
-                self._complete(assembly)
+        if self._text_followed:
+            self._complete_bare()
         self.count += 1
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
         assembly = _Assembly(call)
-        self._open = [other for other in self._open if not other.complete]
         self._open.append(assembly)
+        self._bare.append(assembly)
         self._last = assembly
         if index is not None:
             self._by_index[index] = assembly
         if identity:
             self._by_id[identity] = assembly
         return assembly
+
+    def _complete_bare(self) -> None:
+        """Complete calls behind which text and another call have come: there are no arguments to wait for."""
+        for assembly in self._bare:
+            if not assembly.size and assembly.call.name and not assembly.complete:
+                self._complete(assembly)
+        self._bare = []
+        self._open = [assembly for assembly in self._open if not assembly.complete]
+        self._text_followed = False
 
     def _append(self, assembly: _Assembly, piece: str) -> None:
         scanner = assembly.scanner

@@ -75,13 +75,14 @@ class Turn:
     """
 
     __slots__ = (
-        "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_waiting",
+        "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_texts_waiting", "_waiting",
         "channel", "ended", "idle", "max_argument_chars", "reasons", "silent",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
         self._events: list[Event] = []
         self._waiting: deque[Call | TextDelta] = deque()
+        self._texts_waiting = 0
         self._round = Round()
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._arrays = 0
@@ -116,6 +117,7 @@ class Turn:
             self._mind(text)
         if self._waiting:
             self._waiting.append(TextDelta(text, self.channel))
+            self._texts_waiting += 1
         else:
             self._events.append(TextDelta(text, self.channel))
 
@@ -147,7 +149,7 @@ class Turn:
         doubtful = self._round.opens(call) or call.id in self._ids
         call.duplicate = doubtful
         self._waiting.append(call)
-        if not doubtful and all(isinstance(item, Call) for item in self._waiting):
+        if not doubtful and not self._texts_waiting:
             self._announce(call)
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
@@ -187,6 +189,7 @@ class Turn:
 
     def _flush(self) -> None:
         waiting = self._waiting
+        texts = self._texts_waiting
         while waiting:
             item = waiting[0]
             if isinstance(item, Call):
@@ -195,8 +198,14 @@ class Turn:
                 self._end(item)
             else:
                 self._events.append(item)
+                self._texts_waiting -= 1
             waiting.popleft()
-        for item in waiting:
+        if self._texts_waiting < texts:
+            self._announce_waiting()
+
+    def _announce_waiting(self) -> None:
+        """Announce the calls that only text before them has kept waiting."""
+        for item in self._waiting:
             if not isinstance(item, Call):
                 break
             if item.ordinal < 0 and not item.duplicate and item.name and not item.status:

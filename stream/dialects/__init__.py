@@ -196,7 +196,6 @@ class Table:
     ----------
     declared : names of the declared tools; None if they are not known.
     pattern, search : find a marker, or the beginning of one at the end of the text.
-    words : markers that are words: those that stand alone, and those that are glued to what came before.
     plain : the events of short texts without any marker. Models write the same tokens over and over, and to look one
         up costs a quarter of searching it and making its event.
     at_start : matches the same where a name needs no white space before it.
@@ -216,9 +215,6 @@ class Table:
                     closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
                 )
         self._closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
-        words = [marker for marker in self._rows if marker[0].isalpha()]
-        self.words = {"glued": [word for word in words if word in harmony.GLUED],
-                      "marker": [word for word in words if word not in harmony.GLUED]}  # fmt: skip
         strong = [marker for marker in self._rows if marker not in "{["]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
@@ -227,7 +223,7 @@ class Table:
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
         # A name inside a word is none, and most letters of a text stand inside one: the pattern looks behind itself.
-        in_word = {word[0]: rf"(?<!\w{word[0]})" for word in self.words["marker"] if not glued}
+        in_word = {word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0].isalpha() and word not in harmony.GLUED}
         at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
         self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))

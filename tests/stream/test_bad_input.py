@@ -18,7 +18,7 @@ from stream import (
     ToolCallEnd,
     ToolCallStart,
 )
-from tests.stream.comparing import as_case_events, load
+from tests.stream.comparing import as_case_events, load, matches
 
 KEYS = [
     "choices", "delta", "message", "content", "tool_calls", "function", "function_call", "name", "arguments", "id",
@@ -144,3 +144,19 @@ def test_callers_mistakes_raise():
     assert reader.close() == []
     with pytest.raises(StreamValueError, match="closed"):
         reader.feed("x")
+
+
+def test_megabyte_of_arguments_before_their_name_is_not_kept_and_not_spoken():
+    reader = TextReader()
+    events = read(reader, ['{"arguments": {"x": "', *["y" * 4096] * 300, '"}, "name": "f"} Done.'])
+    expected = [{"type": "malformed", "name": "f"}, {"type": "text", "text": "Done."}]
+    assert matches({"expect": expected}, as_case_events(events))
+
+
+def test_ten_thousand_calls_open_at_once_end_in_their_order():
+    fragments = [{"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": '{"n": '}} for n in range(10_000)]
+    ends = [{"index": n, "function": {"arguments": f"{n}}}"}} for n in reversed(range(10_000))]
+    chunks = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in fragments + ends]
+    calls = [event for event in read(OpenAIReader(), chunks) if isinstance(event, ToolCallEnd)]
+    assert [call.tool_call_id for call in calls] == [f"c{n}" for n in range(10_000)]
+    assert {call.status for call in calls} == {"ok"}
