@@ -72,7 +72,9 @@ def _until_one_dies(
                 # Suspects go alone, so that the next death tells which of them it was.
                 next_chunk = suspects.popleft() if suspects else waiting.popleft()
                 running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            done = wait(running, return_when=FIRST_COMPLETED).done
+            # What succeeded comes first: the one that found the disk full ends the run, and nothing that is done is lost.
+            for future in sorted(done, key=_has_failed):
                 held = running.pop(future)
                 try:
                     yield future.result()
@@ -83,6 +85,10 @@ def _until_one_dies(
                 return
     except BrokenProcessPool:  # `submit` found out first
         suspects.extend(each for held in (next_chunk, *running.values()) for each in _apart(held))
+
+
+def _has_failed(future: Future[list[Outcome]]) -> bool:
+    return future.exception() is not None
 
 
 def _apart(chunk: _Chunk) -> list[_Chunk]:
