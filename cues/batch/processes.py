@@ -73,7 +73,7 @@ def _until_one_dies(
                 next_chunk = suspects.popleft() if suspects else waiting.popleft()
                 running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
             done = wait(running, return_when=FIRST_COMPLETED).done
-            # What succeeded comes first: the one that found the disk full ends the run, and nothing that is done is lost.
+            # What succeeded comes first: the task that found the disk full ends the run.
             for future in sorted(done, key=_has_failed):
                 held = running.pop(future)
                 try:
