@@ -63,11 +63,6 @@ class JsonScanner:
         """Whether the text cannot be JSON."""
         return self._state == ERROR
 
-    @property
-    def begun(self) -> bool:
-        """Whether more than white space was read."""
-        return self._state != VALUE or bool(self._stack)
-
     def scan(self, text: str, start: int) -> int:
         """Return where the scan stopped: at the end of the text, behind the value, or at what cannot be JSON.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["LiteralSyntaxError", "read_keywords", "read_object"]
+__all__ = ["LiteralSyntaxError", "read_keywords"]
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -50,23 +50,6 @@ def read_keywords(source: str) -> dict[str, Any]:
         if reader.kind:
             reader.mark(",")
     return found
-
-
-def read_object(source: str) -> dict[str, Any]:
-    """Return the one dict with text keys that the source holds.
-
-    Raises
-    ------
-    LiteralSyntaxError
-        For anything else.
-    """
-    reader = _Reader(source)
-    value = reader.value(0)
-    if reader.kind == "mark" and reader.text == ",":
-        reader.advance()
-    if reader.kind or not isinstance(value, dict):
-        raise LiteralSyntaxError(source)
-    return value
 
 
 class _Reader:

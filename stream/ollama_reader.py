@@ -9,7 +9,7 @@ from stream.errors import StreamTypeError
 from stream.events import Usage
 from stream.message_reader import MessageReader, failure
 from stream.ndjson import NdjsonDecoder
-from stream.text_machine import MOST_UNSEEN
+from stream.passing import MOST_UNSEEN
 
 if TYPE_CHECKING:
     from stream.events import Event

@@ -2,7 +2,6 @@
 
 Ordinary text is searched for triggers in C and passed on at once. At a trigger the row of the dialect table that knows
 it takes over; if it finds no call there, what it read is text after all. Where the stream pauses, the machine pauses.
-It is one long file because all of it is one loop over one state.
 """
 
 from __future__ import annotations
@@ -13,29 +12,23 @@ from typing import TYPE_CHECKING
 from stream.draft import Draft, clean_name
 from stream.malformed import skip_malformed
 from stream.markers import normalize
-from stream.tape import CutOff, NotACall, Tape, Unreadable
+from stream.passing import Speech
+from stream.tape import CutOff, NotACall, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from stream.dialects import Dialect, Table
-    from stream.events import TextDelta
-    from stream.json_scanner import JsonScanner
     from stream.tape import Reading
     from stream.turn import Sink
 
-__all__ = ["MOST_UNSEEN", "SHORTEST_HALF", "TextMachine"]
+__all__ = ["SHORTEST_HALF", "TextMachine"]
 
-_SEPARATORS = re.compile(r"[\s,;]*")
 _SPACE_TO_END = re.compile(r"\s*\Z")
-_TICKS = re.compile(r"`+")
-_TICK_OR_LINE_END = re.compile(r"[`\n]")
 SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
-MOST_UNSEEN = 256
-_NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
-class TextMachine(Tape):
+class TextMachine(Speech):
     """Reads the text of a round.
 
     Parameters
@@ -47,32 +40,18 @@ class TextMachine(Tape):
     """
 
     def __init__(self, turn: Sink, table: Table, start: str = "text", *, nested: bool = False) -> None:
-        super().__init__(turn.max_argument_chars)
-        self.turn = turn
-        self.table = table
+        super().__init__(turn, table)
         self.nested = nested
         self.draft: Draft | None = None
         self.fenced = False
-        self.fresh = True  # at the start of a line, or with only white space since a call or block
-        self.previous = ""  # the last character of text
         self.was_cut = False
-        self.unclosed: set[str] = set()  # closing markers that calls on this line have not had
         self.ended_call = False  # the last thing read was the end of a call
         self._row: Dialect | None = None  # of the candidate that is being read
         self._beginning = True  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
-        self._odd_ticks = False  # the last run of backticks on this line has opened inline code
-        self._plain = False
-        self.known = _NOTHING_KNOWN  # the events of texts that may be passed on without looking at them
-        self.unseen: list[TextDelta] = []  # what was passed on, not yet noted
         self._attempt_at = 0  # where in the text the last candidate began
         self._run = self._main(start)
         next(self._run)
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is held back and no call is open."""
-        return self._plain
 
     def feed(self, text: str) -> None:
         """Read on."""
@@ -82,26 +61,6 @@ class TextMachine(Tape):
         self.catch_up()
         self.put(text)
         next(self._run)
-
-    def passes(self, text: str) -> TextDelta | None:
-        """Return the event that passes this on, if it is text and nothing else, and nothing is held before it."""
-        if not self._plain:
-            return None
-        delta = self.known.get(text) or self.table.plain_text(text)
-        if delta:
-            self.unseen.append(delta)
-            if len(self.unseen) > MOST_UNSEEN:
-                self.catch_up()
-        return delta
-
-    def catch_up(self) -> None:
-        """Take note of text that was passed on: only what comes behind a trigger asks what came before."""
-        if self.unseen:
-            text = "".join([delta.text for delta in self.unseen])
-            self.unseen.clear()
-            self.passed += self.position + len(text) - 1
-            self.buffer, self.position = text[-1], 1
-            self._note(text)
 
     def close(self, *, was_cut: bool) -> None:
         """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
@@ -113,7 +72,7 @@ class TextMachine(Tape):
     def note_structured_call(self) -> None:
         """Take notice of a structured call beside the text: half a call that is held was that one, words are not."""
         self.catch_up()
-        if not self._plain and (self.held or self.position < len(self.buffer)):
+        if not self.clean and (self.held or self.position < len(self.buffer)):
             if self._holds_words():
                 self._put_down()
             else:
@@ -129,11 +88,8 @@ class TextMachine(Tape):
         if self._beginning:
             return len(half) < SHORTEST_HALF
         if row is None:
-            return bool(half) and not self._is_half_marker(normalize(half))
-        return row.weak and not (row.fence and not self._holds_fence())
-
-    def _holds_fence(self) -> bool:
-        return any(mark in "".join(self.held) for mark in ("```", "~~~"))
+            return bool(half) and not self.fenced and not self._is_half_marker(normalize(half))
+        return row.weak
 
     def _put_down(self) -> None:
         """Give out all that is held as text, and begin anew behind it."""
@@ -164,17 +120,18 @@ class TextMachine(Tape):
             self.pass_text(end - self.position)
         if match is None:
             if not self.held:
-                self._plain, self._superseded, self.known = True, False, self.table.plain
+                self._superseded = False
+                self.be_plain()
             yield from self.more()
-            self._plain, self.known = False, _NOTHING_KNOWN
+            self.be_careful()
             return
         row = self.row_at(match)
         if match.group()[0] in "`~" and not self.fresh:
             self.pass_text(len(match.group()))  # a fence stands at the start of a line
         elif row is None:
             yield from self._half_marker()
-        elif self.previous == "`" and self._odd_ticks and not self.held and row.opens_code:
-            yield from self._inline_code()
+        elif self.previous == "`" and self.odd_ticks and not self.held and row.opens_code:
+            yield from self.inline_code()
         else:
             yield from self._candidate(row, len(match.group()))
 
@@ -182,11 +139,6 @@ class TextMachine(Tape):
         """Return the next marker; directly behind a call or a token a name needs no white space before it."""
         match = None if self.previous else self.table.at_start.match(self.buffer, self.position)
         return match or self.table.search(self.buffer, self.position)
-
-    @property
-    def at_word(self) -> bool:
-        """Whether a word can begin here."""
-        return not self.previous or self.previous.isspace()
 
     def row_at(self, match: re.Match[str]) -> Dialect | None:
         """Return the row of the marker that was found; None while it is, or may be, the beginning of one."""
@@ -211,7 +163,7 @@ class TextMachine(Tape):
                     self.turn.finish(self.new_draft().call, "incomplete")
                 raise
             self.release()
-            self._emit(half)
+            self.emit(half)
             raise
 
     def _closes(self, half: str) -> bool:
@@ -239,7 +191,7 @@ class TextMachine(Tape):
                 self.held.clear()
             self.release()
             if outcome.scanner:
-                yield from self._json_text(outcome.scanner)
+                yield from self.json_text(outcome.scanner)
         self._row = None
 
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
@@ -269,7 +221,7 @@ class TextMachine(Tape):
     def _behind(self) -> Reading[None]:
         """Drop closing brackets directly behind a call, and hold what separates it from the next one."""
         ended_call, self.ended_call = self.ended_call, False
-        self.draft = None
+        self.draft, self._row = None, None
         self.held.clear()
         self.recording = True
         self.fresh, self.previous = True, ""
@@ -277,68 +229,7 @@ class TextMachine(Tape):
             while (yield from self.peek()) in "}]":
                 self.position += 1
         if self.turn.has_calls:
-            yield from self._hold_separators()
-
-    def _hold_separators(self) -> Reading[None]:
-        """Hold commas, semicolons and white space: syntax before another call, text before text."""
-        while True:
-            end = _SEPARATORS.match(self.buffer, self.position).end()  # type: ignore[union-attr]  # matches ""
-            self.take(end - self.position)
-            if end < len(self.buffer):
-                return
-            yield from self.more()
-
-    # --- text -----------------------------------------------------------------------------------------------------
-
-    def release(self) -> None:
-        """Give out what was held: it is text."""
-        if self.held:
-            text = "".join(self.held)
-            self.held.clear()
-            self._emit(text)
-
-    def pass_text(self, size: int) -> None:
-        """Read `size` characters as text."""
-        text = self.buffer[self.position : self.position + size]
-        self.position += size
-        if text:
-            self._emit(text)
-
-    def _emit(self, text: str) -> None:
-        self._note(text)
-        self.turn.text(text)
-
-    def _note(self, text: str) -> None:
-        """Keep what is asked about the text so far."""
-        tail = text[text.rfind("\n") + 1 :]
-        if len(tail) < len(text):
-            self.fresh, self._odd_ticks = True, False
-            self.unclosed.clear()
-        if "`" in tail:
-            for run in _TICKS.finditer(tail):
-                if run.start() or len(tail) < len(text) or self.previous != "`":
-                    self._odd_ticks = not self._odd_ticks
-        if self.fresh and tail and not tail.isspace():
-            self.fresh = False
-        self.previous = text[-1]
-
-    def _inline_code(self) -> Reading[None]:
-        """Pass text up to the next backtick or the end of the line."""
-        while True:
-            match = _TICK_OR_LINE_END.search(self.buffer, self.position)
-            self.pass_text((match.end() if match else len(self.buffer)) - self.position)
-            if match:
-                self._odd_ticks = False
-                return
-            yield from self.more()
-
-    def _json_text(self, scanner: JsonScanner) -> Reading[None]:
-        """Pass a JSON value to its end: nothing is looked for in it."""
-        while True:
-            self.pass_text(scanner.scan(self.buffer, self.position) - self.position)
-            if scanner.done or scanner.failed:
-                return
-            yield from self.more()
+            yield from self.hold_separators()
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
