@@ -22,7 +22,7 @@ import numpy as np
 import soundfile
 
 import cues
-from cues import engine
+from cues.mixing import engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

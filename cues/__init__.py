@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from cues.loudness import integrated_lufs as integrated_lufs
     from cues.loudness import measure as measure
     from cues.loudness import true_peak_dbtp as true_peak_dbtp
-    from cues.mixer import Mixer as Mixer
-    from cues.mixer import Voice as Voice
+    from cues.mixing.mixer import Mixer as Mixer
+    from cues.mixing.mixer import Voice as Voice
+    from cues.mixing.pacer import Pacer as Pacer
+    from cues.mixing.pool import MixerPool as MixerPool
+    from cues.mixing.warmup import warm_up as warm_up
     from cues.motifs import motif as motif
-    from cues.pacer import Pacer as Pacer
-    from cues.pool import MixerPool as MixerPool
     from cues.spec import Envelope as Envelope
     from cues.spec import LowPass as LowPass
     from cues.spec import Note as Note
     from cues.spec import Oscillator as Oscillator
     from cues.spec import Spec as Spec
     from cues.synth import render as render
-    from cues.warmup import warm_up as warm_up
 
 _HOMES = {
     "AudioFileError": "cues.errors",
@@ -49,23 +49,23 @@ _HOMES = {
     "Measurement": "cues.loudness",
     "Meter": "cues.loudness",
     "MissingFeatureError": "cues.errors",
-    "Mixer": "cues.mixer",
+    "Mixer": "cues.mixing.mixer",
     "MixerClosedError": "cues.errors",
-    "MixerPool": "cues.pool",
+    "MixerPool": "cues.mixing.pool",
     "Note": "cues.spec",
     "Oscillator": "cues.spec",
-    "Pacer": "cues.pacer",
+    "Pacer": "cues.mixing.pacer",
     "PackError": "cues.errors",
     "Spec": "cues.spec",
     "UnknownCueError": "cues.errors",
-    "Voice": "cues.mixer",
+    "Voice": "cues.mixing.mixer",
     "integrated_lufs": "cues.loudness",
     "load_bank": "cues.bank",
     "measure": "cues.loudness",
     "motif": "cues.motifs",
     "render": "cues.synth",
     "true_peak_dbtp": "cues.loudness",
-    "warm_up": "cues.warmup",
+    "warm_up": "cues.mixing.warmup",
 }
 
 __version__ = "0.1.0"

@@ -60,7 +60,7 @@ def over_speech(
     -------
     float32, at least as long as `speech`: silence follows it for as long as a cue goes on.
     """
-    from cues.mixer import Mixer
+    from cues.mixing.mixer import Mixer
 
     mixer = Mixer(sample_rate=sample_rate)
     first = len(speech) // (len(cues) + 1) if first_at_s is None else s_to_samples(first_at_s, sample_rate)

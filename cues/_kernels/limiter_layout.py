@@ -1,4 +1,4 @@
-"""The look-ahead limiter's numbers and where its state keeps what; see `cues.limiter`."""
+"""The look-ahead limiter's numbers and where its state keeps what; see `cues.mixing.limiter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The look-ahead limiter's loop; the method and the state's layout are told in `cues.limiter`."""
+"""The look-ahead limiter's loop; the method and the state's layout are told in `cues.mixing.limiter`."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _mixed(
     channels: NDArray[np.float32], rate: int, cues: tuple[tuple[str, float, float], ...], bank: Bank
 ) -> NDArray[np.float32]:
     """All channels with the cues in them; silence is added until the last cue has ended."""
-    from cues.offline import Insert, mix_recording
+    from cues.mixing.offline import Insert, mix_recording
 
     inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in cues]
     columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]

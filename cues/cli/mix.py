@@ -10,9 +10,9 @@ import click
 import cues
 from cues.audiofile import FORMATS, default_subtype, write_audio
 from cues.cli._records import pick
-from cues.offline import Insert, mix_recording
+from cues.mixing.offline import Insert, mix_recording
+from cues.mixing.voices import MAX_GAIN_DB
 from cues.recordings import read_recording
-from cues.voices import MAX_GAIN_DB
 
 __all__ = ["command"]
 

@@ -12,7 +12,7 @@ from livekit.agents.voice.events import ToolCallEnded, ToolCallStarted
 import cues
 from cues.adapters.livekit import CueOutput, attach, cue_frames
 from cues.errors import CueTypeError, CueValueError
-from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
 from stream.cue_rules import CueRules
 from stream.events import ToolCallStart, ToolResult
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cues import engine
+from cues.mixing import engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

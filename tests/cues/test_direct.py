@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import cues
-from cues import direct, engine
+from cues.mixing import direct, engine
 from tests.cues.mixing_scripts import random_script, tone
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import cues
 from cues.cli.mix import command
-from cues.offline import Insert, mix_recording
+from cues.mixing.offline import Insert, mix_recording
 from tests.cues.mixing_scripts import noise_cue, speech, tone
 
 

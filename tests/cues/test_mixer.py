@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cues
-from cues.sounds import prepare
+from cues.mixing.sounds import prepare
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.cues.mixing_scripts import RATE, noise_cue, speech, tone
 

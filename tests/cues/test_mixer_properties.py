@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cues
-from cues import engine
+from cues.mixing import engine
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.cues.mixing_scripts import Script, clickless_script, new_clicks, noise_cue, random_script
 

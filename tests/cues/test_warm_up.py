@@ -112,7 +112,7 @@ cues.warm_up()
 mixer.play(cue)
 twin.play(cue)
 out += [mixer.mix(frame) for _ in range(30)]
-from cues import engine
+from cues.mixing import engine
 engine.install(None)
 same += [twin._mix(frame) for _ in range(30)]
 result = float(np.abs(np.concatenate(out) - np.concatenate(same)).max())

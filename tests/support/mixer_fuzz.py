@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import cues
-from cues import direct, engine
+from cues.mixing import direct, engine
 
 DTYPES = ["f4", "f4", "f4", "f4", "f8", "f2", "i2", "c8", "O", ">f4", "?", "U3", "M8[s]", [("a", "f4")], "V4"]
 SHAPES = [(480,), (480,), (480,), (7,), (1,), (0,), (), (2, 240), (480, 1), (1, 480), (5000,), (3000,)]

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues import engine
 from cues._kernels import layout as at
-from cues.bus import DEEPEST, SpeechBus
 from cues.errors import CueValueError
-from cues.following import SpeechLevel
-from cues.numpy_mixing import smoothstep
-from cues.pauses import PauseFinder
-from cues.sounds import Sound
+from cues.mixing import engine
+from cues.mixing.bus import DEEPEST, SpeechBus
+from cues.mixing.following import SpeechLevel
+from cues.mixing.numpy_mixing import smoothstep
+from cues.mixing.pauses import PauseFinder
+from cues.mixing.sounds import Sound
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues.limiter import Limiter
-    from cues.state import Row
-    from cues.voices import Voice
+    from cues.mixing.limiter import Limiter
+    from cues.mixing.state import Row
+    from cues.mixing.voices import Voice
 
 __all__ = ["Session"]
 
@@ -49,7 +49,7 @@ class Session:
 
     Parameters
     ----------
-    row : its memory, as `cues.state.new_table` makes it.
+    row : its memory, as `cues.mixing.state.new_table` makes it.
     voices : how many may sound at once.
     limiter : what the output goes through, if anything.
     duck_db : level of the speech under a cue.

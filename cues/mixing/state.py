@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues.sounds import Sound
+    from cues.mixing.sounds import Sound
 
 __all__ = ["InPlace", "Row", "new_table"]
 

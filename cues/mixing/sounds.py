@@ -13,8 +13,8 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.fades import MIN_FADE_MS, raised_cosine
-from cues.numpy_mixing import smoothstep
-from cues.state import InPlace
+from cues.mixing.numpy_mixing import smoothstep
+from cues.mixing.state import InPlace
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 """Which loops run: numpy's until `warm_up()`, the compiled ones from then on.
 
-Nothing here compiles or imports numba; `cues.warmup` hands the kernels in when they are ready.
+Nothing here compiles or imports numba; `cues.mixing.warmup` hands the kernels in when they are ready.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cues import numpy_mixing
+from cues.mixing import numpy_mixing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.limiter import Limiter
-    from cues.sounds import Sound
-    from cues.state import Row
+    from cues.mixing.limiter import Limiter
+    from cues.mixing.sounds import Sound
+    from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from threading import Lock
 
-from cues import engine
+from cues.mixing import engine
 
 __all__ = ["warm_up"]
 

@@ -10,8 +10,8 @@ from cues.units import db_to_gain
 
 if TYPE_CHECKING:
     from cues.cue import Cue
-    from cues.session import Session
-    from cues.sounds import Sound
+    from cues.mixing.session import Session
+    from cues.mixing.sounds import Sound
 
 __all__ = ["MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues.limiter import Limiter
-    from cues.sounds import Sound
-    from cues.state import Row
+    from cues.mixing.limiter import Limiter
+    from cues.mixing.sounds import Sound
+    from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues import direct, engine
 from cues._kernels import layout as at
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
-from cues.limiter import Limiter
-from cues.numpy_mixing import float_of_pcm16, pcm16_of_float
-from cues.parameters import number_within, whole_number
-from cues.session import Session
-from cues.sounds import prepare
-from cues.state import InPlace, Row, new_table
-from cues.voices import Placement, Voice, checked_fade_ms, checked_gain_db
+from cues.mixing import direct, engine
+from cues.mixing.limiter import Limiter
+from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.mixing.parameters import number_within, whole_number
+from cues.mixing.session import Session
+from cues.mixing.sounds import prepare
+from cues.mixing.state import InPlace, Row, new_table
+from cues.mixing.voices import Placement, Voice, checked_fade_ms, checked_gain_db
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cues.state import Row
+    from cues.mixing.state import Row
 
 __all__ = ["mix_method", "mix_pcm16_method", "understood"]
 

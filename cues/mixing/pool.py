@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues import engine
 from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
-from cues.mixer import Mixer
-from cues.parameters import whole_number
-from cues.state import InPlace, Row, new_table
+from cues.mixing import engine
+from cues.mixing.mixer import Mixer
+from cues.mixing.parameters import whole_number
+from cues.mixing.state import InPlace, Row, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

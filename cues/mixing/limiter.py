@@ -15,7 +15,7 @@ import numpy as np
 
 from cues._kernels import limiter_layout as at
 from cues.errors import CueValueError
-from cues.state import InPlace
+from cues.mixing.state import InPlace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

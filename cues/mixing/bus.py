@@ -14,13 +14,13 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.fades import MIN_FADE_MS
-from cues.numpy_mixing import promote, smoothstep
-from cues.sounds import CROSSFADE_MS
+from cues.mixing.numpy_mixing import promote, smoothstep
+from cues.mixing.sounds import CROSSFADE_MS
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
-    from cues.state import Row
-    from cues.voices import Voice
+    from cues.mixing.state import Row
+    from cues.mixing.voices import Voice
 
 __all__ = ["ATTACK_MS", "HOLD_MS", "RELEASE_MS", "SpeechBus"]
 

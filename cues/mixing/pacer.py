@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.errors import CueTypeError, CueValueError
-from cues.numpy_mixing import float_of_pcm16
+from cues.mixing.numpy_mixing import float_of_pcm16
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from cues.mixer import Mixer
+    from cues.mixing.mixer import Mixer
 
     Samples = NDArray[np.float32]
 
