@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def test_the_set_is_complete():
 def test_loudness_is_on_target(bank, name):
     measured = cues.measure(bank[name].samples, bank.sample_rate)
     assert measured.m100_max_lufs == pytest.approx(-20 + TARGETS_LU[name], abs=0.01)
-    assert measured == bank[name].measured
+    # The bank's levels may come from the disk, where another numpy wrote them: its sums differ in the last digits.
+    assert asdict(bank[name].measured) == pytest.approx(asdict(measured), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)
