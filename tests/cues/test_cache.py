@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,8 @@ def renders(monkeypatch):
 
 def same(one, other):
     return all(
-        np.array_equal(one[name].samples, other[name].samples) and one[name].measured == other[name].measured
+        np.array_equal(one[name].samples, other[name].samples)
+        and asdict(one[name].measured) == pytest.approx(asdict(other[name].measured), abs=1e-9)
         for name in one
     )
 
