@@ -87,7 +87,8 @@ def openai_package(delta_chunk: dict[str, object]) -> None:
 
 def ollama_package() -> None:
     license_text = Path(__file__).parent.with_name("LICENSE").read_text(encoding="utf-8")
-    tokens = re.findall(r"\s*\w+|\s*\W", license_text)[:LINES]
+    paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", license_text)
+    tokens = re.findall(r"\s*\w+|\s*\W", paragraphs)[:LINES]
     lines = [
         {"model": "m", "created_at": "2025-11-13T09:14:05.000185Z",
          "message": {"role": "assistant", "content": token}, "done": False}
@@ -112,6 +113,7 @@ def ollama_package() -> None:
 
     def first_time() -> None:
         table_for(None).plain.clear()
+        table_for(None).simple.clear()
         ours()
 
     def bytes_too() -> None:

@@ -9,7 +9,6 @@ from stream.errors import StreamTypeError
 from stream.events import Usage
 from stream.message_reader import MessageReader, failure
 from stream.ndjson import NdjsonDecoder
-from stream.passing import MOST_UNSEEN
 
 if TYPE_CHECKING:
     from stream.events import Event
@@ -69,12 +68,13 @@ class OllamaReader(MessageReader):
                     and "created_at" in data
                 ):
                     machine: TextMachine = self._machine  # type: ignore[assignment]  # where the turn is idle
-                    delta = machine.known.get(message["content"])
+                    text = message["content"]
+                    delta = machine.known.get(text)
                     if delta:
-                        unseen = machine.unseen
-                        unseen.append(delta)
-                        if len(unseen) > MOST_UNSEEN:
-                            machine.catch_up()
+                        machine.last = delta
+                        return [delta]
+                    delta = machine.passes(text)
+                    if delta:
                         return [delta]
             except (KeyError, TypeError):
                 pass  # the long way tells what else it is

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stream.tape import Reading
     from stream.turn import Sink
 
-__all__ = ["MOST_UNSEEN", "Speech"]
+__all__ = ["Speech"]
 
-MOST_UNSEEN = 256  # pieces of plain text that were passed on and not yet noted
+_MOST_UNSEEN = 256  # pieces of plain text that were passed on and not yet noted
 _SEPARATORS = re.compile(r"[\s,;]*")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
@@ -38,8 +38,8 @@ class Speech(Tape):
     odd_ticks : whether the last run of backticks on this line has opened inline code.
     unclosed : closing markers that calls on this line have not had.
     clean : whether nothing is held back and no call is open.
-    known : the events of texts that may be passed on without looking at them; empty unless `clean`.
-    unseen : what was passed on and not yet noted.
+    known : the events of simple texts (see `Table`), which can be passed on without a look; empty unless `clean`.
+    unseen, last : what was passed on and not yet noted; of a run of simple texts the last one is enough.
     """
 
     def __init__(self, turn: Sink, table: Table) -> None:
@@ -53,10 +53,11 @@ class Speech(Tape):
         self.clean = False
         self.known = _NOTHING_KNOWN
         self.unseen: list[TextDelta] = []
+        self.last: TextDelta | None = None
 
     def be_plain(self) -> None:
         """Nothing is held back: text without a marker can be passed on as it comes."""
-        self.clean, self.known = True, self.table.plain
+        self.clean, self.known = True, self.table.simple
 
     def be_careful(self) -> None:
         """Something was found that has to be read."""
@@ -66,15 +67,23 @@ class Speech(Tape):
         """Return the event that passes this on, if it is text and nothing else, and nothing is held before it."""
         if not self.clean:
             return None
-        delta = self.known.get(text) or self.table.plain_text(text)
+        delta = self.table.plain.get(text) or self.table.plain_text(text)
         if delta:
+            if self.last:
+                self._note_last()
             self.unseen.append(delta)
-            if len(self.unseen) > MOST_UNSEEN:
+            if len(self.unseen) > _MOST_UNSEEN:
                 self.catch_up()
         return delta
 
+    def _note_last(self) -> None:
+        if self.last:
+            self.unseen.append(self.last)
+            self.last = None
+
     def catch_up(self) -> None:
         """Take note of text that was passed on: only what comes behind a trigger asks what came before."""
+        self._note_last()
         if self.unseen:
             text = "".join([delta.text for delta in self.unseen])
             self.unseen.clear()

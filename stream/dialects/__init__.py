@@ -196,8 +196,9 @@ class Table:
     ----------
     declared : names of the declared tools; None if they are not known.
     pattern, search : find a marker, or the beginning of one at the end of the text.
-    plain : the events of short texts without any marker. Models write the same tokens over and over, and to look one
-        up costs a quarter of searching it and making its event.
+    plain : the events of short texts without a marker. Models write the same tokens over and over, and to look one up
+        costs a quarter of searching it and making its event.
+    simple : those of them behind which a line or inline code goes on as before: no line end, no backtick, not blank.
     at_start : matches the same where a name needs no white space before it.
     extendable : whole markers that are also the beginning of another one.
     """
@@ -205,6 +206,7 @@ class Table:
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
         self.declared = declared
         self.plain: dict[str, TextDelta] = {}
+        self.simple: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
@@ -247,7 +249,10 @@ class Table:
         if len(text) <= _LONGEST_TOKEN:
             if len(self.plain) >= _MOST_TOKENS:
                 self.plain.clear()
+                self.simple.clear()
             self.plain[text] = delta
+            if "\n" not in text and "`" not in text and not text.isspace():
+                self.simple[text] = delta
         return delta
 
     def row(self, marker: str) -> Dialect | None:

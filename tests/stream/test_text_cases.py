@@ -1,8 +1,10 @@
 """Every case of raw model text, over every way to cut it."""
 
+import re
+
 import pytest
 
-from stream import TextReader, ToolCallStart
+from stream import OllamaReader, TextReader, ToolCallStart
 from tests.stream.comparing import as_case_events, load, matches, splits
 
 CASES = list(load("content", "content_extra", "false_positive", "decisions"))
@@ -47,3 +49,26 @@ def test_call_is_announced_as_soon_as_its_name_is_certain(case):
     assert len(starts) == len(case["cue_at"])
     for at, wanted in zip(starts, case["cue_at"], strict=True):
         assert wanted is None or at <= wanted, (starts, case["cue_at"])
+
+
+def lines_of(text, pattern):
+    for token in re.findall(pattern, text, re.DOTALL):
+        message = {"role": "assistant", "content": token}
+        yield {"model": "m", "created_at": "2025-11-13T09:14:05.000185Z", "message": message, "done": False}
+
+
+@pytest.mark.parametrize("pattern", [".", r"\s?\w+|.", r"\s*\S+|\s"], ids=["characters", "tokens", "words"])
+def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
+    for case in [*CASES, *REVIEWED]:
+        if case.get("start") == "reasoning":
+            continue  # there is no template behind a server's lines
+        # Behind text, plain tokens are passed on by looking them up; some forms count at the start alone.
+        before = "" if case["input"].startswith(("analysis", "commentary")) else "So it `is`.\n\n"
+        reader = OllamaReader(tools=case.get("tools"))
+        events = []
+        for line in lines_of(before + case["input"], pattern):
+            events += reader.feed(line)
+        events += reader.feed({"message": {}, "done": True, "done_reason": case.get("finish", "stop")})
+        expected = [{"type": "text", "text": before}, *case["expect"]]
+        actual = as_case_events(events + reader.close())
+        assert matches({"expect": expected}, actual), (case["id"], actual, expected)
