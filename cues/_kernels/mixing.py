@@ -204,12 +204,15 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     frame = np.int64(0)
     for i in range(n_rows):
         row = rows + i * row_bytes
-        if i + 4 < n_rows:
-            prefetch(row + 4 * row_bytes)
+        if i + 8 < n_rows:
+            prefetch(row + 8 * row_bytes)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
-        if i + 1 < n_rows and carray(int32_at(row + row_bytes), 20)[at.FLAGS_I32] != 0:
+        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 20)[at.FLAGS_I32] != 0:
+            for line in range(64, row_bytes, 64):
+                prefetch(row + 4 * row_bytes + line)
+        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 20)[at.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
-                prefetch(source + 4 * n * (i + 1) + line)
+                prefetch(source + 4 * n * (i + 2) + line)
         words = carray(int64_at(row), 10)
         if words[at.POSITION_I64] + n > words[at.WAKE_I64]:
             found[count] = i

@@ -30,7 +30,9 @@ def test_streaming_meter_reads_what_measure_reads(seconds, sample_rate):
     x = sound(seconds, sample_rate)
     streamed, whole = asdict(fed(x, sample_rate, [])), asdict(cues.measure(x, sample_rate))
     for name, value in whole.items():
-        assert streamed[name] == (None if value is None else pytest.approx(value, abs=1e-6)), name
+        # A true peak is a float32 sum; vector loops may add it up in another order where a part begins elsewhere.
+        within = 1e-4 if name == "true_peak_dbtp" else 1e-6
+        assert streamed[name] == (None if value is None else pytest.approx(value, abs=within)), name
 
 
 @given(cuts=st.lists(st.integers(0, 12000), max_size=12))
