@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.folders import user_cache_dir
 from cues.levels import Measurement
 
 if TYPE_CHECKING:
@@ -51,13 +52,11 @@ _SOURCES_OF_FILES = ("resample", "shaping", "bank", "cache")
 def cache_dir() -> Path | None:
     """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if it is empty."""
     named = os.environ.get("CUES_CACHE_DIR")
+    if named is None:
+        return user_cache_dir()
     try:
-        if named is not None:
-            return Path(named).expanduser() if named else None
-        import platformdirs
-
-        return platformdirs.user_cache_path("cue-engine", appauthor=False)
-    except (OSError, RuntimeError):  # a user without a home
+        return Path(named).expanduser() if named else None
+    except RuntimeError:  # "~" of a user without a home
         return None
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cues.audiofile import ENDINGS, file_bytes
 from cues.catalog import CATALOG
 from cues.errors import CueError, CueTypeError, PackError
+from cues.folders import user_config_dir
 from cues.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
 
 if TYPE_CHECKING:
@@ -87,12 +88,10 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
     if named is not None:
         # Not every way of setting it goes through a shell that knows what `~` is.
         return Path(os.path.expanduser(named)) if named else None  # noqa: PTH111  (Path's raises for unknown users)
-    import platformdirs
-
+    users = user_config_dir()
     try:
-        folder = platformdirs.user_config_path("cue-engine", appauthor=False) / "pack"
-        return folder if any(folder.iterdir()) else None
-    except (OSError, RuntimeError):  # not there, or a user without a home
+        return users / "pack" if users is not None and any((users / "pack").iterdir()) else None
+    except OSError:  # not there
         return None
 
 

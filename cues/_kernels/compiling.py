@@ -24,6 +24,8 @@ import numba.core.sigutils
 from llvmlite import __version__ as llvmlite_version  # type: ignore[import-untyped]  # it has no types
 from llvmlite import binding
 
+from cues.folders import user_cache_dir
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -90,12 +92,9 @@ def _folder() -> Path | None:
     """Where compiled kernels are kept; None where nothing can be kept and nothing is there."""
     named = [os.environ.get(variable) for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR")]
     candidates = [Path(name) for name in named if name]
-    with contextlib.suppress(ImportError, RuntimeError, OSError):
-        from platformdirs import user_cache_path
-
-        users = user_cache_path("cue-engine", appauthor=False)
-        if users.is_absolute():  # a user without a home gets "~/.cache", and it would be made right here
-            candidates.append(users)
+    users = user_cache_dir()
+    if users is not None:
+        candidates.append(users)
     usable = [base / "kernels" / _digest() for base in candidates]
     for folder in usable:
         if _writable(folder) or any(folder.glob("*.nbi")):
