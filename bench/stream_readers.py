@@ -20,7 +20,7 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from stream import OllamaReader, OpenAIReader, TextReader
-from stream.dialects import table_for
+from stream.readers.dialects import table_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stream.cue_rules import CueRules as CueRules
     from stream.errors import MissingFeatureError as MissingFeatureError
     from stream.errors import RecordingError as RecordingError
     from stream.errors import SpeakerError as SpeakerError
@@ -26,11 +25,14 @@ if TYPE_CHECKING:
     from stream.events import ToolCallStart as ToolCallStart
     from stream.events import ToolResult as ToolResult
     from stream.events import Usage as Usage
-    from stream.ollama_reader import OllamaReader as OllamaReader
-    from stream.openai_reader import OpenAIReader as OpenAIReader
+    from stream.readers.ollama_reader import OllamaReader as OllamaReader
+    from stream.readers.openai_reader import OpenAIReader as OpenAIReader
+    from stream.readers.text_reader import TextReader as TextReader
+    from stream.readers.tool_calls import complete_calls as complete_calls
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
-    from stream.router import CueRouter as CueRouter
+    from stream.routing.cue_rules import CueRules as CueRules
+    from stream.routing.router import CueRouter as CueRouter
     from stream.services.attempts import Attempts as Attempts
     from stream.services.connection import Connection as Connection
     from stream.services.connection import connect as connect
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from stream.session.history import ChatHistory as ChatHistory
     from stream.session.limits import Limits as Limits
     from stream.session.voice_session import VoiceSession as VoiceSession
-    from stream.text_reader import TextReader as TextReader
-    from stream.tool_calls import complete_calls as complete_calls
     from stream.word_chunks import words as words
     from stream.word_chunks import words_sync as words_sync
 
@@ -65,8 +65,8 @@ _HOMES = {
     "Attempts": "stream.services.attempts",
     "Connection": "stream.services.connection",
     "ChatHistory": "stream.session.history",
-    "CueRouter": "stream.router",
-    "CueRules": "stream.cue_rules",
+    "CueRouter": "stream.routing.router",
+    "CueRules": "stream.routing.cue_rules",
     "EmptyToolCalls": "stream.events",
     "Event": "stream.events",
     "Fallback": "stream.services.recovery",
@@ -76,8 +76,8 @@ _HOMES = {
     "Limits": "stream.session.limits",
     "MissingFeatureError": "stream.errors",
     "ModelCapabilities": "stream.services.models",
-    "OllamaReader": "stream.ollama_reader",
-    "OpenAIReader": "stream.openai_reader",
+    "OllamaReader": "stream.readers.ollama_reader",
+    "OpenAIReader": "stream.readers.openai_reader",
     "ReasoningDelta": "stream.events",
     "RecordingError": "stream.errors",
     "Recovery": "stream.services.recovery",
@@ -90,7 +90,7 @@ _HOMES = {
     "StreamValueError": "stream.errors",
     "TaskStatus": "stream.events",
     "TextDelta": "stream.events",
-    "TextReader": "stream.text_reader",
+    "TextReader": "stream.readers.text_reader",
     "Tier": "stream.services.tiers",
     "Tool": "stream.services.tool",
     "ToolCallEnd": "stream.events",
@@ -102,7 +102,7 @@ _HOMES = {
     "Usage": "stream.events",
     "Validator": "stream.services.validation",
     "capabilities_of": "stream.services.models",
-    "complete_calls": "stream.tool_calls",
+    "complete_calls": "stream.readers.tool_calls",
     "connect": "stream.services.connection",
     "filesystem_tools": "stream.services.filesystem",
     "load_tiers": "stream.services.tiers",

@@ -9,7 +9,7 @@ from stream.events import TextDelta, ToolCallStart
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.router import Played
+    from stream.routing.router import Played
 
 __all__ = ["Heard", "Journal", "Seen", "Sounded"]
 

@@ -6,14 +6,14 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from stream.events import Event, StreamFailed
-from stream.message_reader import failure
-from stream.openai_reader import OpenAIReader
+from stream.readers.message_reader import failure
+from stream.readers.openai_reader import OpenAIReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
 
-    from stream.message_reader import MessageReader
-    from stream.options import Tools
+    from stream.readers.message_reader import MessageReader
+    from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]
 

@@ -13,8 +13,14 @@ PACKAGES = ("cues", "stream")
 HEAVY = {"numba", "scipy", "soundfile", "soxr", "openai", "httpx2", "matplotlib", "click", "rich", "h11", "jsonschema"}
 ROOMS_ABOVE_BOTH = ("cues.cli", "cues.adapters", "cues.__main__")
 # Inside `stream`, the router and what sits above it may know the audio engine; speakers may use its voice-like signal.
-STREAM_ROOMS_THAT_HEAR = ("stream.router", "stream.session", "stream.speech.voice_like")
-READERS = ("stream.text_reader", "stream.openai_reader", "stream.ollama_reader", "stream.tool_calls", "stream.ndjson")
+STREAM_ROOMS_THAT_HEAR = ("stream.routing", "stream.session", "stream.speech.voice_like")
+READERS = (
+    "stream.readers.text_reader",
+    "stream.readers.openai_reader",
+    "stream.readers.ollama_reader",
+    "stream.readers.tool_calls",
+    "stream.readers.ndjson",
+)
 
 
 def _modules(package: str) -> list[tuple[str, Path]]:

@@ -27,7 +27,7 @@ import cues
 import stream
 from cues.audition import stand_in_speech
 from cues.cli import group
-from stream.dialects import Dialect, json_calls
+from stream.readers.dialects import Dialect, json_calls
 from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 

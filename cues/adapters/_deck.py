@@ -8,7 +8,7 @@ import numpy as np
 
 import cues
 from cues.errors import CueValueError
-from stream.router import DEFAULT_RULES, CueRouter
+from stream.routing.router import DEFAULT_RULES, CueRouter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues import Cue, Mixer
-    from stream.cue_rules import CueRules
+    from stream.routing.cue_rules import CueRules
 
 __all__ = ["Deck"]
 

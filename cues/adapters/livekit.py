@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from cues import Cue
     from stream.clock import Clock
-    from stream.cue_rules import CueRules
-    from stream.router import CueRouter
+    from stream.routing.cue_rules import CueRules
+    from stream.routing.router import CueRouter
 
 __all__ = ["CueOutput", "attach", "cue_frames"]
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
     from cues import Cue
-    from stream.cue_rules import CueRules
     from stream.events import Event
-    from stream.router import CueRouter
+    from stream.routing.cue_rules import CueRules
+    from stream.routing.router import CueRouter
 
 __all__ = ["CueFrame", "CueMixer", "CueTap", "create"]
 
@@ -246,7 +246,7 @@ def create(
 
 def _watch(llm: Any, mixer: CueMixer) -> None:
     """Have the chunks of an LLM service read on their way."""
-    from stream.openai_reader import OpenAIReader
+    from stream.readers.openai_reader import OpenAIReader
 
     ask = llm.get_chat_completions
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from cues import Cue
     from stream.clock import Clock
-    from stream.cue_rules import CueRules
-    from stream.router import CueRouter
+    from stream.routing.cue_rules import CueRules
+    from stream.routing.router import CueRouter
     from stream.services.notices import ServiceEvent
 
 __all__ = ["UnmuteCues"]

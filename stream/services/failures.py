@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stream.events import StreamFailed
-from stream.message_reader import failure
+from stream.readers.message_reader import failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
-from stream.ollama_reader import OllamaReader
+from stream.readers.ollama_reader import OllamaReader
 from stream.services.failures import failure_of_answer, failure_of_transport
 
 if TYPE_CHECKING:

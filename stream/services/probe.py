@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from stream.dialects import ROWS
 from stream.events import (
     EmptyToolCalls,
     Finish,
@@ -18,8 +17,9 @@ from stream.events import (
     ToolCallStart,
     ToolResult,
 )
-from stream.markers import normalize
-from stream.ndjson import NdjsonDecoder
+from stream.readers.dialects import ROWS
+from stream.readers.markers import normalize
+from stream.readers.ndjson import NdjsonDecoder
 from stream.services.notices import InvalidToolCall, ToolsLeftOut
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool

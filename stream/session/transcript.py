@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stream.events import Event
     from stream.journal import Journal
-    from stream.spans import Span
+    from stream.routing.spans import Span
 
 __all__ = [
     "AudioDone",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
     from cues import Mixer
-    from stream.router import CueRouter, Played
+    from stream.routing.router import CueRouter, Played
     from stream.speech.speaker import Speaker
 
 __all__ = ["Sink", "VoiceSession"]

@@ -7,8 +7,8 @@ import pytest
 
 from cues.adapters.unmute import UnmuteCues
 from cues.errors import CueTypeError, CueValueError
-from stream.cue_rules import CueRules
 from stream.events import ToolCallStart, ToolResult
+from stream.routing.cue_rules import CueRules
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
 from tests.support.unmute_handler import ProtocolHandler
 from tests.support.unmute_loopback import AFTER, ARGUMENTS, BEFORE, TOOL_S, WORD_S, Listener, answer, servers

@@ -6,7 +6,7 @@ import pytest
 import cues
 from stream.errors import StreamValueError
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.router import DEFAULT_RULES, CueRouter, CueRules
+from stream.routing.router import DEFAULT_RULES, CueRouter, CueRules
 from stream.services.notices import InvalidToolCall
 
 RATE = 24000

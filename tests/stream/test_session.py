@@ -8,7 +8,7 @@ import pytest
 import cues
 from stream.errors import SpeakerError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.router import CueRouter, CueRules
+from stream.routing.router import CueRouter, CueRules
 from stream.session import VoiceSession
 from stream.speech.speaker import Speech
 from stream.speech.voice_like import VoiceLikeSpeaker

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import cues
-from stream.router import CueRouter, CueRules
+from stream.routing.router import CueRouter, CueRules
 from stream.session import ChatHistory, VoiceSession
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.virtual_clock import VirtualClock

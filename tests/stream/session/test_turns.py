@@ -5,9 +5,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from stream.cue_rules import CueRules
 from stream.errors import SpeakerError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.routing.cue_rules import CueRules
 from stream.session import Limits
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
@@ -322,7 +322,7 @@ def test_a_cue_that_waits_for_words_dies_with_its_turn():
 
 def test_a_session_that_is_cancelled_leaves_no_task_and_closes_its_source():
     import cues
-    from stream.router import CueRouter
+    from stream.routing.router import CueRouter
     from stream.session import VoiceSession
     from tests.support.turns import Tape
     from tests.support.virtual_clock import VirtualClock

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.tape import Tape
+from stream.readers.tape import Tape
 
 if TYPE_CHECKING:
-    from stream.dialects import Table
     from stream.events import TextDelta
-    from stream.json_scanner import JsonScanner
-    from stream.tape import Reading
-    from stream.turn import Sink
+    from stream.readers.dialects import Table
+    from stream.readers.json_scanner import JsonScanner
+    from stream.readers.tape import Reading
+    from stream.readers.turn import Sink
 
 __all__ = ["Speech"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.rounds import Call
+from stream.readers.rounds import Call
 
 __all__ = ["Draft", "clean_name"]
 

@@ -11,17 +11,17 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from stream.events import TextDelta
-from stream.markers import is_token, trie
-from stream.shapes import NAME, SPACE, Run, Shape
-from stream.tape import NotACall, Unreadable
+from stream.readers.markers import is_token, trie
+from stream.readers.shapes import NAME, SPACE, Run, Shape
+from stream.readers.tape import NotACall, Unreadable
 
 from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["ROWS", "Dialect", "Table", "table_for"]
 

@@ -7,17 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stream.dialects import table_for
 from stream.errors import StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolCallEnd, ToolResult
-from stream.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
-from stream.text_machine import TextMachine
-from stream.tool_calls import CallAssembler
-from stream.turn import Turn
+from stream.readers.dialects import table_for
+from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
+from stream.readers.text_machine import TextMachine
+from stream.readers.tool_calls import CallAssembler
+from stream.readers.turn import Turn
 
 if TYPE_CHECKING:
     from stream.events import Event, Usage
-    from stream.options import Tools
+    from stream.readers.options import Tools
 
 __all__ = ["MessageReader", "failure"]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from stream.dialects import table_for
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Finish
-from stream.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
-from stream.text_machine import TextMachine
-from stream.turn import Turn
+from stream.readers.dialects import table_for
+from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
+from stream.readers.text_machine import TextMachine
+from stream.readers.turn import Turn
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.options import Tools
+    from stream.readers.options import Tools
 
 __all__ = ["TextReader"]
 

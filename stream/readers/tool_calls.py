@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stream.draft import clean_name
 from stream.events import ToolCallEnd
-from stream.json_scanner import JsonScanner
-from stream.rounds import Call
+from stream.readers.draft import clean_name
+from stream.readers.json_scanner import JsonScanner
+from stream.readers.rounds import Call
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.turn import Turn
+    from stream.readers.turn import Turn
 
 __all__ = ["CallAssembler", "complete_calls"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.markers import marker_pattern, normalize
-from stream.tape import CutOff, NotACall
+from stream.readers.markers import marker_pattern, normalize
+from stream.readers.tape import CutOff, NotACall
 
 if TYPE_CHECKING:
     import re
 
-    from stream.dialects import Dialect
     from stream.events import CallStatus
-    from stream.rounds import Call
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.rounds import Call
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["BLOCKS", "read_block", "reasoning_block", "template_block"]
 

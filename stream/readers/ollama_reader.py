@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.message_reader import MessageReader, failure
-from stream.ndjson import NdjsonDecoder
+from stream.readers.message_reader import MessageReader, failure
+from stream.readers.ndjson import NdjsonDecoder
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.options import Tools
-    from stream.text_machine import TextMachine
+    from stream.readers.options import Tools
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["OllamaReader"]
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from stream.spans import Spans
-from stream.throttle import Throttle
+from stream.routing.spans import Spans
+from stream.routing.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from cues import Cue, Mixer, Voice
-    from stream.cue_rules import CueRules, Placement
+    from stream.routing.cue_rules import CueRules, Placement
+    from stream.routing.spans import Span
     from stream.services.notices import ServiceEvent
-    from stream.spans import Span
 
 __all__ = ["Played", "RouterStats", "Stage"]
 

@@ -6,15 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from stream.markers import marker_pattern
-from stream.shapes import NAME, SPACE, Run, Shape
-from stream.tape import Unreadable
+from stream.readers.markers import marker_pattern
+from stream.readers.shapes import NAME, SPACE, Run, Shape
+from stream.readers.tape import Unreadable
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.draft import Draft
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.draft import Draft
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.markers import marker_pattern, normalize
-from stream.shapes import Part, Run, Shape
-from stream.tape import CutOff, NotACall
+from stream.readers.markers import marker_pattern, normalize
+from stream.readers.shapes import Part, Run, Shape
+from stream.readers.tape import CutOff, NotACall
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
 

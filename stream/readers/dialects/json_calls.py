@@ -6,17 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from stream.json_scanner import KEY, VALUE, JsonScanner
-from stream.shapes import NAME, SPACE, Part, Run, Shape
-from stream.tape import NotACall, Unreadable
+from stream.readers.json_scanner import KEY, VALUE, JsonScanner
+from stream.readers.shapes import NAME, SPACE, Part, Run, Shape
+from stream.readers.tape import NotACall, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.dialects import Dialect
-    from stream.draft import Draft
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.draft import Draft
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 _MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.message_reader import MessageReader, failure
+from stream.readers.message_reader import MessageReader, failure
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.text_machine import TextMachine
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["OpenAIReader"]
 

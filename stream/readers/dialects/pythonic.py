@@ -6,18 +6,18 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from stream.literals import LiteralSyntaxError, read_keywords
-from stream.markers import marker_pattern
-from stream.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.tape import CutOff, NotACall, Unreadable
+from stream.readers.literals import LiteralSyntaxError, read_keywords
+from stream.readers.markers import marker_pattern
+from stream.readers.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
+from stream.readers.tape import CutOff, NotACall, Unreadable
 
 from .json_calls import ARRAY, call_array
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.draft import Draft
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.draft import Draft
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = [
     "BUILT_IN",

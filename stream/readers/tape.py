@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from stream.json_scanner import VALUE, JsonScanner
-from stream.markers import normalize
+from stream.readers.json_scanner import VALUE, JsonScanner
+from stream.readers.markers import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from stream.shapes import Shape
+    from stream.readers.shapes import Shape
 
 __all__ = ["CutOff", "NotACall", "Reading", "Tape", "Unreadable"]
 

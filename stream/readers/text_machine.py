@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.draft import Draft, clean_name
-from stream.malformed import skip_malformed
-from stream.markers import normalize
-from stream.passing import Speech
-from stream.tape import CutOff, NotACall, Unreadable
+from stream.readers.draft import Draft, clean_name
+from stream.readers.malformed import skip_malformed
+from stream.readers.markers import normalize
+from stream.readers.passing import Speech
+from stream.readers.tape import CutOff, NotACall, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from stream.dialects import Dialect, Table
-    from stream.tape import Reading
-    from stream.turn import Sink
+    from stream.readers.dialects import Dialect, Table
+    from stream.readers.tape import Reading
+    from stream.readers.turn import Sink
 
 __all__ = ["SHORTEST_HALF", "TextMachine"]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.markers import marker_pattern, normalize
-from stream.shapes import NAME, Part, Run, Shape
-from stream.tape import CutOff, Unreadable
+from stream.readers.markers import marker_pattern, normalize
+from stream.readers.shapes import NAME, Part, Run, Shape
+from stream.readers.tape import CutOff, Unreadable
 
 from .pythonic import code_body
 from .reasoning import reasoning_block
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.draft import Draft
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.draft import Draft
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 

@@ -6,16 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from stream.json_scanner import JsonScanner
-from stream.markers import marker_pattern
-from stream.shapes import NAME, SPACE, Run, Shape
-from stream.tape import NotACall, Unreadable
+from stream.readers.json_scanner import JsonScanner
+from stream.readers.markers import marker_pattern
+from stream.readers.shapes import NAME, SPACE, Run, Shape
+from stream.readers.tape import NotACall, Unreadable
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.draft import Draft
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.draft import Draft
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_function", "read_invokes"]
 

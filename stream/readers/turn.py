@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from stream.arguments import canonical, read_arguments
 from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
-from stream.rounds import Call, Round
+from stream.readers.arguments import canonical, read_arguments
+from stream.readers.rounds import Call, Round
 
 if TYPE_CHECKING:
     from stream.events import CallStatus, Event

@@ -9,20 +9,20 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from stream.calls import CallsUnderWay
-from stream.cue_rules import DEFAULT_RULES, CueRules
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.routing.calls import CallsUnderWay
+from stream.routing.cue_rules import DEFAULT_RULES, CueRules
+from stream.routing.stage import FADE_MS, Played, RouterStats, Stage
+from stream.routing.waiting_sound import WaitingSound
 from stream.services.notices import InvalidToolCall
-from stream.stage import FADE_MS, Played, RouterStats, Stage
-from stream.waiting_sound import WaitingSound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from cues import Cue, Mixer
-    from stream.calls import CallUnderWay
+    from stream.routing.calls import CallUnderWay
+    from stream.routing.spans import Spans
     from stream.services.notices import ServiceEvent
-    from stream.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 

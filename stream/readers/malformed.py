@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.markers import normalize
-from stream.tape import CutOff
+from stream.readers.markers import normalize
+from stream.readers.tape import CutOff
 
 if TYPE_CHECKING:
-    from stream.dialects import Dialect
-    from stream.tape import Reading
-    from stream.text_machine import TextMachine
+    from stream.readers.dialects import Dialect
+    from stream.readers.tape import Reading
+    from stream.readers.text_machine import TextMachine
 
 __all__ = ["skip_malformed"]
 

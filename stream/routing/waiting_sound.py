@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cues import Cue, Mixer, Voice
-    from stream.spans import Span, Spans
+    from stream.routing.spans import Span, Spans
 
 __all__ = ["WaitingSound"]
 

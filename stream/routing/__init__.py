@@ -1,0 +1,1 @@
+"""From events to cues: which one sounds, when, and what it waits for."""
