@@ -1,4 +1,4 @@
-"""C1: what importing costs in a fresh process.
+"""C1: what importing costs in a fresh process; and what `warm_up()` does, also on a machine's first run.
 
     python bench/cold_start.py
 
@@ -8,8 +8,10 @@ Goals: `import cues, stream` ≤ 2 × `import numpy` and ≤ 120 ms; no numba, s
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 
 HEAVY = ("numba", "scipy", "soundfile", "soxr", "openai", "matplotlib")
 CASES = {
@@ -19,13 +21,16 @@ CASES = {
         "import cues, stream; cues.load_bank, cues.Cue, stream.TextReader, stream.CueRouter"
     ),
     "cues.load_bank(), warm cache": "import cues; cues.load_bank()",
+    "numba": "import numba",
+    "cues.warm_up(), kernels in the cache": "import cues; cues.warm_up()",
 }
 
 
-def import_ms(code: str) -> float:
+def import_ms(code: str, **environment: str) -> float:
     """Time of `code` in a new interpreter, the interpreter's own start left out."""
     timed = f"import time; start = time.perf_counter()\n{code}\nprint(1000 * (time.perf_counter() - start))"
-    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True)
+    everything = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, env=everything)
     return float(done.stdout)
 
 
@@ -45,6 +50,9 @@ def main() -> bool:
     best = {name: min(values) for name, values in times.items()}
     for name, ms in best.items():
         print(f"{name}: {ms:.1f} ms ({ms / best['numpy']:.2f} × numpy)")
+    with tempfile.TemporaryDirectory() as empty:
+        compiling_ms = import_ms(CASES["cues.warm_up(), kernels in the cache"], CUES_CACHE_DIR=empty)
+    print(f"cues.warm_up(), first on a machine: {compiling_ms / 1000:.1f} s")
     heavy = heavy_after(CASES["cues, stream"])
     print(f"heavy packages after import cues, stream: {', '.join(heavy) or 'none'}")
     ours = best["cues, stream"]
