@@ -1,8 +1,9 @@
-"""Which notes a sound plays: read from its spec, or heard in its spectrum."""
+"""Which notes a sound plays, heard in its spectrum: a sound has the same notes wherever it comes from."""
 
 from __future__ import annotations
 
 import math
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.cue import Cue
-    from cues.spec import Note
-
-__all__ = ["heard_notes", "main_notes", "note_name"]
+__all__ = ["heard_notes", "note_name"]
 
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _A4_HZ, _A4_STEP = 440.0, 57
@@ -21,8 +19,8 @@ _MAX_NOTES = 6
 _WINDOW_S, _HOP_S = 0.040, 0.010
 _BAND_HZ = (60.0, 6000.0)
 _HEARD_DB = -25.0
-_GLIDE = 1.06
-"""A note whose pitch moves by more than a semitone is written as where it begins and where it ends."""
+# Neighbouring steps, none longer than so many moments and so many semitones apart, are one glide.
+_GLIDE_MOMENTS, _GLIDE_STEP, _GLIDE_NOTES = 5, 2, 3
 
 
 def note_name(hz: float) -> str:
@@ -37,22 +35,7 @@ def note_name(hz: float) -> str:
     >>> note_name(440.0), note_name(523.25), note_name(880.0)
     ('A4', 'C5', 'A5')
     """
-    step = round(12.0 * math.log2(hz / _A4_HZ)) + _A4_STEP
-    return f"{_NAMES[step % 12]}{step // 12}"
-
-
-def main_notes(cue: Cue) -> tuple[str, ...]:
-    """Notes of a cue in order of time; a glide is written `A4>C#4`. At most six of them."""
-    if cue.spec is not None:
-        notes = sorted(cue.spec.notes, key=lambda note: note.start_ms)
-        return tuple(_written(note) for note in notes[:_MAX_NOTES])
-    return heard_notes(cue.samples, cue.sample_rate)
-
-
-def _written(note: Note) -> str:
-    end_hz = note.hz * math.exp(note.sweep_per_s * note.length_ms / 1000.0)
-    first, last = note_name(note.hz), note_name(max(end_hz, 1.0))
-    return f"{first}>{last}" if first != last else first
+    return _name(_step(hz))
 
 
 def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, ...]:
@@ -65,21 +48,53 @@ def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, .
 
     Returns
     -------
-    Names in order of time, at most six; empty for silence. For noise they mean little.
+    Names in order of time, at most six, a glide as where it begins and ends, such as `A4>D4`; a note that comes again
+    after a gap counts again. Empty for silence; for noise they mean little.
     """
-    frequencies = _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)
+    steps = [_step(hz) if hz else None for hz in _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)]
     names: list[str] = []
-    last, held = "", 0
-    for hz in frequencies:
-        name = note_name(hz) if hz else ""
-        held = held + 1 if name == last else 1
-        last = name
-        # One moment alone is the edge between two notes, or noise.
-        if name and held == 2 and (not names or names[-1] != name):
-            names.append(name)
+    for sounding, moments in groupby(steps, key=lambda step: step is not None):
+        if sounding:
+            names += _notes_of([step for step in moments if step is not None])
     if not names:
-        names = [note_name(hz) for hz in frequencies if hz][:1]
+        names = [_name(step) for step in steps if step is not None][:1]
     return tuple(names[:_MAX_NOTES])
+
+
+def _step(hz: float) -> int:
+    """Semitones from C0 to the nearest note."""
+    return round(12.0 * math.log2(hz / _A4_HZ)) + _A4_STEP
+
+
+def _name(step: int) -> str:
+    return f"{_NAMES[step % 12]}{step // 12}"
+
+
+def _notes_of(steps: list[int]) -> list[str]:
+    """Notes of a stretch without a gap."""
+    runs = [(step, len(list(moments))) for step, moments in groupby(steps)]
+    names: list[str] = []
+    while runs:
+        length = _glide_length(runs)
+        first, moments = runs[0]
+        if length >= _GLIDE_NOTES:
+            names.append(f"{_name(first)}>{_name(runs[length - 1][0])}")
+        # One moment alone is the edge between two notes, or noise.
+        elif moments > 1 and names[-1:] != [_name(first)]:
+            names.append(_name(first))
+        runs = runs[length if length >= _GLIDE_NOTES else 1 :]
+    return names
+
+
+def _glide_length(runs: list[tuple[int, int]]) -> int:
+    """How many runs at the beginning go up, or down, without one that stays."""
+    length, direction = 1, 0
+    for (step, moments), (following, moments_following) in pairwise(runs):
+        leap = following - step
+        if abs(leap) > _GLIDE_STEP or leap * direction < 0 or max(moments, moments_following) > _GLIDE_MOMENTS:
+            break
+        length, direction = length + 1, leap
+    return length
 
 
 def _strongest_hz(samples: NDArray[np.float64], sample_rate: int) -> list[float]:

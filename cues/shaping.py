@@ -19,7 +19,6 @@ __all__ = ["Loop", "looped", "padded", "trimmed", "with_soft_edges"]
 SEAM_MS = 20.0
 """Length of the crossfade that closes a loop (ms)."""
 _TRIM_DB = -60.0
-_SILENT_EDGE = 1e-4
 _ROUNDING = 2.0 / 32768.0  # what dithered 16-bit samples add to a ramp
 
 
@@ -53,15 +52,21 @@ def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[n
 
     An edge that stays under that ramp already is left alone, so that a cue that was exported comes back as it was.
     """
-    edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
     soft = samples.copy()
-    ramp = raised_cosine(edge).astype(np.float32)
-    ceiling = ramp * np.abs(samples).max() + _ROUNDING
-    for side in (soft[:edge], soft[::-1][:edge]):
-        if (np.abs(side) > ceiling[: len(side)]).any():
-            np.multiply(side, ramp[: len(side)], out=side)
+    ramp, hard = _edges(soft, sample_rate)
+    for side in hard:
+        np.multiply(side, ramp, out=side)
     soft[0] = soft[-1] = 0.0
     return soft
+
+
+def _edges(samples: NDArray[np.float32], sample_rate: int) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+    """The softest ramp that an edge needs, and views of those edges that rise above it, read from the end inwards."""
+    edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
+    ramp = raised_cosine(edge).astype(np.float32)
+    ceiling = ramp * np.abs(samples).max() + _ROUNDING
+    sides = [samples[:edge], samples[::-1][:edge]]
+    return ramp, [side for side in sides if (np.abs(side) > ceiling).any()]
 
 
 def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> NDArray[np.float32]:
@@ -73,10 +78,9 @@ def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> 
 def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
     """The period of a loop, made so that its end runs into its start.
 
-    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at
-    equal gain, into
-    what comes before the start; where that is too short, the loop begins so much later. Ends that are silent
-    need no seam.
+    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at equal gain,
+    into what comes before the start; where that is too short, the loop begins so much later. A sound that rises from
+    silence and falls back to it by itself, as an exported cue does, is a period as it stands.
 
     Raises
     ------
@@ -93,14 +97,13 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
         )
     if loop.period_ms is not None:
         return padded(with_soft_edges(samples[start:end], sample_rate), sample_rate, loop.period_ms)
+    _, hard = _edges(samples[start:end], sample_rate)
+    if not hard:
+        return samples[start:end]
     return _closed(samples, start, end, min(seam, (end - start) // 4))
 
 
 def _closed(samples: NDArray[np.float32], start: int, end: int, seam: int) -> NDArray[np.float32]:
-    body = samples[start:end]
-    floor = _SILENT_EDGE * float(np.abs(body).max())
-    if np.abs(body[:seam]).max() <= floor and np.abs(body[-seam:]).max() <= floor:
-        return body
     if start < seam:
         start += seam
     before, body = samples[start - seam : start], samples[start:end].copy()

@@ -12,7 +12,7 @@ import click
 import cues
 from cues.catalog import CATALOG
 from cues.pack import read_pack
-from cues.pitch import main_notes
+from cues.pitch import heard_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ def cue_record(cue: Cue, source: str) -> dict[str, Any]:
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue),
         "loop": cue.loop,
-        "notes": list(main_notes(cue)),
+        "notes": list(heard_notes(cue.samples, cue.sample_rate)),
         **{key: _finite(value) for key, value in measured.items()},
     }
 

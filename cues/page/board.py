@@ -18,7 +18,7 @@ from cues.loudness import measure
 from cues.page.pictures import picture_svg
 from cues.page.sketch import SKETCH, SKETCH_RATE_HZ
 from cues.page.sounds import at_loudness, turns, wav_uri
-from cues.pitch import main_notes
+from cues.pitch import heard_notes
 from cues.resample import resample
 from cues.telephone import RATE_HZ, over_telephone
 from cues.units import s_to_samples
@@ -179,7 +179,7 @@ def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
     loop = ", loops" if cue.loop else ""
     rows = (
         ("length", f"{1000 * cue.duration_s:.0f} ms{loop}"),
-        ("notes", " ".join(main_notes(cue)).replace(">", " → ") or "none"),
+        ("notes", " ".join(heard_notes(cue.samples, cue.sample_rate)).replace(">", " → ") or "none"),
         ("loudest 100 ms", f"{measured.m100_max_lufs:.1f} LUFS"),
         ("true peak", f"{measured.true_peak_dbtp:.1f} dBTP"),
     )
