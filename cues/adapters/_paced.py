@@ -25,7 +25,7 @@ class PacedDeck:
     ----------
     clock : `None` is the machine's.
     frame_ms : length of a frame, milliseconds.
-    lead_ms : how far the frames run ahead of what is heard, milliseconds; a cue is that late.
+    lead_ms : how far the frames run ahead of what is heard at most, milliseconds; it begins with two frames.
     options : as of `Deck`.
 
     Attributes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.errors import CueTypeError, CueValueError
+from cues.mixing.lead import Lead
 from cues.mixing.numpy_mixing import float_of_pcm16
 from cues.units import ms_to_samples
 
@@ -36,11 +37,17 @@ class Pacer:
     speech, frames of silence are made while a cue sounds or is scheduled, and none otherwise. It does no I/O, sleeps
     never and starts nothing: call `due` from your loop, and `wait_s` says when the next call is worth it.
 
+    The lead is as short as your loop allows: it begins with two frames, and each call of `due` that comes too late,
+    when what was released has run out although more was waiting, makes it a frame longer (`cues.mixing.lead` tells when
+    it shrinks). A change of the lead changes when frames are released, never what is in them.
+
     Parameters
     ----------
-    mixer : of the session; its `lead_samples` is set.
+    mixer : of the session; its `lead_samples` follows the lead.
     frame_samples : length of every released frame, samples, ≥ 1.
     lead_ms : how far ahead of real time frames are released at most; at least one frame, at most 10,000 ms.
+    first_lead_ms : the lead to begin with; at least one frame, at most `lead_ms`, which keeps it constant. `None`: two
+        frames, which leave one frame's time for the call that is due, or `lead_ms` where that is less.
     clock : seconds on a clock that never goes back.
 
     Attributes
@@ -59,10 +66,10 @@ class Pacer:
     >>> pacer = cues.Pacer(cues.Mixer(), frame_samples=480, lead_ms=80.0, clock=lambda: now)
     >>> pacer.push(np.zeros(24000, dtype=np.float32))
     >>> len(pacer.due()), pacer.queued_samples
-    (4, 22080)
-    >>> now = 0.05
-    >>> len(pacer.due())
-    2
+    (2, 23040)
+    >>> now = 0.05  # 10 ms too late
+    >>> len(pacer.due()), pacer.late_calls, pacer.lead_samples
+    (3, 1, 1440)
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Pacer:
         *,
         frame_samples: int = 480,
         lead_ms: float = 80.0,
+        first_lead_ms: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if isinstance(frame_samples, bool) or not isinstance(frame_samples, int | np.integer):
@@ -81,9 +89,19 @@ class Pacer:
                 f"frame_samples is {frame_samples}, lead_ms {lead_ms}; "
                 "a frame is at least 1 sample, the lead at least one frame and at most 10 s"
             )
+        first_lead_ms = min(2.0 * least_ms, lead_ms) if first_lead_ms is None else first_lead_ms
+        if not least_ms <= first_lead_ms <= lead_ms:
+            raise CueValueError(
+                f"first_lead_ms is {first_lead_ms}; it must be one frame ({least_ms:g} ms) to lead_ms ({lead_ms:g} ms)"
+            )
         self._mixer = mixer
         self._frame = int(frame_samples)
-        self._lead = ms_to_samples(lead_ms, mixer.sample_rate)
+        self._lead = Lead(
+            first_samples=ms_to_samples(first_lead_ms, mixer.sample_rate),
+            most_samples=ms_to_samples(lead_ms, mixer.sample_rate),
+            frame_samples=self._frame,
+            sample_rate=mixer.sample_rate,
+        )
         self._clock = clock
         self._queue: deque[Samples] = deque()
         self._queued = 0
@@ -92,13 +110,19 @@ class Pacer:
         self._released = 0  # samples since then
         self._speaking = False
         self._dry = False
+        self._more_waits = False  # something that could have been released before what was released runs out
         self.underruns = 0
-        mixer.lead_samples = self._lead
+        mixer.lead_samples = self._lead.samples
 
     @property
     def lead_samples(self) -> int:
-        """How far ahead of real time frames are released at most, samples."""
-        return self._lead
+        """How far ahead of real time frames are released now, samples."""
+        return self._lead.samples
+
+    @property
+    def late_calls(self) -> int:
+        """Times that `due` was called too late: what was released had run out, and more was waiting."""
+        return self._lead.late_calls
 
     @property
     def queued_samples(self) -> int:
@@ -115,6 +139,7 @@ class Pacer:
         if len(speech):
             with np.errstate(over="ignore"):
                 self._queue.append(np.array(speech, dtype=np.float32))
+            self._more_waits = self._more_waits or self._ahead(self._clock()) > 0.0
             self._queued += len(speech)
             self._speaking = True
             self._dry = False
@@ -143,6 +168,7 @@ class Pacer:
         kept = self._pop(keep)
         self._queue.clear()
         self._queued = 0
+        self._more_waits = self._more_waits and (keep > 0 or self._mixer.active)
         if keep:
             self._queue.append(kept)
             self._queued = keep
@@ -162,29 +188,32 @@ class Pacer:
         """Return the mixed frames that are to be handed to the transport now, oldest first."""
         frames: list[Samples] = []
         now = self._clock()
+        self._lead.asked(self._ahead(now), more_waits=self._more_waits)
+        self._mixer.lead_samples = self._lead.samples
         while (frame := self._next(now)) is not None:
             frames.append(frame)
+        self._more_waits = self._queued > 0 or self._mixer.active
         return frames
 
     def wait_s(self) -> float | None:
         """Seconds until `due` has something to give: 0.0 if it has now, None while there is nothing to say."""
         if not self._queued and not self._mixer.active:
             return None
-        ahead_s = self._ahead(self._clock()) / self._mixer.sample_rate
-        return max(0.0, ahead_s - self._limit() / self._mixer.sample_rate)
+        return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
 
     def _limit(self) -> int:
         """How many samples may be out and unheard when the next frame is released."""
-        if self._queued >= self._frame or (not self._queued and not self._speaking):
-            return self._lead - self._frame
+        limit = self._lead.samples - self._frame
+        if self._queued >= self._frame or not self._speaking:
+            return limit
         # Too little for a frame, and more is to come: wait as long as nothing is missed.
-        return self._lead - self._frame if not self._speaking else min(self._frame, self._lead - self._frame)
+        return min(self._frame, limit)
 
     def _ahead(self, now: float) -> float:
-        """Samples released and not yet heard."""
+        """Samples released and not yet heard; negative where they ran out that long ago."""
         if self._heard_from is None:
             return 0.0
-        return max(0.0, self._released - (now - self._heard_from) * self._mixer.sample_rate)
+        return self._released - (now - self._heard_from) * self._mixer.sample_rate
 
     def _next(self, now: float) -> Samples | None:
         """The next frame, if one is due."""
@@ -194,9 +223,10 @@ class Pacer:
                 return None
         if math.floor(self._ahead(now)) > self._limit():
             return None
-        if self._heard_from is None or self._ahead(now) == 0.0:
+        if self._ahead(now) <= 0.0:
             self._heard_from, self._released = now, 0
         self._released += self._frame
+        self._lead.released(self._frame)
         if not self._queued:
             return self._mixer.silence(self._frame)
         short = self._queued < self._frame
@@ -206,7 +236,7 @@ class Pacer:
 
     def _note_underrun(self, now: float) -> None:
         """Count once that an utterance ran dry before its end."""
-        if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) == 0.0:
+        if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) <= 0.0:
             self.underruns += 1
             self._dry = True
 

@@ -58,7 +58,11 @@ class Output:
         self._device_s = self._start_s
         # The pacer mixes through this object, which sees the speech alone, too.
         self.pacer = cues.Pacer(
-            cast("Mixer", self), frame_samples=frame_samples, lead_ms=lead_ms, clock=lambda: self._device_s
+            cast("Mixer", self),
+            frame_samples=frame_samples,
+            lead_ms=lead_ms,
+            first_lead_ms=lead_ms,  # The sink's buffer needs it; and called at the frames' own times, it is never late.
+            clock=lambda: self._device_s,
         )
 
     def put_out_what_is_due(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cues
 from tests.cues.mixing_scripts import noise_cue, speech, tone
@@ -22,14 +24,26 @@ def paced(**options):
     return cues.Pacer(mixer, clock=clock, **options), mixer, clock
 
 
-def test_frames_are_released_at_most_the_lead_ahead():
-    pacer, mixer, clock = paced(lead_ms=80)
+def ask(pacer, clock, times_s):
+    """Ask at each time; all that is released."""
+    out = []
+    for now_s in times_s:
+        clock.now_s = 100.0 + now_s
+        out += pacer.due()
+    return np.concatenate([np.zeros(0, dtype=np.float32), *out])
+
+
+@pytest.mark.parametrize(("options", "lead"), [({}, 960), ({"first_lead_ms": 80}, 1920)], ids=["two frames", "told"])
+def test_frames_are_released_at_most_the_lead_ahead(options, lead):
+    pacer, mixer, clock = paced(**options)
     pacer.push(speech(24000))
     for k in range(40):
         clock.now_s = 100 + k * 0.01
         pacer.due()
-        assert mixer.position <= round((clock.now_s - 100) * 24000) + 1920
-        assert mixer.position >= round((clock.now_s - 100) * 24000) + 1920 - 480
+        assert mixer.position <= round((clock.now_s - 100) * 24000) + lead
+        assert mixer.position >= round((clock.now_s - 100) * 24000) + lead - 480
+    assert pacer.lead_samples == mixer.lead_samples == lead
+    assert pacer.late_calls == 0
 
 
 def test_speech_comes_out_unchanged_whatever_the_pieces():
@@ -47,13 +61,12 @@ def test_speech_comes_out_unchanged_whatever_the_pieces():
 
 
 def test_a_cue_is_heard_within_the_lead_however_much_speech_is_queued():
-    pacer, mixer, clock = paced(lead_ms=80)
+    pacer, mixer, clock = paced()
     pacer.push(np.zeros(240_000, dtype=np.float32))
     pacer.due()
     mixer.play(noise_cue())
     clock.now_s += 0.02
     assert np.concatenate(pacer.due()).any()
-    assert mixer.lead_samples == pacer.lead_samples == 1920
 
 
 def test_a_cue_without_speech_clocks_itself():
@@ -93,13 +106,14 @@ def test_a_pause_after_the_end_is_none():
 
 
 def test_after_a_pause_the_lead_is_not_made_up_for():
-    pacer, _, clock = paced(lead_ms=80)
+    pacer, _, clock = paced()
     pacer.push(speech(480))
     pacer.end()
     pacer.due()
     clock.now_s += 60
     pacer.push(speech(24000))
-    assert len(pacer.due()) == 4
+    assert len(pacer.due()) == 2
+    assert pacer.late_calls == 0
 
 
 def test_wait_says_when_the_next_frame_is_due():
@@ -144,7 +158,145 @@ def test_a_sample_may_be_cut_in_two_by_the_network():
     np.testing.assert_array_equal(np.concatenate(out)[:4800] * 32768, np.frombuffer(pcm, dtype="<i2"))
 
 
-@pytest.mark.parametrize("options", [{"frame_samples": 0}, {"lead_ms": 5}, {"lead_ms": float("nan")}], ids=str)
+def test_a_late_call_makes_the_lead_a_frame_longer_up_to_the_limit():
+    pacer, mixer, clock = paced(lead_ms=70)
+    talk = speech(48000)
+    pacer.push(talk)
+    leads = []
+    out = []
+    for k in range(6):
+        out.append(ask(pacer, clock, [k * 0.1]))
+        leads.append(mixer.lead_samples)
+        assert len(out[-1]) <= leads[-1]
+    assert leads == [960, 1440, 1680, 1680, 1680, 1680]
+    assert pacer.lead_samples == 1680
+    assert pacer.late_calls == 5
+    assert pacer.underruns == 0  # The speech was there.
+    released = np.concatenate(out)
+    np.testing.assert_array_equal(released, talk[: len(released)])
+
+
+def test_a_cue_that_is_asked_for_too_late_lengthens_the_lead_too():
+    pacer, mixer, clock = paced()
+    mixer.play(tone(9600))
+    out = ask(pacer, clock, [0.0, 0.1, *(0.12 + k * 0.01 for k in range(60))])
+    assert pacer.late_calls == 1
+    assert pacer.lead_samples == 1440
+    np.testing.assert_array_equal(out[:9600], tone(9600).samples)
+
+
+@pytest.mark.parametrize("pushed_at_s", [0.03, 0.06], ids=["in time", "after the end"])
+def test_speech_that_came_in_time_counts_the_call_and_speech_that_came_too_late_does_not(pushed_at_s):
+    pacer, _, clock = paced()
+    pacer.push(speech(960))
+    ask(pacer, clock, [0.0])
+    clock.now_s = 100.0 + pushed_at_s
+    pacer.push(speech(960))
+    ask(pacer, clock, [0.07])
+    assert pacer.late_calls == (1 if pushed_at_s < 0.04 else 0)
+
+
+def test_what_is_dropped_at_a_barge_in_is_not_missed():
+    pacer, _, clock = paced()
+    pacer.push(speech(24000))
+    ask(pacer, clock, [0.0])
+    pacer.clear()
+    clock.now_s += 1
+    pacer.push(speech(24000))
+    ask(pacer, clock, [1.0])
+    assert pacer.late_calls == 0
+
+
+def talk_for(pacer, clock, start_s, duration_s, every_s=0.01):
+    """Speech of so long, asked for every 10 ms, and the silence after it."""
+    pacer.push(np.zeros(round(duration_s * 24000), dtype=np.float32))
+    pacer.end()
+    ask(pacer, clock, start_s + np.arange(0.0, duration_s + 0.2, every_s))
+
+
+def test_half_a_minute_with_a_frame_to_spare_shortens_the_lead_in_the_next_silence():
+    pacer, mixer, clock = paced()
+    pacer.push(speech(4800))
+    pacer.end()
+    ask(pacer, clock, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    assert pacer.lead_samples == 1920
+    talk_for(pacer, clock, 1.0, 29.0)
+    assert pacer.lead_samples == 1920
+    talk_for(pacer, clock, 40.0, 2.0)
+    assert pacer.lead_samples == mixer.lead_samples == 1440
+    talk_for(pacer, clock, 50.0, 31.0)
+    talk_for(pacer, clock, 100.0, 31.0)
+    assert pacer.lead_samples == mixer.lead_samples == 960
+
+
+def test_a_lead_that_is_needed_is_kept():
+    pacer, _, clock = paced()
+    for start_s in (0.0, 50.0, 100.0):
+        talk_for(pacer, clock, start_s, 40.0, every_s=0.05)  # Too slow for 40 ms of lead, just enough for 60.
+        assert pacer.lead_samples == 1440
+    assert pacer.late_calls == 1
+
+
+class Tape:
+    """A mixer that leaves all as it is."""
+
+    sample_rate, lead_samples, active = 1000, 0, False
+
+    def mix(self, frame):
+        return frame.copy()
+
+    def silence(self, n_samples):
+        return np.zeros(n_samples, dtype=np.float32)
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("push"), st.integers(1, 100)),
+    st.tuples(st.just("wait"), st.integers(0, 90)),
+    st.tuples(st.just("cue"), st.booleans()),
+    st.tuples(st.just("end"), st.none()),
+)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=80), st.sampled_from([20, 30, 40, 80]))
+def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_where_speech_is_missing(steps, first):
+    clock, tape = Clock(), Tape()
+    pacer = cues.Pacer(tape, frame_samples=20, lead_ms=80, first_lead_ms=first, clock=clock)
+    n_pushed = n_released = 0
+    for what, value in [*steps, ("end", None), *[("wait", 50)] * 200]:
+        if what == "push":
+            pacer.push(np.arange(n_pushed + 1, n_pushed + value + 1, dtype=np.float32))
+            n_pushed += value
+        elif what == "wait":
+            clock.now_s += value / 1000
+        elif what == "cue":
+            tape.active = value
+        else:
+            pacer.end()
+        lead = pacer.lead_samples
+        frames = pacer.due()
+        assert lead <= pacer.lead_samples == tape.lead_samples <= 80
+        assert sum(len(frame) for frame in frames) <= pacer.lead_samples
+        for frame in frames:
+            spoken = np.trim_zeros(frame, "b")
+            np.testing.assert_array_equal(spoken, np.arange(n_released + 1, n_released + len(spoken) + 1))
+            n_released += len(spoken)
+            assert len(spoken) == len(frame) or n_released == n_pushed
+    assert n_released == n_pushed
+    assert pacer.queued_samples == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"frame_samples": 0},
+        {"lead_ms": 5},
+        {"lead_ms": float("nan")},
+        {"first_lead_ms": 90},
+        {"first_lead_ms": 10},
+        {"first_lead_ms": float("nan")},
+    ],
+    ids=str,
+)
 def test_a_pacer_that_cannot_be_is_refused(options):
     with pytest.raises(cues.CueError, match="lead"):
         cues.Pacer(cues.Mixer(), **options)
