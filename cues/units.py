@@ -83,10 +83,14 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise CueTypeError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
-    real: Any = value  # compared before it is converted: a whole number may be too large for a float
-    if not least <= real <= most:
+    real: Any = value
+    try:
+        number = float(real)
+    except OverflowError:  # a whole number may be too large for a float
+        number = math.inf if real > 0 else -math.inf
+    if not least <= number <= most:
         raise CueValueError(f"{name} is {value!r}; it must be from {least:g} to {most:g}")
-    return float(real)
+    return number
 
 
 def checked_sample_rate(sample_rate: object) -> int:

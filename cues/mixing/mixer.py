@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +10,15 @@ from cues._kernels import layout as at
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing import direct, engine
-from cues.mixing.limiter import Limiter
-from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
-from cues.mixing.parameters import number_within, whole_number
+from cues.mixing.frames import mix_bytes, mix_frame
+from cues.mixing.parameters import SessionOptions, whole_number
 from cues.mixing.session import Session
 from cues.mixing.sounds import prepare
 from cues.mixing.state import InPlace, Row, new_table
+from cues.mixing.stats import MixerStats
 from cues.mixing.voices import Placement, Voice, checked_fade_ms, checked_gain_db
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import ArrayLike, NDArray
 
     Samples = NDArray[np.float32]
@@ -29,42 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Mixer", "MixerStats", "Voice"]
 
 _PLACEMENTS = ("overlay", "replace", "gap")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixerStats:
-    """Counters of one session since it began; also readable as a mapping (`stats["late"]`, `dict(stats)`).
-
-    Attributes
-    ----------
-    started : voices that began to sound.
-    late : of those, asked for at a sample that had passed.
-    stolen : voices that lost their slot, or never got one, to more important ones.
-    limited_samples : samples that were cut off at ±1.0, or turned down by the limiter.
-    nonfinite_samples : NaN and infinite samples that were silenced.
-    silence_frames : frames that `silence` made.
-    """
-
-    started: int
-    late: int
-    stolen: int
-    limited_samples: int
-    nonfinite_samples: int
-    silence_frames: int
-
-    def __getitem__(self, name: str) -> int:
-        """Return the counter of that name."""
-        if name not in self.keys():
-            raise KeyError(name)
-        value: int = getattr(self, name)
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def keys(self) -> list[str]:
-        """Names of the counters."""
-        return [field.name for field in fields(self)]
 
 
 class Mixer(InPlace):
@@ -122,32 +83,22 @@ class Mixer(InPlace):
         gap_limit_ms: float = 1000.0,
         follow_speech: bool = False,
     ) -> None:
-        sample_rate = whole_number("sample_rate", sample_rate, 1000, 384_000)
-        voices = whole_number("voices", voices, 1, 256)
-        duck_db = number_within("duck_db", duck_db, -60.0, 0.0)
-        gap_limit_ms = number_within("gap_limit_ms", gap_limit_ms, 0.0, 60_000.0)
-        row = Row(new_table(1, voices, at.FLAG_GUARD if guard else 0)[0])
-        held = Limiter(sample_rate) if limiter else None
-        session = Session(
-            row,
-            sample_rate,
+        options = SessionOptions(
+            sample_rate=sample_rate,
             voices=voices,
-            limiter=held,
+            limiter=limiter,
+            guard=guard,
             duck_db=duck_db,
             gap_limit_ms=gap_limit_ms,
-            follow_speech=bool(follow_speech),
+            follow_speech=follow_speech,
         )
-        self._attach(session)
+        self._attach(Session(Row(new_table(1, options)[0]), options))
 
     @classmethod
-    def on_row(
-        cls, row: Row, *, sample_rate: int, voices: int, guard: bool, duck_db: float, gap_limit_ms: float
-    ) -> Mixer:
-        """Make a mixer whose state is a row of somebody else's table, checked and reset already."""
-        del guard  # the row's flags have it
-        session = Session(row, sample_rate, voices=voices, limiter=None, duck_db=duck_db, gap_limit_ms=gap_limit_ms)
+    def on_row(cls, row: Row, options: SessionOptions) -> Mixer:
+        """Make a mixer whose state is a row of somebody else's table, reset already."""
         mixer = cls.__new__(cls)
-        mixer._attach(session)  # noqa: SLF001  (its own class)
+        mixer._attach(Session(row, options))  # noqa: SLF001  (its own class)
         return mixer
 
     def leave_row(self) -> None:
@@ -350,77 +301,12 @@ class Mixer(InPlace):
             silence_frames=session.silence_frames,
         )
 
-    # The ways of a frame that needs Python: a command is due, or something has to be converted or refused.
+    # The way of a frame that needs Python: a command is due, or something has to be converted or refused.
 
     def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
-        source = _float32_frame(frame)
-        if out is not None:
-            _check_out(out, len(source))
         self._connect()
-        if len(source) == 0:
-            return source if out is None else out
-        if self._session.passes(len(source)) and not self._is_bad(source):
-            self._row.words[at.POSITION_I64] += len(source)
-            if out is None:
-                return source
-            if out is not source:
-                out[:] = source
-            return out
-        contiguous = np.ascontiguousarray(source)
-        target = np.empty(len(source), dtype=np.float32) if out is None else out
-        if target is not contiguous and np.may_share_memory(target, contiguous):
-            contiguous = contiguous.copy()
-        self._session.mix(contiguous, target)
-        return target
+        return mix_frame(self._session, frame, out)
 
     def _mix_pcm16(self, data: bytes) -> bytes:
-        raw = _bytes_of(data)
-        if len(raw) % 2:
-            raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
         self._connect()
-        if not raw or self._session.passes(len(raw) // 2):
-            self._row.words[at.POSITION_I64] += len(raw) // 2
-            return data
-        samples = float_of_pcm16(raw)
-        self._session.mix(samples, samples)
-        return pcm16_of_float(samples)
-
-    def _is_bad(self, source: Samples) -> bool:
-        """Whether a guarded mixer has something to silence."""
-        return bool(self._row.ints[at.FLAGS_I32] & at.FLAG_GUARD) and not np.isfinite(source).all()
-
-
-def _float32_frame(frame: ArrayLike) -> Samples:
-    """`frame` as a 1-D float32 array; itself if it is one."""
-    try:
-        array = np.asarray(frame)
-    except (TypeError, ValueError):
-        raise CueTypeError(f"frame is a {type(frame).__name__}; it must be an array of floats") from None
-    if array.dtype == np.float32 and array.ndim == 1:
-        return array
-    if array.dtype.kind != "f":
-        raise CueTypeError(
-            f"frame has dtype {array.dtype}; it must be floating point, full scale ±1.0 (int16 bytes: mix_pcm16)"
-        )
-    if array.ndim != 1:
-        raise CueValueError(f"frame has shape {array.shape}; it must be 1-D: one channel")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32)
-
-
-def _check_out(out: Any, n_samples: int) -> None:
-    if not isinstance(out, np.ndarray) or out.dtype != np.float32:
-        raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
-    if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:
-        raise CueValueError(
-            f"out has shape {out.shape}; it must be a writeable, contiguous array of shape ({n_samples},)"
-        )
-
-
-def _bytes_of(data: Any) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    try:
-        return bytes(memoryview(data))
-    except TypeError:
-        raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None
+        return mix_bytes(self._session, data)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.mixing.mixer import Mixer, MixerStats
+from cues.mixing.mixer import Mixer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.cue import Cue
+    from cues.mixing.stats import MixerStats
     from cues.mixing.voices import Placement
 
     Samples = NDArray[np.float32]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing import engine
 from cues.mixing.mixer import Mixer
-from cues.mixing.parameters import whole_number
+from cues.mixing.parameters import SessionOptions, whole_number
 from cues.mixing.state import InPlace, Row, new_table
 
 if TYPE_CHECKING:
@@ -63,19 +63,12 @@ class MixerPool(InPlace):
         duck_db: float = -6.0,
         gap_limit_ms: float = 1000.0,
     ) -> None:
-        self._options: dict[str, Any] = {
-            "sample_rate": sample_rate,
-            "voices": voices,
-            "guard": guard,
-            "duck_db": duck_db,
-            "gap_limit_ms": gap_limit_ms,
-        }
-        Mixer(**self._options)  # refuses what it must not be
+        self._options = SessionOptions(
+            sample_rate=sample_rate, voices=voices, guard=guard, duck_db=duck_db, gap_limit_ms=gap_limit_ms
+        )
         self._n = whole_number("sessions", sessions, 1, 1_000_000)
         self._frame = whole_number("frame_samples", frame_samples, 1, 1_000_000)
-        self._voices = voices
-        self._flags = at.FLAG_GUARD if guard else 0
-        self._table = new_table(self._n, voices, self._flags)
+        self._table = new_table(self._n, self._options)
         self._mixers: dict[int, Mixer] = {}
         self._waking = np.zeros(self._n, dtype=np.int64)
         self._addresses = self._table.ctypes.data, self._waking.ctypes.data
@@ -93,8 +86,8 @@ class MixerPool(InPlace):
             row = Row(self._table[index])
             if mixer is not None:
                 mixer.leave_row()
-                row.reset(self._voices, self._flags)
-            mixer = self._mixers[index] = Mixer.on_row(row, **self._options)
+                row.reset(self._options)
+            mixer = self._mixers[index] = Mixer.on_row(row, self._options)
         return mixer
 
     def _has(self, number: int) -> bool:

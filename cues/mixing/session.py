@@ -9,35 +9,30 @@ nothing.
 from __future__ import annotations
 
 from collections import deque
-from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from cues._kernels import layout as at
 from cues.errors import CueValueError
 from cues.mixing import engine
 from cues.mixing.bus import DEEPEST, SpeechBus
 from cues.mixing.following import SpeechLevel
-from cues.mixing.numpy_mixing import smoothstep
-from cues.mixing.pauses import PauseFinder
-from cues.mixing.sounds import Sound
+from cues.mixing.limiter import Limiter
+from cues.mixing.slots import STEAL_FADE_MS, Slots
+from cues.mixing.waiting import WaitingVoices
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.limiter import Limiter
+    from cues.mixing.parameters import SessionOptions
     from cues.mixing.state import Row
     from cues.mixing.voices import Voice
 
 __all__ = ["Session"]
 
-STEAL_FADE_MS = 5.0
-GAIN_RAMP_MS = 10.0
 LEAST_SHARE = 0.25
 """A cue is turned down by no more than this factor (12 dB) where others leave no room."""
 MAX_WAITING = 65_536
@@ -45,51 +40,25 @@ MAX_WAITING = 65_536
 
 
 class Session:
-    """State and plan of one session.
+    """State and plan of one session, whose row is as `cues.mixing.state.new_table` makes it."""
 
-    Parameters
-    ----------
-    row : its memory, as `cues.mixing.state.new_table` makes it.
-    voices : how many may sound at once.
-    limiter : what the output goes through, if anything.
-    duck_db : level of the speech under a cue.
-    gap_limit_ms : how long a cue waits for a pause at most.
-    follow_speech : whether a cue's level follows that of the speech.
-    """
-
-    def __init__(
-        self,
-        row: Row,
-        sample_rate: int,
-        *,
-        voices: int,
-        limiter: Limiter | None,
-        duck_db: float,
-        gap_limit_ms: float,
-        follow_speech: bool = False,
-    ) -> None:
+    def __init__(self, row: Row, options: SessionOptions) -> None:
         self.row = row
-        self.sample_rate = sample_rate
-        self.voices = voices
-        self.limiter = limiter
-        if limiter is not None:
-            row.words[at.LIMITER_I64] = limiter.address
+        self.sample_rate = options.sample_rate
+        self.limiter = Limiter(options.sample_rate) if options.limiter else None
+        if self.limiter is not None:
+            row.words[at.LIMITER_I64] = self.limiter.address
             row.ints[at.FLAGS_I32] |= at.FLAG_LIMITER
-        self.bus = SpeechBus(row, sample_rate, duck_db)
-        self.sounds: list[Sound | None] = [None] * (voices + 1)
-        self.playing: list[Voice | None] = [None] * voices
+        self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
-        self._speech = SpeechLevel(sample_rate) if follow_speech else None
-        if follow_speech:
+        self._speech = SpeechLevel(options.sample_rate) if options.follow_speech else None
+        if options.follow_speech:
             row.words[at.WAKE_I64] = -1
         self._planned_to = at.NEVER
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        self._scheduled: list[tuple[int, int, Voice]] = []
-        self._order = count()
-        self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
-        self._waiting_for_pause: list[tuple[int, Voice]] = []
-        self._pauses = PauseFinder(sample_rate)
+        self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
+        self._slots = Slots(row, options.sample_rate, options.voices)
 
     # From any thread.
 
@@ -97,7 +66,7 @@ class Session:
         """Have `command` carried out at the start of the next `mix`; after `end` nothing is any more."""
         if self.closed:
             return
-        if len(self._inbox) + len(self._scheduled) + len(self._waiting_for_pause) >= MAX_WAITING:
+        if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
             raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
         self._send(command, *arguments)
 
@@ -116,15 +85,13 @@ class Session:
         """Whether anything plays or is scheduled."""
         return bool(
             self.row.sounding()
-            or self._scheduled
-            or self._waiting_for_pause
+            or len(self._waiting)
             or any(command == self.schedule for command, _ in list(self._inbox))
         )
 
     def sounds_in(self, voice: Voice) -> bool:
         """Whether the voice still has its slot."""
-        held = voice.slot >= 0 and self.playing[voice.slot] is voice
-        return held and bool(self.row.voice(voice.slot)[0][at.VOICE_SOUND_I64])
+        return self._slots.holds(voice)
 
     # In the thread that mixes.
 
@@ -132,14 +99,19 @@ class Session:
         """Go on in another row, which holds a copy of this one."""
         self.row = row
         self.bus.move_to(row)
+        self._slots.move_to(row)
 
     def passes(self, n_samples: int) -> bool:
-        """Whether the next samples pass as they are, unheard; plans first if a command is waiting."""
+        """Whether the next samples pass as they are, unread but for a guard; plans first if a command is waiting."""
         row = self.row
         if self._due(n_samples):
             self.plan()
         flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_GUARD
         return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
+
+    def let_pass(self, n_samples: int) -> None:
+        """Move on over samples that pass as they are."""
+        self.row.words[at.POSITION_I64] += n_samples
 
     def _due(self, n_samples: int) -> bool:
         """Whether something is to be planned within the next samples."""
@@ -153,11 +125,10 @@ class Session:
             if self._due(step):
                 step = min(step, self.plan() - self.row.position)
             part = source[done : done + step]
-            if self._waiting_for_pause:
-                self._pauses.hear(part)
+            self._waiting.hear(part)
             if self._speech is not None:
                 self._speech.hear(part, self.row.position)
-            engine.mix_row(self.row, self.sounds, self.limiter, part, target[done : done + step])
+            engine.mix_row(self.row, self._slots.sounds, self.limiter, part, target[done : done + step])
             done += step
 
     def plan(self) -> int:
@@ -169,21 +140,14 @@ class Session:
             command(*arguments)
         now = row.position
         self._reap()
-        while self._scheduled and self._scheduled[0][0] <= now:
-            self._onset(heappop(self._scheduled)[2])
-        self._end_waits(now)
-        wakes = [now + (1 << 30), self._change_waiting_gains(now)]
-        wakes.append(self.bus.plan(now))
-        if self._scheduled:
-            wakes.append(self._scheduled[0][0])
-        if self._waiting_for_pause:
-            wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._waiting_for_pause)]
-        row.mark_busy(self.sounds)
-        horizon = min(wakes)
-        self._planned_to = horizon if horizon < wakes[0] else at.NEVER
+        for voice in self._waiting.pop_due(now):
+            self._start(voice)
+        horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), at.NEVER)
+        row.mark_busy(self._slots.sounds)
+        self._planned_to = horizon
         # Where speech is listened to, every frame has to come by.
-        hears = self._speech is not None or self._waiting_for_pause
-        row.words[at.WAKE_I64] = -1 if hears else self._planned_to
+        hears = self._speech is not None or self._waiting.listening
+        row.words[at.WAKE_I64] = -1 if hears else horizon
         if self._inbox:  # posted meanwhile: its mark may just have been overwritten
             row.words[at.WAKE_I64] = -1
         return horizon
@@ -197,98 +161,53 @@ class Session:
             return
         if voice.at is not None and voice.at < now:
             self.late += 1
-        voice.order = next(self._order)
-        due = now if voice.at is None else max(voice.at, now)
-        heappush(self._scheduled, (due, voice.order, voice))
+        self._waiting.add(voice, now if voice.at is None else max(voice.at, now))
 
     def stop(self, voice: Voice, fade_ms: float) -> None:
         """Fade the voice out, or cancel it."""
         if voice.state == "sounding":
-            self._fade_out(voice, ms_to_samples(fade_ms, self.sample_rate))
+            self._fade_out(voice, fade_ms)
         elif voice.state == "waiting":
             voice.state = "done"
-            self._scheduled = [entry for entry in self._scheduled if entry[2] is not voice]
-            heapify(self._scheduled)
-            self._waiting_for_pause = [entry for entry in self._waiting_for_pause if entry[1] is not voice]
+            self._waiting.remove(voice)
 
     def change_gain(self, voice: Voice) -> None:
         """Bring a sounding voice to its gain; while another ramp runs, after that."""
-        if voice.state != "sounding" or not self.sounds_in(voice):
+        if voice.state != "sounding" or not self._slots.holds(voice) or self._slots.ends(voice):
             return
-        words, ints, floats = self.row.voice(voice.slot)
-        flags = int(ints[at.VOICE_N_I32])
-        if flags & at.VOICE_ENDS:
-            return
-        now = self.row.position
-        if self._ramp_end(voice.slot) > now:
-            voice.gain_waits = True
-            return
-        voice.gain_waits = False
-        n = max(1, ms_to_samples(GAIN_RAMP_MS, self.sample_rate))
-        self._rebase(voice, now)
-        ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
-        ints[at.VOICE_N_I32] = n | (flags & at.VOICE_LOOPS)
-        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
-        floats[at.VOICE_G1_F32] = self._fitted_gain(voice, voice.slot)
+        voice.gain_waits = self._slots.ramp_end(voice) > self.row.position
+        if not voice.gain_waits:
+            self._slots.change_gain(voice, self._fitted_gain(voice, voice.slot))
 
     def release(self, fade_ms: float) -> None:
         """Fade everything out and keep silent."""
-        n = ms_to_samples(fade_ms, self.sample_rate)
-        self.cancel()
-        for voice in self.playing:
-            if voice is not None:
-                self._fade_out(voice, n)
-        self.bus.release(self.row.position, n)
+        self._end_all(fade_ms)
+        self.bus.release(self.row.position, ms_to_samples(fade_ms, self.sample_rate))
 
     def resume(self) -> None:
         """Let the speech pass again."""
         self.bus.resume()
 
-    def cancel(self) -> None:
-        """Forget what has not begun."""
-        for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._waiting_for_pause]:
-            voice.state = "done"
-        self._scheduled.clear()
-        self._waiting_for_pause.clear()
-
     def close(self) -> None:
         """Fade the voices out for good; the speech goes on."""
-        self.cancel()
-        for voice in self.playing:
-            if voice is not None:
-                self._fade_out(voice, ms_to_samples(STEAL_FADE_MS, self.sample_rate))
+        self._end_all(STEAL_FADE_MS)
         self.bus.resume()
+
+    def _end_all(self, fade_ms: float) -> None:
+        """Forget what has not begun, and fade out what sounds."""
+        for voice in self._waiting.remove_all():
+            voice.state = "done"
+        for holder in self._slots.playing:
+            if holder is not None:
+                self._fade_out(holder, fade_ms)
 
     # The parts of a plan.
 
     def _reap(self) -> None:
         """Let go of the voices that have ended."""
-        held = set(self.row.sounding())
-        for slot, voice in enumerate(self.playing):
-            if voice is not None and slot not in held:
-                voice.state = "done"
-                self.playing[slot] = self.sounds[slot] = None
-                self.bus.ended(voice)
-        if self.voices not in held:
-            self.sounds[self.voices] = None
-
-    def _onset(self, voice: Voice) -> None:
-        """The time of a scheduled voice has come."""
-        if voice.placement == "gap":
-            if not self._waiting_for_pause:
-                self._pauses.reset(self.row.position)
-            self._waiting_for_pause.append((self.row.position + self._gap_limit, voice))
-        else:
-            self._start(voice)
-
-    def _end_waits(self, now: int) -> None:
-        """Start the voices that waited for a pause, if it is one or they waited long enough."""
-        pause = bool(self._waiting_for_pause) and self._pauses.found(now)
-        due = [entry for entry in self._waiting_for_pause if pause or entry[0] <= now]
-        if due:
-            self._waiting_for_pause = [entry for entry in self._waiting_for_pause if entry not in due]
-            for _, voice in due:
-                self._start(voice)
+        for voice in self._slots.reap():
+            voice.state = "done"
+            self.bus.ended(voice)
 
     def _start(self, voice: Voice) -> None:
         """Give the voice a slot, which another may have to leave."""
@@ -297,22 +216,12 @@ class Session:
             voice.state = "done"
             self.stolen += 1
             return
-        words, ints, floats = self.row.voice(slot)
         now = self.row.position
-        soft = voice.sound.soft_start
-        n = 0 if soft else max(1, ms_to_samples(STEAL_FADE_MS, self.sample_rate))
         if self._speech is not None:
             voice.offset_db = self._speech.offset_db
         self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
-        gain = self._fitted_gain(voice, slot)
-        words[at.VOICE_START_I64] = now
-        words[at.VOICE_SOUND_I64] = voice.sound.address
-        ints[at.VOICE_T0_I32] = 0
-        ints[at.VOICE_N_I32] = n | (at.VOICE_LOOPS if voice.loop else 0)
-        floats[at.VOICE_G0_F32] = gain if soft else 0.0
-        floats[at.VOICE_G1_F32] = gain
-        self.playing[slot], self.sounds[slot] = voice, voice.sound
-        voice.slot, voice.state, voice.onset = slot, "sounding", now
+        self._slots.begin(voice, slot, self._fitted_gain(voice, slot))
+        voice.state, voice.onset = "sounding", now
         self.started += 1
 
     def _fitted_gain(self, voice: Voice, slot: int) -> float:
@@ -321,126 +230,37 @@ class Session:
         All samples of a cue are known, so what the cues can reach from now on is known too: the sum of their largest
         magnitudes to come. What it leaves to full scale is left to the speech.
         """
-        others = sum(self._reach(other) for other in range(self.voices) if other != slot)
+        others = self._slots.reach_beside(slot)
         asked = float(voice.sound.peak) * voice.gain
         room = max(1.0 - DEEPEST - others, LEAST_SHARE * asked)
         self.bus.make_room(others + min(asked, room))
         return voice.gain if asked <= room else voice.gain * room / asked
 
-    def _reach(self, slot: int) -> float:
-        """The largest magnitude that a slot can still add."""
-        sound = self.sounds[slot]
-        if sound is None:
-            return 0.0
-        words, ints, floats = self.row.voice(slot)
-        gain = max(float(floats[at.VOICE_G0_F32]), float(floats[at.VOICE_G1_F32]))
-        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
-        peak = sound.peak if loops else sound.peak_from(self.row.position - int(words[at.VOICE_START_I64]))
-        return gain * float(peak)
-
     def _slot_for(self, voice: Voice) -> int | None:
         """A free slot, or the one of the least important voice, or None where this voice is that."""
-        for slot, holder in enumerate(self.playing):
-            if holder is None:
-                return slot
-        loser = min((v for v in self.playing if v is not None), key=lambda v: (v.priority, v.order))
+        slot = self._slots.free()
+        if slot is not None:
+            return slot
+        loser = self._slots.least()
         if loser.priority > voice.priority:
             return None
         self.stolen += 1
-        slot = loser.slot
-        self._move_tail(slot)
         loser.state = "done"
         self.bus.ends(loser, self.row.position)
         self.bus.ended(loser)
-        return slot
+        return self._slots.steal(loser)
 
-    def _fade_out(self, voice: Voice, n: int) -> None:
-        """End the voice over `n` samples, unless it ends earlier by itself."""
-        if not self.sounds_in(voice):
-            return
-        slot, now = voice.slot, self.row.position
-        end = self._end(slot)
-        if end <= now + n and int(self.row.voice(slot)[1][at.VOICE_N_I32]) & at.VOICE_ENDS:
-            return
-        if self._ramp_end(slot) > now:
-            self._put_finished(slot, Sound(self._tail(slot, n)))
-        else:
-            self._rebase(voice, now)
-            words, ints, floats = self.row.voice(slot)
-            ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
-            ints[at.VOICE_N_I32] = n | at.VOICE_ENDS | (int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS)
-            floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
-            floats[at.VOICE_G1_F32] = 0.0
-        self.bus.ends(voice, min(end, now + n))
-
-    def _put_finished(self, slot: int, sound: Sound) -> None:
-        """Let samples sound once, as they are, from now on in this slot."""
-        words, ints, floats = self.row.voice(slot)
-        words[at.VOICE_START_I64] = self.row.position
-        words[at.VOICE_SOUND_I64] = sound.address
-        ints[at.VOICE_T0_I32] = 0
-        ints[at.VOICE_N_I32] = 0
-        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32] = 1.0
-        self.sounds[slot] = sound
-
-    def _move_tail(self, slot: int) -> None:
-        """Let what sounds in `slot` fade in the slot for tails, together with what fades there already."""
-        n = max(1, ms_to_samples(STEAL_FADE_MS, self.sample_rate))
-        tail = self._tail(slot, n)
-        if self.row.voice(self.voices)[0][at.VOICE_SOUND_I64]:
-            older = self._rest_of(self.voices)
-            longest = np.zeros(max(len(tail), len(older)), dtype=np.float32)
-            longest[: len(tail)] += tail
-            longest[: len(older)] += older
-            tail = longest
-        self._put_finished(self.voices, Sound(tail))
-
-    def _rest_of(self, slot: int) -> NDArray[np.float32]:
-        """What a slot that plays finished samples has still to play."""
-        sound = self.sounds[slot]
-        assert sound is not None
-        return sound.samples[self.row.position - int(self.row.voice(slot)[0][at.VOICE_START_I64]) :]
-
-    def _tail(self, slot: int, n: int) -> NDArray[np.float32]:
-        """The next `n` samples of a voice under its own ramp and a fade out to 0."""
-        sound = self.sounds[slot]
-        assert sound is not None
-        words, ints, floats = self.row.voice(slot)
-        offsets = np.arange(n) + (self.row.position - int(words[at.VOICE_START_I64]))
-        flags = int(ints[at.VOICE_N_I32])
-        length = max(1, flags & at.RAMP_MASK)
-        u = np.clip((offsets - int(ints[at.VOICE_T0_I32])) / length, 0.0, 1.0).astype(np.float32)
-        gain = floats[at.VOICE_G0_F32] + (floats[at.VOICE_G1_F32] - floats[at.VOICE_G0_F32]) * smoothstep(u)
-        index = offsets % sound.length
-        samples = np.where((offsets < sound.length) | bool(flags & at.VOICE_LOOPS), sound.samples[index], np.float32(0))
-        fade = smoothstep((np.arange(n, 0, -1) / n).astype(np.float32))
-        tail: NDArray[np.float32] = samples * gain * fade
-        return tail
-
-    def _ramp_end(self, slot: int) -> int:
-        words, ints, _ = self.row.voice(slot)
-        ramp = int(ints[at.VOICE_N_I32]) & at.RAMP_MASK
-        return int(words[at.VOICE_START_I64]) + int(ints[at.VOICE_T0_I32]) + ramp if ramp else 0
-
-    def _end(self, slot: int) -> int:
-        """The sample at which a voice will have ended."""
-        sound = self.sounds[slot]
-        assert sound is not None
-        return self.row.voice_end(slot, sound.length)
-
-    def _rebase(self, voice: Voice, now: int) -> None:
-        """Move a loop's start by whole turns, so that ramps are told from it in 32 bits after weeks."""
-        if voice.loop:
-            words, _, _ = self.row.voice(voice.slot)
-            turns = (now - int(words[at.VOICE_START_I64])) // voice.sound.length
-            words[at.VOICE_START_I64] += turns * voice.sound.length
+    def _fade_out(self, voice: Voice, fade_ms: float) -> None:
+        """End the voice, unless it ends earlier by itself."""
+        if self._slots.holds(voice):
+            self.bus.ends(voice, self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate)))
 
     def _change_waiting_gains(self, now: int) -> int:
         """Begin the gain changes that waited for a ramp to end; the sample at which the next one can."""
         wake = at.NEVER
-        for voice in self.playing:
+        for voice in self._slots.playing:
             if voice is not None and voice.gain_waits:
                 self.change_gain(voice)
                 if voice.gain_waits:
-                    wake = min(wake, max(now + 1, self._ramp_end(voice.slot)))
+                    wake = min(wake, max(now + 1, self._slots.ramp_end(voice)))
         return wake

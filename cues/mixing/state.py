@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cues.mixing.parameters import SessionOptions
     from cues.mixing.sounds import Sound
 
 __all__ = ["InPlace", "Row", "new_table"]
@@ -30,13 +31,13 @@ class InPlace:
         raise CueTypeError(f"a {type(self).__name__} is part of a live session; it can be neither copied nor pickled")
 
 
-def new_table(sessions: int, voices: int, flags: int = 0) -> NDArray[np.int64]:
+def new_table(sessions: int, options: SessionOptions) -> NDArray[np.int64]:
     """State of `sessions` idle sessions, one row each: int64, shape `(sessions, row_bytes / 8)`."""
-    words = at.row_bytes(voices) // 8
+    words = at.row_bytes(options.voices) // 8
     memory = np.zeros(sessions * words + at.LINE_BYTES // 8, dtype=np.int64)
     first = -memory.ctypes.data % at.LINE_BYTES // 8
     table = memory[first : first + sessions * words].reshape(sessions, words)
-    Row(table[0]).reset(voices, flags)
+    Row(table[0]).reset(options)
     table[1:] = table[0]
     return table
 
@@ -52,12 +53,12 @@ class Row(InPlace):
         self.floats: NDArray[np.float32] = words.view(np.float32)
         self.address = int(words.ctypes.data)
 
-    def reset(self, voices: int, flags: int) -> None:
+    def reset(self, options: SessionOptions) -> None:
         """Back to an idle session at sample 0."""
         self.words[:] = 0
         self.words[at.WAKE_I64] = self.words[at.NEXT_T0_I64] = at.NEVER
-        self.ints[at.SLOTS_I32] = voices + 1
-        self.ints[at.FLAGS_I32] = flags
+        self.ints[at.SLOTS_I32] = options.voices + 1
+        self.ints[at.FLAGS_I32] = at.FLAG_GUARD if options.guard else 0
         self.floats[at.SPEECH_G0_F32] = self.floats[at.SPEECH_G1_F32] = 1.0
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from cues.errors import CueTypeError, CueValueError
-from cues.units import db_to_gain
+from cues.fades import MIN_FADE_MS
+from cues.units import checked_number, db_to_gain
 
 if TYPE_CHECKING:
     from cues.cue import Cue
@@ -107,20 +107,10 @@ class Voice:
 
 
 def checked_gain_db(gain_db: float) -> float:
-    """`gain_db` as a float, if it is a number of at most `MAX_GAIN_DB`."""
-    if isinstance(gain_db, bool) or (not isinstance(gain_db, float | int) and not hasattr(gain_db, "__float__")):
-        raise CueTypeError(f"gain_db is {gain_db!r}; it must be a number of decibels")
-    value = float(gain_db)
-    if math.isnan(value) or value > MAX_GAIN_DB:
-        raise CueValueError(f"gain_db is {value:g}; it must be a number of at most {MAX_GAIN_DB:g} (−inf is silence)")
-    return value
+    """`gain_db` as a float, if it is a number of at most `MAX_GAIN_DB`; −inf is silence."""
+    return checked_number("gain_db", gain_db, -math.inf, MAX_GAIN_DB)
 
 
 def checked_fade_ms(fade_ms: float, longest_ms: float) -> float:
     """`fade_ms` brought into 5 … `longest_ms`, if it is a number."""
-    if isinstance(fade_ms, bool) or not hasattr(fade_ms, "__float__"):
-        raise CueTypeError(f"fade_ms is {fade_ms!r}; it must be a number of milliseconds")
-    value = float(fade_ms)
-    if math.isnan(value):
-        raise CueValueError("fade_ms is NaN; it must be a number of milliseconds")
-    return min(max(value, 5.0), longest_ms)
+    return min(max(checked_number("fade_ms", fade_ms, -math.inf, math.inf), MIN_FADE_MS), longest_ms)

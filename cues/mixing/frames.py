@@ -1,0 +1,100 @@
+"""A frame's way through Python: what callers hand in is checked and converted, and mixed by their session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues.errors import CueTypeError, CueValueError
+from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from cues.mixing.session import Session
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["mix_bytes", "mix_frame"]
+
+
+def mix_frame(session: Session, frame: ArrayLike, out: Samples | None) -> Samples:
+    """`Mixer.mix`."""
+    source = _float32_frame(frame)
+    if out is not None:
+        _check_out(out, len(source))
+    if len(source) == 0:
+        return source if out is None else out
+    if session.passes(len(source)) and not _is_bad(session, source):
+        session.let_pass(len(source))
+        if out is None:
+            return source
+        if out is not source:
+            out[:] = source
+        return out
+    contiguous = np.ascontiguousarray(source)
+    target = np.empty(len(source), dtype=np.float32) if out is None else out
+    if target is not contiguous and np.may_share_memory(target, contiguous):
+        contiguous = contiguous.copy()
+    session.mix(contiguous, target)
+    return target
+
+
+def mix_bytes(session: Session, data: bytes) -> bytes:
+    """`Mixer.mix_pcm16`."""
+    raw = _bytes_of(data)
+    if len(raw) % 2:
+        raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
+    if not raw:
+        return data
+    if session.passes(len(raw) // 2):
+        session.let_pass(len(raw) // 2)
+        return data
+    samples = float_of_pcm16(raw)
+    session.mix(samples, samples)
+    return pcm16_of_float(samples)
+
+
+def _is_bad(session: Session, source: Samples) -> bool:
+    """Whether a guarded mixer has something to silence."""
+    return bool(session.row.ints[at.FLAGS_I32] & at.FLAG_GUARD) and not np.isfinite(source).all()
+
+
+def _float32_frame(frame: ArrayLike) -> Samples:
+    """`frame` as a 1-D float32 array; itself if it is one."""
+    try:
+        array = np.asarray(frame)
+    except (TypeError, ValueError):
+        raise CueTypeError(f"frame is a {type(frame).__name__}; it must be an array of floats") from None
+    if array.dtype == np.float32 and array.ndim == 1:
+        return array
+    if array.dtype.kind != "f":
+        raise CueTypeError(
+            f"frame has dtype {array.dtype}; it must be floating point, full scale ±1.0 (int16 bytes: mix_pcm16)"
+        )
+    if array.ndim != 1:
+        raise CueValueError(f"frame has shape {array.shape}; it must be 1-D: one channel")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
+
+
+def _check_out(out: Any, n_samples: int) -> None:
+    """Refuse an `out` into which `n_samples` cannot be written as they are."""
+    if not isinstance(out, np.ndarray) or out.dtype != np.float32:
+        raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
+    if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:
+        raise CueValueError(
+            f"out has shape {out.shape}; it must be a writeable, contiguous array of shape ({n_samples},)"
+        )
+
+
+def _bytes_of(data: Any) -> bytes:
+    """The bytes of anything with a buffer; itself if it is `bytes`."""
+    if isinstance(data, bytes):
+        return data
+    try:
+        return bytes(memoryview(data))
+    except TypeError:
+        raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None

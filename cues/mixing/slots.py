@@ -1,0 +1,187 @@
+"""The slots in which a session's voices sound: who has which, what their ramps do, and how they are left.
+
+A slot is a part of the session's row that the loops read (`cues._kernels.layout`). One more than there are voices takes
+the tails of those that were stolen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues.mixing.numpy_mixing import smoothstep
+from cues.mixing.sounds import Sound
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cues.mixing.state import Row
+    from cues.mixing.voices import Voice
+
+__all__ = ["STEAL_FADE_MS", "Slots"]
+
+STEAL_FADE_MS = 5.0
+GAIN_RAMP_MS = 10.0
+
+
+class Slots:
+    """The slots of one session; see the module.
+
+    Attributes
+    ----------
+    sounds : what sounds in each slot, or None; the last one is for tails.
+    playing : the voice that has each slot, or None.
+    """
+
+    def __init__(self, row: Row, sample_rate: int, voices: int) -> None:
+        self._row = row
+        self._tails = voices
+        self.sounds: list[Sound | None] = [None] * (voices + 1)
+        self.playing: list[Voice | None] = [None] * voices
+        self._steal_fade = max(1, ms_to_samples(STEAL_FADE_MS, sample_rate))
+        self._gain_ramp = max(1, ms_to_samples(GAIN_RAMP_MS, sample_rate))
+
+    def move_to(self, row: Row) -> None:
+        """Go on in another row, which holds a copy of this one."""
+        self._row = row
+
+    def holds(self, voice: Voice) -> bool:
+        """Whether the voice still has its slot, and sounds in it."""
+        held = voice.slot >= 0 and self.playing[voice.slot] is voice
+        return held and bool(self._row.voice(voice.slot)[0][at.VOICE_SOUND_I64])
+
+    def reap(self) -> list[Voice]:
+        """Free the slots of voices that have ended, and return these."""
+        held = set(self._row.sounding())
+        ended = [voice for slot, voice in enumerate(self.playing) if voice is not None and slot not in held]
+        for voice in ended:
+            self.playing[voice.slot] = self.sounds[voice.slot] = None
+        if self._tails not in held:
+            self.sounds[self._tails] = None
+        return ended
+
+    def free(self) -> int | None:
+        """The first slot that nobody has."""
+        return next((slot for slot, voice in enumerate(self.playing) if voice is None), None)
+
+    def least(self) -> Voice:
+        """The voice that has to leave first: the least important one, and of these the oldest."""
+        return min(
+            (voice for voice in self.playing if voice is not None), key=lambda voice: (voice.priority, voice.order)
+        )
+
+    def steal(self, voice: Voice) -> int:
+        """Let a voice fade in the slot for tails, and return the slot that is free now."""
+        self._add_tail(self._tail(voice.slot, self._steal_fade))
+        self.playing[voice.slot] = self.sounds[voice.slot] = None
+        return voice.slot
+
+    def begin(self, voice: Voice, slot: int, gain: float) -> None:
+        """Let the voice sound in a free slot from now on, at once or, with a hard beginning, after a fade."""
+        words, ints, floats = self._row.voice(slot)
+        soft = voice.sound.soft_start
+        words[at.VOICE_START_I64] = self._row.position
+        words[at.VOICE_SOUND_I64] = voice.sound.address
+        ints[at.VOICE_T0_I32] = 0
+        ints[at.VOICE_N_I32] = (0 if soft else self._steal_fade) | (at.VOICE_LOOPS if voice.loop else 0)
+        floats[at.VOICE_G0_F32] = gain if soft else 0.0
+        floats[at.VOICE_G1_F32] = gain
+        self.playing[slot], self.sounds[slot] = voice, voice.sound
+        voice.slot = slot
+
+    def ends(self, voice: Voice) -> bool:
+        """Whether the voice ends with the ramp that it is on."""
+        return bool(int(self._row.voice(voice.slot)[1][at.VOICE_N_I32]) & at.VOICE_ENDS)
+
+    def ramp_end(self, voice: Voice) -> int:
+        """The sample at which the ramp of a voice ends, or ended."""
+        words, ints, _ = self._row.voice(voice.slot)
+        ramp = int(ints[at.VOICE_N_I32]) & at.RAMP_MASK
+        return int(words[at.VOICE_START_I64]) + int(ints[at.VOICE_T0_I32]) + ramp if ramp else 0
+
+    def change_gain(self, voice: Voice, gain: float) -> None:
+        """Bring a voice that is on no ramp to another gain."""
+        self._ramp(voice, self._gain_ramp, gain)
+
+    def fade_out(self, voice: Voice, n: int) -> int:
+        """End the voice over `n` samples, unless it ends earlier by itself; the sample at which it will have ended."""
+        slot, now = voice.slot, self._row.position
+        sound = self.sounds[slot]
+        assert sound is not None
+        end = self._row.voice_end(slot, sound.length)
+        if end <= now + n and self.ends(voice):
+            return end
+        if self.ramp_end(voice) > now:
+            self._put_finished(slot, self._tail(slot, n))
+        else:
+            self._ramp(voice, n | at.VOICE_ENDS, 0.0)
+        return min(end, now + n)
+
+    def reach_beside(self, slot: int) -> float:
+        """The largest magnitude that all other slots can still add together."""
+        return sum(self._reach(other) for other in range(len(self.playing)) if other != slot)
+
+    def _reach(self, slot: int) -> float:
+        """The largest magnitude that a slot can still add."""
+        sound = self.sounds[slot]
+        if sound is None:
+            return 0.0
+        words, ints, floats = self._row.voice(slot)
+        gain = max(float(floats[at.VOICE_G0_F32]), float(floats[at.VOICE_G1_F32]))
+        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
+        peak = sound.peak if loops else sound.peak_from(self._row.position - int(words[at.VOICE_START_I64]))
+        return gain * float(peak)
+
+    def _ramp(self, voice: Voice, n: int, gain: float) -> None:
+        """Go from the gain at which the voice rests to another, from now on; `n` may hold `VOICE_ENDS`."""
+        words, ints, floats = self._row.voice(voice.slot)
+        now = self._row.position
+        if voice.loop:  # its start moves by whole turns, so that ramps are told from it in 32 bits after weeks
+            words[at.VOICE_START_I64] += (
+                (now - int(words[at.VOICE_START_I64])) // voice.sound.length * voice.sound.length
+            )
+        ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
+        ints[at.VOICE_N_I32] = n | (int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS)
+        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
+        floats[at.VOICE_G1_F32] = gain
+
+    def _put_finished(self, slot: int, samples: NDArray[np.float32]) -> None:
+        """Let samples sound once, as they are, from now on in this slot."""
+        sound = Sound(samples)
+        words, ints, floats = self._row.voice(slot)
+        words[at.VOICE_START_I64] = self._row.position
+        words[at.VOICE_SOUND_I64] = sound.address
+        ints[at.VOICE_T0_I32] = 0
+        ints[at.VOICE_N_I32] = 0
+        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32] = 1.0
+        self.sounds[slot] = sound
+
+    def _add_tail(self, tail: NDArray[np.float32]) -> None:
+        """Let a tail sound in the slot for tails, together with what fades there already."""
+        older = self.sounds[self._tails] if self._row.voice(self._tails)[0][at.VOICE_SOUND_I64] else None
+        if older is not None:
+            rest = older.samples[self._row.position - int(self._row.voice(self._tails)[0][at.VOICE_START_I64]) :]
+            longest = np.zeros(max(len(tail), len(rest)), dtype=np.float32)
+            longest[: len(tail)] += tail
+            longest[: len(rest)] += rest
+            tail = longest
+        self._put_finished(self._tails, tail)
+
+    def _tail(self, slot: int, n: int) -> NDArray[np.float32]:
+        """The next `n` samples of a voice under its own ramp and a fade out to 0."""
+        sound = self.sounds[slot]
+        assert sound is not None
+        words, ints, floats = self._row.voice(slot)
+        offsets = np.arange(n) + (self._row.position - int(words[at.VOICE_START_I64]))
+        flags = int(ints[at.VOICE_N_I32])
+        length = max(1, flags & at.RAMP_MASK)
+        u = np.clip((offsets - int(ints[at.VOICE_T0_I32])) / length, 0.0, 1.0).astype(np.float32)
+        gain = floats[at.VOICE_G0_F32] + (floats[at.VOICE_G1_F32] - floats[at.VOICE_G0_F32]) * smoothstep(u)
+        index = offsets % sound.length
+        samples = np.where((offsets < sound.length) | bool(flags & at.VOICE_LOOPS), sound.samples[index], np.float32(0))
+        fade = smoothstep((np.arange(n, 0, -1) / n).astype(np.float32))
+        tail: NDArray[np.float32] = samples * gain * fade
+        return tail

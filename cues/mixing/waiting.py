@@ -1,0 +1,96 @@
+"""Voices that have not begun: those with a time of their own, and those that wait for a pause in the speech."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING
+
+from cues.mixing.pauses import PauseFinder
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.mixing.voices import Voice
+
+__all__ = ["WaitingVoices"]
+
+
+class WaitingVoices:
+    """The waiting voices of one session, in the order in which they begin.
+
+    Parameters
+    ----------
+    gap_limit_ms : how long a voice waits for a pause at most.
+    """
+
+    def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
+        self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
+        self._scheduled: list[tuple[int, int, Voice]] = []
+        self._order = count()
+        self._for_pause: list[tuple[int, Voice]] = []
+        self._pauses = PauseFinder(sample_rate)
+
+    def __len__(self) -> int:
+        return len(self._scheduled) + len(self._for_pause)
+
+    @property
+    def listening(self) -> bool:
+        """Whether the speech has to be heard for a pause."""
+        return bool(self._for_pause)
+
+    def hear(self, speech: NDArray[np.float32]) -> None:
+        """Listen for a pause, if a voice waits for one; the samples end where `next_due` says, or sooner."""
+        if self._for_pause:
+            self._pauses.hear(speech)
+
+    def add(self, voice: Voice, due: int) -> None:
+        """Let the voice begin at sample `due`, after those that were added before."""
+        voice.order = next(self._order)
+        heappush(self._scheduled, (due, voice.order, voice))
+
+    def remove(self, voice: Voice) -> None:
+        """Forget the voice."""
+        self._scheduled = [entry for entry in self._scheduled if entry[2] is not voice]
+        heapify(self._scheduled)
+        self._for_pause = [entry for entry in self._for_pause if entry[1] is not voice]
+
+    def remove_all(self) -> list[Voice]:
+        """Forget every voice, and return them."""
+        forgotten = [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]
+        self._scheduled.clear()
+        self._for_pause.clear()
+        return forgotten
+
+    def pop_due(self, now: int) -> list[Voice]:
+        """Take out the voices that begin at sample `now`: their time, their pause or their limit has come."""
+        due = []
+        while self._scheduled and self._scheduled[0][0] <= now:
+            voice = heappop(self._scheduled)[2]
+            if voice.placement == "gap":
+                self._wait_for_pause(voice, now)
+            else:
+                due.append(voice)
+        return due + self._pop_after_pause(now)
+
+    def next_due(self, now: int) -> list[int]:
+        """Samples at which `pop_due` has to be asked again."""
+        wakes = [self._scheduled[0][0]] if self._scheduled else []
+        if self._for_pause:
+            wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._for_pause)]
+        return wakes
+
+    def _wait_for_pause(self, voice: Voice, now: int) -> None:
+        if not self._for_pause:
+            self._pauses.reset(now)
+        self._for_pause.append((now + self._gap_limit, voice))
+
+    def _pop_after_pause(self, now: int) -> list[Voice]:
+        """Take out the voices that waited for a pause, if it is one or they waited long enough."""
+        pause = bool(self._for_pause) and self._pauses.found(now)
+        due = [voice for limit, voice in self._for_pause if pause or limit <= now]
+        if due:
+            self._for_pause = [entry for entry in self._for_pause if not pause and entry[0] > now]
+        return due
