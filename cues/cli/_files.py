@@ -19,11 +19,18 @@ __all__ = ["TurnFiles"]
 class TurnFiles:
     """`STEM.wav` (what is heard), `STEM-speech.wav` (the speech alone, sample for sample) and names for the rest.
 
+    Until the turn is over, the sound lies in files that end in `.part`. They take their names, and the place of an
+    earlier turn's files, only if `kept` is set: a turn of which nothing was heard leaves nothing and costs nothing.
+
     Parameters
     ----------
     folder : where the files go; it is made if it is not there.
     stem : their name.
     sample_rate : Hz.
+
+    Attributes
+    ----------
+    kept : whether the files stay, to be set before the block is left.
 
     Raises
     ------
@@ -33,16 +40,18 @@ class TurnFiles:
     def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
         import soundfile
 
+        self.kept = False
         self.wav, self.speech_wav = folder / f"{stem}.wav", folder / f"{stem}-speech.wav"
         self.png, self.json = folder / f"{stem}.png", folder / f"{stem}.json"
+        self._folder, self._made = folder, [each for each in (folder, *folder.parents) if not each.exists()]
+        self._parts = [path.with_name(f"{path.name}.part") for path in (self.wav, self.speech_wav)]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._outputs = [
-                soundfile.SoundFile(path, "w", sample_rate, 1, "PCM_16") for path in (self.wav, self.speech_wav)
+                soundfile.SoundFile(path, "w", sample_rate, 1, "PCM_16", format="WAV") for path in self._parts
             ]
         except (OSError, soundfile.SoundFileError) as error:
-            reason = getattr(error, "strerror", None) or getattr(error, "error_string", error)
-            raise CueError(f"cannot write into the folder {folder}: {reason}") from error
+            raise self._unwritable(error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +59,20 @@ class TurnFiles:
     def __exit__(self, *_: object) -> None:
         for output in self._outputs:
             output.close()
+        try:
+            for part, path in zip(self._parts, (self.wav, self.speech_wav), strict=True):
+                if self.kept:
+                    part.replace(path)
+                else:
+                    part.unlink()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        for folder in [] if self.kept else self._made:
+            folder.rmdir()
+
+    def _unwritable(self, error: Exception) -> CueError:
+        reason = getattr(error, "strerror", None) or getattr(error, "error_string", error)
+        return CueError(f"cannot write into the folder {self._folder}: {reason}")
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""

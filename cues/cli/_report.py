@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cues.cli._terminal import harmless
 from cues.cli._timeline import print_timeline
 from stream.events import StreamFailed
 
@@ -18,19 +19,24 @@ __all__ = ["report"]
 
 
 def report(turn: TurnReport, *, as_json: bool) -> None:
-    """Print the timeline and the files; a turn that broke off ends the program with exit code 1."""
+    """Print the timeline and the files; a turn that broke off ends the program with exit code 1.
+
+    Of a turn that failed before anything was heard there is nothing to tell but why.
+    """
     journal, files = turn.journal, turn.files
+    if journal.interrupted and not files.kept:
+        raise KeyboardInterrupt
     if as_json:
         click.echo(json.dumps({"speaker": turn.speaker, **journal.as_dict()}))
-    else:
+    elif files.kept:
         click.echo(f"speaker: {turn.speaker}\n")
         print_timeline(journal)
         names = ", ".join(str(file) for file in (files.wav, files.speech_wav, files.png, files.json) if file.exists())
         click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
     for note in turn.notes:
-        click.echo(f"cues: {note}", err=True)
+        click.echo(f"cues: {harmless(note)}", err=True)
     if journal.failure is not None:
-        click.echo(f"cues: {_failure(turn)}", err=True)
+        click.echo(f"cues: {harmless(_failure(turn))}", err=True)
         sys.exit(1)
 
 

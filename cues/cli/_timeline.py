@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.cli._terminal import console
+from cues.cli._terminal import console, harmless
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
@@ -36,7 +36,7 @@ def print_timeline(journal: Journal) -> None:
     table.add_column("what", no_wrap=True)
     table.add_column("", overflow="fold")
     for at_s, what, detail in sorted(_rows(journal), key=lambda row: row[0]):
-        table.add_row(f"{at_s:7.3f} s", what, detail)
+        table.add_row(f"{at_s:7.3f} s", what, harmless(" ".join(detail.split())))
     console().print(table)
 
 
@@ -89,8 +89,8 @@ def _event_row(seen: Seen) -> tuple[float, str, str] | None:
             return seen.known_s, "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
         case Finish(reason=reason):
             return seen.known_s, "finish", reason
-        case StreamFailed(message=message):
-            return seen.known_s, "failed", message
+        case StreamFailed():
+            return seen.known_s, "failed", "the answer broke off"  # why is the last line of all, on standard error
         case _:
             return None
 

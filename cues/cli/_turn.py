@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import cues
@@ -14,6 +14,7 @@ from cues.cli._files import TurnFiles
 from cues.cli._live_device import LEAD_MS, LiveDevice, Sinks
 from cues.cli._timeline import draw_timeline
 from cues.errors import MissingFeatureError
+from stream.events import Finish, StreamFailed
 from stream.session import VoiceSession
 from stream.speech.choice import choose_speaker
 
@@ -138,14 +139,29 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
                 # Asked before anyone listens: the first request of a process imports for a fifth of a second.
                 await connection.learn()
                 events = source.chat(request.messages, tools=request.tools or None)
-                journal = await session.run(events, bytes_s=lambda: arrival.last_s)
+                try:
+                    journal = await session.run(events, bytes_s=lambda: arrival.last_s)
+                finally:
+                    files.kept = _is_worth_keeping(session.journal)
     finally:
         await speaker.aclose()
         mixer.close()
-    files.write_json({"speaker": speaker.name, "model": request.model, "speed": clock.speed, **journal.as_dict()})
-    notes = []
+    turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url)
+    return _with_record(turn, {"model": request.model, "speed": clock.speed}, title) if files.kept else turn
+
+
+def _is_worth_keeping(journal: Journal) -> bool:
+    """Whether a word was heard, or a cue for something that the model did, or the answer came to its end."""
+    if journal.heard or any(not isinstance(sounded.seen.event, StreamFailed) for sounded in journal.sounded):
+        return True
+    return journal.failure is None and any(isinstance(seen.event, Finish) for seen in journal.seen)
+
+
+def _with_record(turn: TurnReport, about: Mapping[str, Any], title: str) -> TurnReport:
+    """The turn with its record and its picture written; what is missing for the picture becomes a note."""
+    turn.files.write_json({"speaker": turn.speaker, **about, **turn.journal.as_dict()})
     try:
-        draw_timeline(journal, files.read_wav(), f"{title} — speaker: {speaker.name}", files.png)
+        draw_timeline(turn.journal, turn.files.read_wav(), f"{title} — speaker: {turn.speaker}", turn.files.png)
     except MissingFeatureError as error:
-        notes.append(str(error))
-    return TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url, notes=tuple(notes))
+        return replace(turn, notes=(str(error),))
+    return turn

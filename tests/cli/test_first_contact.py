@@ -1,6 +1,7 @@
 """What somebody meets who has only just installed it: missing extras, a terminal of few characters, a full disk."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -48,11 +49,25 @@ def test_json_of_a_turn_is_ascii_so_that_it_passes_any_terminal(run):
     assert r"\u6771\u4eac" in result.out
 
 
-def test_the_error_cue_of_a_server_that_is_not_there_follows_the_failure_and_no_call(run):
-    result = run("speak", "hello", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--speaker", "voice-like")
+def test_the_error_cue_of_an_answer_that_broke_off_follows_the_failure_and_no_call(run, tmp_path):
+    (tmp_path / "cut.sse").write_bytes(CALL.read_bytes()[:900])
+    result = run("speak", "--replay", "cut.sse", "--fast", "--speaker", "voice-like")
     assert result.code == 1
     assert "ms after the failure" in result.out
     assert "bytes of its call" not in result.out
+    assert "the stream ended without a finish reason" not in result.out
+    assert result.err.count("the stream ended without a finish reason") == 1
+
+
+def test_a_server_that_cannot_be_reached_is_told_once_and_leaves_what_is_there_alone(run, tmp_path):
+    (tmp_path / "speak.wav").write_bytes(b"yesterday's")
+    arguments = ("speak", "hello", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--speaker", "voice-like")
+    result = run(*arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
+    assert "http://127.0.0.1:1/v1" in result.err
+    assert json.loads(run(*arguments, "--json", "--out", "new/folder").out)["failure"]
+    assert [path.name for path in tmp_path.iterdir()] == ["speak.wav"]
+    assert (tmp_path / "speak.wav").read_bytes() == b"yesterday's"
 
 
 def test_a_recording_that_is_not_there_is_called_missing(run):
