@@ -10,6 +10,7 @@ import io
 import logging
 import sys
 from difflib import get_close_matches
+from typing import NoReturn
 
 import click
 
@@ -48,16 +49,23 @@ class LazyGroup(click.Group):
         """The command of that name."""
         if cmd_name not in COMMANDS:
             return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a package of an extra that it lacks becomes the line that installs it."""
         try:
-            command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:  # click would say "Aborted!", and end with 1
+            _end_interrupted(interrupt)
         except ModuleNotFoundError as error:
-            extra = _extra_with(cmd_name, error.name)
+            name = ctx.invoked_subcommand or ""
+            extra = _extra_with(name, error.name)
             if extra is None:
                 raise
             raise cues.MissingFeatureError(
-                f"`cues {cmd_name}` needs {error.name}: pip install 'cue-engine[{extra}]'"
+                f"`cues {name}` needs {error.name}: pip install 'cue-engine[{extra}]'"
             ) from error
-        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -91,8 +99,21 @@ def group() -> None:
     """Short, well-made sounds in a voice assistant's live speech when its language model calls a tool."""
 
 
+def _end_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
+    """End as a shell expects it of Ctrl-C; what the interrupt says (what is kept, say) is told."""
+    _tell("; ".join(["interrupted", *map(str, interrupt.args)]))
+    sys.exit(130)
+
+
+def _tell(message: str) -> None:
+    """Print an error. It may name files and servers: what could steer the terminal is escaped, but for line breaks."""
+    from cues.cli._terminal import harmless
+
+    click.echo("\n".join(map(harmless, f"cues: {message}".split("\n"))), err=True)
+
+
 def main() -> None:
-    """Run the command line: exit code 0, 1 for what failed, 2 for wrong arguments and unknown names."""
+    """Run the command line: exit code 0, 1 for what failed, 2 for wrong arguments and unknown names, 130 for Ctrl-C."""
     from cues.errors import CueError, UnknownCueError
     from stream.errors import StreamError
 
@@ -104,8 +125,10 @@ def main() -> None:
     try:
         group(prog_name="cues")
     except (CueError, StreamError) as error:
-        click.echo(f"cues: {error}", err=True)
+        _tell(str(error))
         sys.exit(2 if isinstance(error, UnknownCueError) else 1)
     except OSError as error:  # A full disk behind a redirected output, for one. click looks after closed pipes.
-        click.echo(f"cues: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""), err=True)
+        _tell(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         sys.exit(1)
+    except KeyboardInterrupt as interrupt:
+        _end_interrupted(interrupt)

@@ -11,7 +11,7 @@ import click
 
 import cues
 from cues.catalog import CATALOG
-from cues.pack import read_pack
+from cues.pack import MOTIF, read_pack
 from cues.pitch import heard_notes
 
 if TYPE_CHECKING:
@@ -31,7 +31,14 @@ def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
 
 def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:
     """The cues of these names; one that does not exist is an `UnknownCueError` with a suggestion."""
-    return [bank[name] for name in names]
+    return [_cue(bank, name) for name in names]
+
+
+def _cue(bank: Bank, name: str) -> Cue:
+    # A live session may meet a tool without a name, and sounds something; a person has forgotten to type it.
+    if name == f"{MOTIF}:":
+        raise cues.UnknownCueError(f"{name!r} lacks the name of a tool; it is written like {MOTIF}:read_file")
+    return bank[name]
 
 
 def source_of(bank: Bank, name: str) -> str:

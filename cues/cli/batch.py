@@ -186,7 +186,7 @@ def _run(
                 tasks, table, columns, workers=workers, dask=dask, still_good=still_good, progress=progress
             )
     except KeyboardInterrupt:
-        raise CueError(f"stopped; {done} of {len(tasks)} are done and kept: the same command goes on") from None
+        raise KeyboardInterrupt(f"{done} of {len(tasks)} are done and kept: the same command goes on") from None
 
 
 def _finish(run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], *, as_json: bool) -> None:

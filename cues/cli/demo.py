@@ -15,7 +15,6 @@ from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording, samples_folder
-from stream.replay.server import ReplayServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +46,8 @@ def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: fl
 
 
 async def _demo(setup: Setup) -> TurnReport:
+    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
+
     folder = samples_folder()
     script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
     turns = [load_recording(folder / name) for name in script["turns"]]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stream.clock import WallClock
-from stream.replay import scenarios
-from stream.replay.recording import load_recording
-from stream.replay.server import DEFAULT_TOKENS_PER_S, ReplayServer
+from stream.replay.recording import DEFAULT_TOKENS_PER_S, load_recording
+
+if TYPE_CHECKING:
+    from stream.replay.server import ReplayServer, Script
 
 __all__ = ["command"]
 
@@ -43,18 +46,30 @@ def command(
     """
     if (scenario is None) == (not files):
         raise click.UsageError("give recordings or --scenario, one of the two")
+    # Needs an extra, which `--help` does not.
+    from stream.replay import scenarios
+    from stream.replay.server import ReplayServer
+
     if scenario == "list":
         click.echo("\n".join(scenarios.names()))
         return
-    if scenario is not None and scenario not in scenarios.names():
-        raise click.BadParameter(
-            f"there is no {scenario!r}; `--scenario list` prints the names", param_hint="--scenario"
-        )
-    turns = [load_recording(file) for file in files] if scenario is None else scenarios.scenario(scenario)
+    script = [load_recording(file) for file in files] if scenario is None else _scenario(scenario)
     pace = None if as_recorded else tokens_per_s
-    server = ReplayServer(turns, tokens_per_s=pace, clock=WallClock(), host=host, port=port)
+    server = ReplayServer(script, tokens_per_s=pace, clock=WallClock(), host=host, port=port)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(server))
+
+
+def _scenario(name: str) -> Script:
+    from stream.replay.scenarios import names, scenario
+
+    if name not in names():
+        near = get_close_matches(name, names(), n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise click.BadParameter(
+            f"there is no {name!r}; {hint}`--scenario list` prints the names", param_hint="--scenario"
+        )
+    return scenario(name)
 
 
 async def _serve(server: ReplayServer) -> None:

@@ -9,7 +9,7 @@ import click
 
 from cues.checks import check_cue
 from cues.cli import _options
-from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
+from cues.cli._records import bank_of, complete_cue, cue_record, number, pick, print_json, source_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
 from cues.errors import CueError
 
@@ -36,7 +36,7 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
     `motif:TOOL` is the sound derived from the name of a tool.
     """
     bank = bank_of(pack)
-    cue = bank[name]
+    (cue,) = pick(bank, [name])
     record = cue_record(cue, source_of(bank, name))
     record["warnings"] = [problem.message for problem in check_cue(cue)]
     record["spec"] = cue.spec.to_table() if cue.spec else None

@@ -16,7 +16,6 @@ from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
-from stream.replay.server import ReplayServer
 from stream.services.connection import endpoint_of
 from stream.services.tool import as_tools
 
@@ -102,6 +101,8 @@ def command(
 
 
 async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[str, Any]], setup: Setup) -> TurnReport:
+    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
+
     turns = [load_recording(file) for file in files]
     endpoint: Literal["openai", "ollama"] = "ollama" if turns[0].kind == "ndjson" else "openai"
     async with ReplayServer(turns, clock=setup.clock) as server:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "DEFAULT_TOKENS_PER_S",
     "MAX_RECORDING_BYTES",
     "SERVED_HEADERS",
     "Kind",
@@ -33,6 +34,10 @@ CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "applica
 
 SERVED_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-request-id"})
 """Headers of a recording that mean something when it is served again."""
+
+DEFAULT_TOKENS_PER_S = 40.0
+"""Pace of a replay: a mid-sized model on one graphics card. Recordings of tiny models come far faster than any model
+that talks well."""
 
 MAX_RECORDING_BYTES = 64 * 1024 * 1024
 """A longer file is not taken for a recording of one answer."""

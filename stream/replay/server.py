@@ -16,15 +16,12 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
-from stream.replay.recording import SERVED_HEADERS, Recording
+from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["DEFAULT_TOKENS_PER_S", "ReplayServer", "Script", "turn_index"]
-
-DEFAULT_TOKENS_PER_S = 40.0
-"""A mid-sized model on one graphics card; recordings of tiny models come far faster than any model that talks well."""
+__all__ = ["ReplayServer", "Script", "turn_index"]
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 CHAT_PATHS = ("/chat/completions", "/api/chat")

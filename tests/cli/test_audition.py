@@ -99,6 +99,17 @@ def test_a_name_that_does_not_exist_gets_a_suggestion(run, command):
     assert "did you mean 'agent'?" in result.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "motif:"), ("play", "motif:"), ("mix", "x.wav", "--cue", "motif:@1")],
+    ids=lambda line: line[0],
+)
+def test_a_motif_needs_the_name_of_a_tool(run, arguments):
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "cues: 'motif:' lacks the name of a tool; it is written like motif:read_file\n"
+
+
 def test_color_is_for_terminals_alone(run):
     assert "\x1b" not in run("list").out + run("show", "agent").out
 

@@ -101,5 +101,5 @@ def test_an_interrupt_says_what_is_kept(run, calls, monkeypatch):
 
     monkeypatch.setattr("cues.cli.batch.run_batch", interrupted)
     result = run("batch", "measure", "calls")
-    assert result.code == 1
-    assert result.err.endswith("cues: stopped; 1 of 2 are done and kept: the same command goes on\n")
+    assert result.code == 130
+    assert result.err.endswith("cues: interrupted; 1 of 2 are done and kept: the same command goes on\n")

@@ -1,6 +1,7 @@
 """What somebody meets who has only just installed it: missing extras, a terminal of few characters, a full disk."""
 
 import errno
+import importlib
 import json
 import os
 import subprocess
@@ -9,23 +10,63 @@ from pathlib import Path
 
 import pytest
 
+from cues.cli import COMMANDS, doctor
 from stream.replay.recording import samples_folder
+from tests.cli.conftest import Result
 
 CALL = samples_folder() / "llama-server" / "hermes-text-and-call.sse"
 
 
+EXTRAS = sorted(package for _, packages in doctor.EXTRAS.values() for package in packages)
+COMMAND_LINES = [*([name] for name in COMMANDS), ["batch", "measure"], ["batch", "mix"]]
+
+
+def without(packages, *arguments):
+    """A process that runs `cues` as if these packages were not installed."""
+    program = f"import sys; sys.modules.update(dict.fromkeys({packages!r})); from cues.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES, ids=" ".join)
+def test_help_needs_no_extra(line):
+    result = without(EXTRAS, *line, "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"Usage: cues {' '.join(line)} ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "extra"),
-    [(["demo"], "demo"), (["speak", "--help"], "demo"), (["replay", "--scenario", "list"], "openai")],
+    [(["demo"], "demo"), (["speak", "--replay", CALL], "demo"), (["replay", "--scenario", "list"], "openai")],
     ids=["demo", "speak", "replay"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
-    program = "import sys; sys.modules['h11'] = None; from cues.cli import main; main()"
-    result = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+    result = without(["h11"], *arguments)
     assert result.returncode == 1
     assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: pip install 'cue-engine[{extra}]'\n"
+
+
+@pytest.mark.parametrize(
+    "moment", ["cues.cli.importlib.import_module", "cues.cli.list.bank_of"], ids=["import", "work"]
+)
+def test_ctrl_c_is_one_line_and_code_130_at_any_time(run, monkeypatch, moment):
+    importlib.import_module("cues.cli.list")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moment, interrupted)
+    assert run("list") == Result(130, "", "cues: interrupted\n")
+
+
+def test_an_error_that_names_a_hostile_file_cannot_steer_the_terminal(run, tmp_path):
+    folder = tmp_path / "a\x1b[2Jb"
+    folder.mkdir()
+    result = run("list", "--pack", folder.name)
+    assert result.code == 1
+    assert "\x1b" not in result.err
+    assert "a\\x1b[2Jb: holds neither" in result.err
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

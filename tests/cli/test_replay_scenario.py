@@ -13,6 +13,12 @@ def test_the_list_has_one_name_a_line():
     assert result.output.splitlines() == names()
 
 
+def test_a_name_that_is_nearly_right_gets_a_suggestion():
+    result = CliRunner().invoke(command, ["--scenario", "fork-dup"])
+    assert result.exit_code == 2
+    assert "did you mean 'fork-duplicate'?" in result.output
+
+
 @pytest.mark.parametrize("arguments", [[], ["--scenario", "fork-nonsense"], ["a.sse", "--scenario", "list"]])
 def test_wrong_arguments_are_a_usage_error(arguments):
     assert CliRunner().invoke(command, arguments).exit_code == 2
