@@ -242,6 +242,7 @@ def goals(ns: dict[str, float], s: dict[str, float]) -> list[tuple[str, float, s
         ("M3 livekit numpy / mix_pcm16", ns["livekit numpy"] / pcm, "≥", 10),
         ("M3 pedalboard / mix(out)", ns["pedalboard Gain + add"] / ns["mix(out), 1 cue, ducked"], "≥", 3),
         ("M4 idle, ns", ns["mix, idle"], "≤", 60),
+        ("M4 listening / np.add(out)", (ns["mix, idle, follow_speech"] - ns["mix, idle"]) / add, "≤", 0.3),
         ("M5 further cue / np.add(out)", further / add, "≤", 0.15),
         ("M5 numpy twin / mix(out), 8 cues", ns["numpy twin, 8 cues"] / eight, "≥", 20),
         ("M6 pool hot / np.add(out)", ns["pool hot, all"] / add, "≤", 0.6),

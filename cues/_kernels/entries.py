@@ -12,6 +12,7 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues._kernels.compiling import callback, kernel
+from cues._kernels.listening import hear
 from cues._kernels.loops import FINITE_BITS, copy, float_of_pcm16, pcm16_of_float, peak_bits
 from cues._kernels.memory import call_python, carray, int32_at, int64_at, new_bytes, new_reference, peek
 from cues._kernels.mixing import mix_row, mix_rows
@@ -38,6 +39,27 @@ def is_frame(thing: int, example: int, flags: int) -> bool:
     )
 
 
+@kernel
+def passes(row: int, samples: int, n: int) -> bool:
+    """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
+    flags = carray(int32_at(row), 22)[at.FLAGS_I32]
+    if flags == 0:
+        return True
+    if flags & ~(at.FLAG_GUARD | at.FLAG_FOLLOW):
+        return False
+    clean: bool = flags & at.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
+    return clean
+
+
+@kernel
+def let_pass(row: int, samples: int, n: int) -> None:
+    """Move a session on over samples that pass as they are."""
+    words = carray(int64_at(row), 11)
+    if carray(int32_at(row), 22)[at.FLAGS_I32] & at.FLAG_FOLLOW:
+        hear(words[at.LEVEL_I64], samples, n, words[at.POSITION_I64])
+    words[at.POSITION_I64] += n
+
+
 @callback("int64(int64, int64, int64, int64)")
 def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
     """`Mixer.mix` for a frame and a buffer that need no conversion; everything else goes the slow way."""
@@ -47,16 +69,13 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
         frame = peek(arguments)
         row = peek(peek(self + _ROW) + _DATA)
         if is_frame(frame, example, _CONTIGUOUS_ALIGNED):
-            words = carray(int64_at(row), 10)
+            words = carray(int64_at(row), 11)
             n = peek(peek(frame + _SHAPE))
-            flags = carray(int32_at(row), 20)[at.FLAGS_I32]
-            idle = flags == 0
-            if flags == at.FLAG_GUARD:
-                idle = peak_bits(peek(frame + _DATA), n) <= FINITE_BITS
+            idle = passes(row, peek(frame + _DATA), n)
             if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
                 if n_arguments + n_names == 1 and n > 0:
                     if idle:
-                        words[at.POSITION_I64] += n
+                        let_pass(row, peek(frame + _DATA), n)
                         return new_reference(frame)
                     # The quickest way to a new array of this length is a copy of the frame.
                     copied = call_python(peek(self + _FLATTEN), arguments, 1, 0)
@@ -72,7 +91,7 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
                             if not idle:
                                 mix_row(row, source, target, n)
                             else:
-                                words[at.POSITION_I64] += n
+                                let_pass(row, source, n)
                                 if source != target:
                                     copy(source, target, n)
                             return new_reference(out)
@@ -91,20 +110,25 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
         # The type first: an object of another type may end before its size would stand.
         size: Any = peek(data + _SIZE) if peek(data + _TYPE) == peek(peek(self + _EXAMPLE) + _TYPE) else np.int64(0)
         if size > 0 and size % 2 == 0:
-            words = carray(int64_at(row), 10)
+            words = carray(int64_at(row), 11)
             n = size // 2
             if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
-                if carray(int32_at(row), 20)[at.FLAGS_I32] & ~at.FLAG_GUARD == 0:
+                flags = carray(int32_at(row), 22)[at.FLAGS_I32]
+                idle = flags & ~(at.FLAG_GUARD | at.FLAG_FOLLOW) == 0
+                if idle and not flags & at.FLAG_FOLLOW:
                     words[at.POSITION_I64] += n
                     return new_reference(data)
-                result = new_bytes(size)
+                result = new_reference(data) if idle else new_bytes(size)
                 scratch = peek(peek(self + _OUT) + _DATA)
                 done: Any = np.int64(0)
                 while done < n and result != 0:
                     step = min(n - done, _SCRATCH_SAMPLES)
                     float_of_pcm16(data + _BYTES + 2 * done, scratch, step)
-                    mix_row(row, scratch, scratch, step)
-                    pcm16_of_float(scratch, result + _BYTES + 2 * done, step)
+                    if idle:
+                        let_pass(row, scratch, step)
+                    else:
+                        mix_row(row, scratch, scratch, step)
+                        pcm16_of_float(scratch, result + _BYTES + 2 * done, step)
                     done += step
                 return result
     return call_python(peek(self + _SLOW), arguments, n_arguments, names)

@@ -1,6 +1,6 @@
 """Where everything lies in a session's row of memory: the one table that kernels, numpy path and planner agree on.
 
-A row is 80 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for
+A row is 88 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for
 stolen tails are 384 bytes. Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
 
 A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
@@ -14,9 +14,11 @@ __all__ = [
     "BUS_BYTES",
     "FLAGS_I32",
     "FLAG_BUSY",
+    "FLAG_FOLLOW",
     "FLAG_GUARD",
     "FLAG_LIMITER",
     "HEADER_FLOATS",
+    "LEVEL_I64",
     "LIMITED_I32",
     "LIMITER_I64",
     "LINE_BYTES",
@@ -64,13 +66,15 @@ SPEECH_G1_F32 = 15
 SPEECH_SLOPE_F32 = 16  # per ramp, not per sample
 NEXT_G1_F32 = 17
 LIMITER_I64 = 9  # address of the limiter's state, or 0
-BUS_BYTES = 80
+LEVEL_I64 = 10  # address of the speech level's state, or 0
+BUS_BYTES = 88
 LINE_BYTES = 64
 """Of a cache line: a row begins with one, so that what an idle session needs is in one."""
 
 FLAG_BUSY = 1  # a voice sounds, or the speech's gain is not at rest at 1
 FLAG_GUARD = 2
 FLAG_LIMITER = 4
+FLAG_FOLLOW = 8  # the speech is listened to
 
 # Within one voice; add 8 (or 4 for int32 and float32) times its number, and the bus in front.
 VOICE_START_I64 = 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from cues._kernels.compiling import kernel
-from cues._kernels.memory import carray, float32_at, int16_at, int32_at
+from cues._kernels.level_layout import FULL_SCALE
+from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at
 
 __all__ = [
     "FINITE_BITS",
@@ -25,6 +26,7 @@ __all__ = [
     "scale_by_ramp",
     "scale_by_smoothstep",
     "silence_nonfinite",
+    "sum_of_squares",
 ]
 
 _F = np.float32
@@ -32,6 +34,8 @@ _ZERO, _ONE, _SIX, _TEN, _FIFTEEN = _F(0), _F(1), _F(6), _F(10), _F(15)
 _EIGHT, _THREE = _F(8), _F(3)
 FINITE_BITS = np.int32(0x7F7FFFFF)  # the largest finite float32, as an integer
 _ABS_BITS = np.int32(0x7FFFFFFF)
+_ONE_BITS = np.int32(0x3F800000)  # 1.0
+_FULL_SCALE = _F(FULL_SCALE)
 NEARLY_FULL = _F(0.999)  # a sum may be an ulp above its bound
 _HALF_PI = _F(np.pi / 2)
 _S3, _S5, _S7, _S9 = _F(-1 / 6), _F(1 / 120), _F(-1 / 5040), _F(1 / 362880)
@@ -46,6 +50,22 @@ def peak_bits(samples: int, n: int) -> np.int32:
     for i in range(n):
         largest = max(largest, bits[i] & _ABS_BITS)
     return largest
+
+
+@kernel
+def sum_of_squares(samples: int, n: int) -> np.int64:
+    """Squares of the magnitudes, as whole 32768ths cut off at 1.0, added up; NaN and infinity count as silence.
+
+    Whole numbers add up to the same in any order, so the sum does not depend on how the samples are cut into parts.
+    """
+    bits = carray(int32_at(samples), n)
+    total = np.int64(0)
+    for i in range(n):
+        magnitude = bits[i] & _ABS_BITS
+        heard = min(magnitude, _ONE_BITS) if magnitude <= FINITE_BITS else np.int32(0)
+        whole = np.int64(np.int32(float_of_bits(heard) * _FULL_SCALE))
+        total += whole * whole
+    return total
 
 
 @kernel

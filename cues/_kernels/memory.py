@@ -27,6 +27,7 @@ __all__ = [
     "call_python",
     "carray",
     "float32_at",
+    "float64_at",
     "float_of_bits",
     "int16_at",
     "int32_at",
@@ -56,6 +57,7 @@ def _viewer(element: Any, llvm_type: Any) -> Any:
 
 
 float32_at = _viewer(types.float32, ir.FloatType())
+float64_at = _viewer(types.float64, ir.DoubleType())
 int16_at = _viewer(types.int16, ir.IntType(16))
 int32_at = _viewer(types.int32, ir.IntType(32))
 int64_at = _viewer(types.int64, ir.IntType(64))

@@ -12,6 +12,7 @@ import numpy as np
 from cues._kernels import layout as at
 from cues._kernels.compiling import kernel, kernel_now
 from cues._kernels.limiting import limit
+from cues._kernels.listening import hear
 from cues._kernels.loops import (
     FINITE_BITS,
     NEARLY_FULL,
@@ -37,9 +38,9 @@ _ZERO, _ONE = _F(0), _F(1)
 @kernel
 def promote(row: int) -> None:
     """Let the next speech ramp take over; the planner sees to it that the one before has come to rest."""
-    words = carray(int64_at(row), 10)
-    ints = carray(int32_at(row), 20)
-    floats = carray(float32_at(row), 20)
+    words = carray(int64_at(row), 11)
+    ints = carray(int32_at(row), 22)
+    floats = carray(float32_at(row), 22)
     words[at.SPEECH_T0_I64] = words[at.NEXT_T0_I64]
     words[at.NEXT_T0_I64] = at.NEVER
     ints[at.SPEECH_N_I32] = ints[at.NEXT_N_I32]
@@ -51,9 +52,9 @@ def promote(row: int) -> None:
 @kernel
 def gain_speech(row: int, target: int, n: int) -> np.float32:
     """Apply the speech's gain to `n` samples from the session's position on; the largest gain on the way."""
-    words = carray(int64_at(row), 10)
-    ints = carray(int32_at(row), 20)
-    floats = carray(float32_at(row), 20)
+    words = carray(int64_at(row), 11)
+    ints = carray(int32_at(row), 22)
+    floats = carray(float32_at(row), 22)
     position = words[at.POSITION_I64]
     end = position + n
     largest = _ZERO
@@ -102,9 +103,9 @@ def voice_end(voice: int) -> Any:
 @kernel
 def busy_until(row: int) -> Any:
     """The sample from which on the speech passes as it is, if nothing else is planned."""
-    words = carray(int64_at(row), 10)
-    ints = carray(int32_at(row), 20)
-    floats = carray(float32_at(row), 20)
+    words = carray(int64_at(row), 11)
+    ints = carray(int32_at(row), 22)
+    floats = carray(float32_at(row), 22)
     end: Any = np.int64(at.NEVER)
     if words[at.NEXT_T0_I64] != at.NEVER:
         if floats[at.NEXT_G1_F32] == _ONE:
@@ -163,10 +164,12 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 
     The planner has run: nothing but what the row holds happens within these samples.
     """
-    words = carray(int64_at(row), 10)
-    ints = carray(int32_at(row), 20)
+    words = carray(int64_at(row), 11)
+    ints = carray(int32_at(row), 22)
     position = words[at.POSITION_I64]
     flags = ints[at.FLAGS_I32]
+    if flags & at.FLAG_FOLLOW:
+        hear(words[at.LEVEL_I64], source, n, position)
     # A limiter's output is late: everything goes through it.
     end = np.int64(at.NEVER) if flags & at.FLAG_LIMITER else busy_until(row)
     busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
@@ -207,17 +210,17 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 8 < n_rows:
             prefetch(row + 8 * row_bytes)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
-        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 20)[at.FLAGS_I32] != 0:
+        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 22)[at.FLAGS_I32] != 0:
             for line in range(64, row_bytes, 64):
                 prefetch(row + 4 * row_bytes + line)
-        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 20)[at.FLAGS_I32] != 0:
+        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 22)[at.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
-        words = carray(int64_at(row), 10)
+        words = carray(int64_at(row), 11)
         if words[at.POSITION_I64] + n > words[at.WAKE_I64]:
             found[count] = i
             count += 1
-        elif carray(int32_at(row), 20)[at.FLAGS_I32] == 0:
+        elif carray(int32_at(row), 22)[at.FLAGS_I32] == 0:
             words[at.POSITION_I64] += n
             if source != target:
                 copy(source + frame, target + frame, n)

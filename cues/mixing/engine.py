@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 from cues.mixing import numpy_mixing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.limiter import Limiter
-    from cues.mixing.sounds import Sound
-    from cues.mixing.state import Row
+    from cues.mixing.session import Session
 
     Samples = NDArray[np.float32]
 
@@ -37,11 +33,9 @@ def install(module: Any) -> None:
     _kernels = module
 
 
-def mix_row(
-    row: Row, sounds: Sequence[Sound | None], limiter: Limiter | None, source: Samples, target: Samples
-) -> None:
-    """Mix `source` into `target`, contiguous and of equal length, and move the session of `row` on."""
+def mix_row(session: Session, source: Samples, target: Samples) -> None:
+    """Mix `source` into `target`, contiguous and of equal length, and move the session on; nothing else is due."""
     if _kernels is None:
-        numpy_mixing.mix_row(row, sounds, limiter, source, target)
+        numpy_mixing.mix_row(session, source, target)
     else:
-        _kernels.mix_row(row.address, source.ctypes.data, target.ctypes.data, len(source))
+        _kernels.mix_row(session.row.address, source.ctypes.data, target.ctypes.data, len(source))

@@ -28,7 +28,7 @@ def mix_frame(session: Session, frame: ArrayLike, out: Samples | None) -> Sample
     if len(source) == 0:
         return source if out is None else out
     if session.passes(len(source)) and not _is_bad(session, source):
-        session.let_pass(len(source))
+        session.let_pass(len(source), lambda: source)
         if out is None:
             return source
         if out is not source:
@@ -50,7 +50,7 @@ def mix_bytes(session: Session, data: bytes) -> bytes:
     if not raw:
         return data
     if session.passes(len(raw) // 2):
-        session.let_pass(len(raw) // 2)
+        session.let_pass(len(raw) // 2, lambda: float_of_pcm16(raw))
         return data
     samples = float_of_pcm16(raw)
     session.mix(samples, samples)

@@ -44,7 +44,7 @@ class Mixer(InPlace):
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
     follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
-        quiet voice gets no loud ping. Every frame is read then, at 40 times the cost of `np.add` (`bench/mixer.py`).
+        quiet voice gets no loud ping. Every frame is read then, for an eighth of what `np.add` costs (`bench/mixer.py`).
 
     Attributes
     ----------
@@ -285,8 +285,8 @@ class Mixer(InPlace):
     @property
     def state_bytes(self) -> int:
         """Bytes of state that the mixing loops keep for this session."""
-        limiter = self._session.limiter
-        return self._row.words.nbytes + (0 if limiter is None else limiter.nbytes)
+        parts = (self._session.limiter, self._session.level)
+        return self._row.words.nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @property
     def stats(self) -> MixerStats:

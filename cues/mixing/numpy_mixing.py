@@ -12,11 +12,9 @@ import numpy as np
 from cues._kernels import layout as at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from cues.mixing.limiter import Limiter
+    from cues.mixing.session import Session
     from cues.mixing.sounds import Sound
     from cues.mixing.state import Row
 
@@ -134,11 +132,12 @@ def _hold_ceiling(target: Samples) -> int:
     return count
 
 
-def mix_row(
-    row: Row, sounds: Sequence[Sound | None], limiter: Limiter | None, source: Samples, target: Samples
-) -> None:
+def mix_row(session: Session, source: Samples, target: Samples) -> None:
     """Mix `source` into `target` (which may be the same array) and move the session on."""
+    row, sounds, limiter = session.row, session.sounds, session.limiter
     position = row.position
+    if session.level is not None:
+        session.level.hear(source, position)
     end = row.busy_until(sounds) if limiter is None else at.NEVER  # a limiter's output is late: all goes through it
     busy = target[: max(min(end - position, len(target)), 0)]  # what comes after is the caller's, sample for sample
     if source is not target:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.mixing.parameters import SessionOptions
+    from cues.mixing.sounds import Sound
     from cues.mixing.state import Row
     from cues.mixing.voices import Voice
 
@@ -52,9 +53,10 @@ class Session:
         self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
-        self._speech = SpeechLevel(options.sample_rate) if options.follow_speech else None
-        if options.follow_speech:
-            row.words[at.WAKE_I64] = -1
+        self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
+        if self.level is not None:
+            row.words[at.LEVEL_I64] = self.level.address
+            row.ints[at.FLAGS_I32] |= at.FLAG_FOLLOW
         self._planned_to = at.NEVER
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
@@ -89,6 +91,11 @@ class Session:
             or any(command == self.schedule for command, _ in list(self._inbox))
         )
 
+    @property
+    def sounds(self) -> list[Sound | None]:
+        """What sounds in each slot; the last one is for the tails of stolen voices."""
+        return self._slots.sounds
+
     def sounds_in(self, voice: Voice) -> bool:
         """Whether the voice still has its slot."""
         return self._slots.holds(voice)
@@ -102,15 +109,17 @@ class Session:
         self._slots.move_to(row)
 
     def passes(self, n_samples: int) -> bool:
-        """Whether the next samples pass as they are, unread but for a guard; plans first if a command is waiting."""
+        """Whether the next samples pass as they are, if a guard does not mind; plans first if a command is waiting."""
         row = self.row
         if self._due(n_samples):
             self.plan()
-        flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_GUARD
+        flags = int(row.ints[at.FLAGS_I32]) & ~(at.FLAG_GUARD | at.FLAG_FOLLOW)
         return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
 
-    def let_pass(self, n_samples: int) -> None:
-        """Move on over samples that pass as they are."""
+    def let_pass(self, n_samples: int, speech: Callable[[], NDArray[np.float32]]) -> None:
+        """Move on over samples that pass as they are; asks for them if somebody listens."""
+        if self.level is not None:
+            self.level.hear(speech(), self.row.position)
         self.row.words[at.POSITION_I64] += n_samples
 
     def _due(self, n_samples: int) -> bool:
@@ -126,9 +135,7 @@ class Session:
                 step = min(step, self.plan() - self.row.position)
             part = source[done : done + step]
             self._waiting.hear(part)
-            if self._speech is not None:
-                self._speech.hear(part, self.row.position)
-            engine.mix_row(self.row, self._slots.sounds, self.limiter, part, target[done : done + step])
+            engine.mix_row(self, part, target[done : done + step])
             done += step
 
     def plan(self) -> int:
@@ -143,11 +150,10 @@ class Session:
         for voice in self._waiting.pop_due(now):
             self._start(voice)
         horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), at.NEVER)
-        row.mark_busy(self._slots.sounds)
+        row.mark_busy(self.sounds)
         self._planned_to = horizon
-        # Where speech is listened to, every frame has to come by.
-        hears = self._speech is not None or self._waiting.listening
-        row.words[at.WAKE_I64] = -1 if hears else horizon
+        # Where a pause is listened for, every frame has to come by.
+        row.words[at.WAKE_I64] = -1 if self._waiting.listening else horizon
         if self._inbox:  # posted meanwhile: its mark may just have been overwritten
             row.words[at.WAKE_I64] = -1
         return horizon
@@ -217,8 +223,8 @@ class Session:
             self.stolen += 1
             return
         now = self.row.position
-        if self._speech is not None:
-            voice.offset_db = self._speech.offset_db
+        if self.level is not None:
+            voice.offset_db = self.level.offset_db
         self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
         self._slots.begin(voice, slot, self._fitted_gain(voice, slot))
         voice.state, voice.onset = "sounding", now

@@ -28,7 +28,7 @@ import cues
 print(json.dumps({{"compiled": len(events), "numba": "numba" in sys.modules, "result": result}}))
 """
 SESSION = """
-mixer = cues.Mixer(limiter={limiter})
+mixer = cues.Mixer(limiter={limiter}, follow_speech=True)
 cue = cues.Cue(name="a", samples=0.2 * np.sin(np.arange(4800) * 0.1))
 voice = mixer.play(cue); mixer.play(cue, placement="replace", at=900); mixer.play(cue, placement="gap")
 frame = np.zeros(480, dtype=np.float32); buffer = frame.copy()
