@@ -44,7 +44,7 @@ class Mixer(InPlace):
     duck_db : level of the speech under a cue, −60 … 0 dB.
     gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
     follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
-        quiet voice gets no loud ping. Every frame is read then, for an eighth of what `np.add` costs (`bench/mixer.py`).
+        quiet voice gets no loud ping. Every frame is read then, for an eighth of an `np.add` (`bench/mixer.py`).
 
     Attributes
     ----------
