@@ -59,7 +59,7 @@ class Mix:
         """Each channel goes through a mixer of its own; samples that no cue or duck touches stay as they were."""
         channels, rate, subtype = _read(self.source)
         length_s = len(channels) / rate
-        late = [time_s for _, time_s, _ in self.cues if time_s >= length_s]
+        late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
             raise CueValueError(f"a cue at {late[0]:g} s lies beyond the recording's end, {length_s:.2f} s")
         mixed = _mixed(channels, rate, self.cues, _bank(self.pack, self.pack_stamp))

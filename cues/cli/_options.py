@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from stream.speech.choice import SPEAKERS
 
-__all__ = ["FAST_SPEED", "fast", "json_output", "out", "pack", "speaker"]
+__all__ = ["FAST_SPEED", "OutFile", "fast", "json_output", "out", "pack", "speaker"]
 
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`: as fast as leaves the loop time to be punctual."""
+
+
+class OutFile(click.Path):
+    """A file to write: the ending of its name says in which format, so that any other is refused before any work.
+
+    Parameters
+    ----------
+    endings : those that are allowed, such as `.wav`.
+    """
+
+    def __init__(self, *endings: str) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+        self.endings = endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]  # bytes only for another path_type
+        if path.suffix.lower() not in self.endings:
+            allowed = " or ".join(", ".join(self.endings).rsplit(", ", 1))
+            self.fail(f"{str(path)!r} must end in {allowed}", param, ctx)
+        return path
+
 
 out = click.option(
     "--out",

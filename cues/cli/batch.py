@@ -10,6 +10,7 @@ import click
 
 from cues.batch.runner import Run, run_batch
 from cues.batch.sources import Source, find_sources
+from cues.batch.tables import ENDINGS as TABLES
 from cues.cli import _options
 from cues.cli._progress import progress_bar
 from cues.cli._records import number, print_json
@@ -46,7 +47,7 @@ def command() -> None:
     "-o",
     "--output",
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_options.OutFile(*TABLES),
     default="measures.csv",
     show_default=True,
     help="The table: .csv, .jsonl or .parquet.",

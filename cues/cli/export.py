@@ -52,7 +52,7 @@ def command(
     subtype = subtype or default_subtype(file_format)
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
-        raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
+        raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
     bank = cues.load_bank(pack, sample_rate=sample_rate)
     written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-import cues
-from cues.audiofile import FORMATS, default_subtype, write_audio
-from cues.cli._records import pick
+from cues.audiofile import ENDINGS, default_subtype, write_audio
+from cues.cli import _options
+from cues.cli._records import bank_of, number, pick, print_json
+from cues.cli._terminal import harmless
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voices import MAX_GAIN_DB
 from cues.recordings import read_recording
@@ -36,34 +37,46 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
 
 @click.command()
 @click.argument("speech", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--cue", "wanted", type=CueAt(), multiple=True, help="A cue and its time; may be given many times.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Default: SPEECH-mixed.wav, here.")
-@click.option("--pack", "pack_dir", type=click.Path(path_type=Path), help="Overlay the built-in cues with this pack.")
-@click.option("--placement", type=click.Choice(["overlay", "replace", "gap"]), default="overlay", show_default=True)
-@click.option("--gain-db", type=click.FloatRange(-120.0, MAX_GAIN_DB), default=0.0, show_default=True)
+@click.option("--cue", "wanted", type=CueAt(), multiple=True, required=True, help="A cue and its time; once or more.")
+@click.option("-o", "--out", type=_options.OutFile(*ENDINGS), help="WAV, FLAC or OGG. Default: SPEECH-mixed.wav, here.")
+@_options.pack
+@click.option(
+    "--placement",
+    type=click.Choice(["overlay", "replace", "gap"]),
+    default="overlay",
+    show_default=True,
+    help="Over the speech, instead of it, or in a gap made for it.",
+)
+@click.option(
+    "--gain-db", type=click.FloatRange(-120.0, MAX_GAIN_DB), default=0.0, show_default=True, help="Of every cue."
+)
 @click.option("--limiter", is_flag=True, help="Hold true peaks at or under −0.95 dBTP.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was mixed as JSON.")
+@_options.json_output
 def command(
     *,
     speech: Path,
     wanted: tuple[tuple[str, float], ...],
     out: Path | None,
-    pack_dir: Path | None,
+    pack: Path | None,
     placement: str,
     gain_db: float,
     limiter: bool,
     as_json: bool,
 ) -> None:
-    """Mix cues into the file SPEECH, as a live session would have them."""
-    bank = cues.load_bank(pack_dir)
+    """Mix cues into the file SPEECH, as a live session would have them.
+
+    A cue may begin up to the end of the speech; silence is added until the last one has ended.
+    """
+    bank = bank_of(pack)
     pick(bank, (name for name, _ in wanted))  # an unknown name is told before a long file is read
     target = out or Path(f"{speech.stem}-mixed.wav")
-    if target.exists() and target.samefile(speech):
-        raise click.BadParameter(f"{target} is the speech itself; it is not overwritten", param_hint="--out")
+    if target.exists() and speech.exists() and target.samefile(speech):
+        raise click.BadParameter(f"{str(target)!r} is the speech itself; it is not overwritten", param_hint="'--out'")
     recording = read_recording(speech)
+    _check_times(wanted, len(recording.samples) / recording.sample_rate, speech)
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
     mixed = mix_recording(recording.samples, recording.sample_rate, inserts, limiter=limiter)
-    file_format = target.suffix[1:].lower() if target.suffix[1:].lower() in FORMATS else "wav"
+    file_format = target.suffix[1:].lower()
     write_audio(target, mixed.samples, recording.sample_rate, file_format, default_subtype(file_format))
     report = {
         "file": str(target),
@@ -72,8 +85,22 @@ def command(
         "cues": [{"name": name, "at_s": at_s} for name, at_s in wanted],
         "stats": dict(mixed.stats),
     }
-    click.echo(json.dumps(report, indent=2) if as_json else _sentence(report, len(wanted)))
+    if as_json:
+        print_json(report)
+    else:
+        click.echo(_sentence(report, len(wanted)))
 
 
-def _sentence(report: dict[str, object], n_cues: int) -> str:
-    return f"{report['file']}: {report['duration_s']} s with {n_cues} cue{'s' if n_cues != 1 else ''}"
+def _check_times(wanted: tuple[tuple[str, float], ...], length_s: float, speech: Path) -> None:
+    """Refuse a cue after the end: a time that was meant for another file, or in other units."""
+    for name, at_s in wanted:
+        if at_s > length_s:
+            raise click.BadParameter(
+                f"'{name}@{at_s:g}' lies beyond the end of {str(speech)!r}, which lasts {length_s:.3f} s",
+                param_hint="'--cue'",
+            )
+
+
+def _sentence(report: dict[str, Any], n_cues: int) -> str:
+    cues = "1 cue" if n_cues == 1 else f"{n_cues} cues"
+    return f"{harmless(report['file'])}: {number(report['duration_s'], 's', 2)} with {cues}"

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from cues.cli import _options
+from cues.cli._terminal import harmless
 from stream.errors import StreamError
 from stream.replay.recorder import record
-from stream.replay.recording import save_recording
+from stream.replay.recording import ENDINGS, SIDE_ENDINGS, save_recording
 
 __all__ = ["command"]
 
@@ -30,9 +32,9 @@ __all__ = ["command"]
     "-o",
     "--output",
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_options.OutFile(*ENDINGS),
     required=True,
-    help="FILE.sse or FILE.ndjson.",
+    help="FILE.sse or FILE.ndjson; a recording that is there already stays.",
 )
 def command(
     *,
@@ -49,13 +51,22 @@ def command(
     Writes the bytes as they came, and beside them the request (.request.json), the status and the time of each read
     (.http.json). Request headers are never kept, and of the response's only those that hold no secret.
     """
+    _check_new(output)
     request = _json_file(body) if body else _request(model, prompt, tools)
     recording = record(url, request, headers=dict(_header(text) for text in headers))
     save_recording(recording, output)
     reads = "one read" if len(recording.reads) == 1 else f"{len(recording.reads)} reads"
-    click.echo(f"{output}: HTTP {recording.status}, {len(recording.body)} bytes in {reads}")
+    click.echo(f"{harmless(str(output))}: HTTP {recording.status}, {len(recording.body)} bytes in {reads}")
     if recording.status >= 400:
         raise StreamError(f"the server answered HTTP {recording.status}; its answer was kept in {output}")
+
+
+def _check_new(output: Path) -> None:
+    """Refuse a name that is taken: what a server once said cannot be had again."""
+    for ending in (output.suffix, *SIDE_ENDINGS):
+        file = output.with_suffix(ending)
+        if file.exists():
+            raise click.BadParameter(f"{str(file)!r} is there already; name another file", param_hint="'--output'")
 
 
 def _request(model: str | None, prompt: str | None, tools: Path | None) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _scenario(name: str) -> Script:
         near = get_close_matches(name, names(), n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise click.BadParameter(
-            f"there is no {name!r}; {hint}`--scenario list` prints the names", param_hint="--scenario"
+            f"there is no {name!r}; {hint}`--scenario list` prints the names", param_hint="'--scenario'"
         )
     return scenario(name)
 

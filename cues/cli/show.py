@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,8 @@ from cues.cli._terminal import console, harmless, levels, unicode_output, wavefo
 from cues.errors import CueError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from cues.cue import Cue
@@ -26,9 +27,7 @@ _MAX_COLUMNS, _ENVELOPE_DB = 100, 48.0
 @click.command()
 @click.argument("name", shell_complete=complete_cue)
 @_options.pack
-@click.option(
-    "--png", type=click.Path(path_type=Path, dir_okay=False), help="Write waveform, spectrogram and loudness."
-)
+@click.option("--png", type=_options.OutFile(".png"), help="Write a picture: waveform, spectrogram and loudness.")
 @_options.json_output
 def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) -> None:
     """Show the cue NAME: its waveform and envelope, its measures, and what is wrong with it.

@@ -115,7 +115,7 @@ def _checked(base_url: str) -> str:
     try:
         endpoint_of(base_url)
     except stream.StreamValueError as error:
-        raise click.BadParameter(str(error), param_hint="--base-url") from error
+        raise click.BadParameter(str(error), param_hint="'--base-url'") from error
     return base_url
 
 

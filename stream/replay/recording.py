@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_TOKENS_PER_S",
+    "ENDINGS",
     "MAX_RECORDING_BYTES",
     "SERVED_HEADERS",
+    "SIDE_ENDINGS",
     "Kind",
     "Recording",
     "load_recording",
@@ -31,6 +33,12 @@ __all__ = [
 Kind: TypeAlias = Literal["sse", "ndjson"]
 
 CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+
+ENDINGS = (".sse", ".ndjson")
+"""What the name of a recording's body ends in."""
+
+SIDE_ENDINGS = (".http.json", ".request.json")
+"""Endings of the files beside it."""
 
 SERVED_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-request-id"})
 """Headers of a recording that mean something when it is served again."""
@@ -182,7 +190,7 @@ def _kind(file: Path, body: bytes) -> Kind:
         return "sse"
     if head.startswith(b"{"):
         return "ndjson"
-    if not head and file.suffix in (".sse", ".ndjson"):
+    if not head and file.suffix in ENDINGS:
         return "sse" if file.suffix == ".sse" else "ndjson"
     raise RecordingError(
         f"{file} is not a recording: it begins with {head[:24]!r}; "

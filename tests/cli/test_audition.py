@@ -253,6 +253,18 @@ def test_page_wants_a_file_or_to_serve(run):
     assert run("page", "x.html", "--serve").code == 2
 
 
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [(("page", "board"), ".html or .htm"), (("show", "agent", "--png", "agent.jpg"), ".png")],
+    ids=["page", "show"],
+)
+def test_a_file_has_the_ending_of_its_kind(run, tmp_path, arguments, allowed):
+    result = run(*arguments)
+    assert result.code == 2
+    assert f"must end in {allowed}\n" in result.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_page_without_jinja_says_how_to_get_it(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     result = run("page", "x.html", "--speaker", "voice-like")

@@ -226,6 +226,22 @@ def test_a_secret_header_is_repeated_nowhere(tmp_path):
     assert "k3y" not in result.stderr + result.stdout
 
 
+@pytest.mark.parametrize("there", ["x.sse", "x.http.json", "x.request.json"])
+def test_a_recording_is_never_written_over_another(there, tmp_path):
+    (tmp_path / there).write_text("kept")
+    request = ["record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p"]
+    result = cues(*request, "-o", "x.sse", cwd=tmp_path)
+    assert result.returncode == 2
+    assert f"'{there}' is there already; name another file" in result.stderr
+    assert (tmp_path / there).read_text() == "kept"
+
+
+def test_a_recording_is_named_as_one(tmp_path):
+    result = cues("record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "-o", tmp_path / "x.txt")
+    assert result.returncode == 2
+    assert "must end in .sse or .ndjson" in result.stderr
+
+
 def test_replay_serves_what_record_keeps(tmp_path):
     server = subprocess.Popen(
         [sys.executable, "-m", "cues", "replay", CALL, "--port", "0", "--tokens-per-s", "1000"],

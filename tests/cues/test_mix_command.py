@@ -40,6 +40,40 @@ def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
     assert CliRunner().invoke(command, [str(speech_wav), "--cue", cue]).exit_code == 2
 
 
+def test_without_a_cue_there_is_nothing_to_do(speech_wav):
+    result = CliRunner().invoke(command, [str(speech_wav)])
+    assert result.exit_code == 2
+    assert "Missing option '--cue'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("x.wav", "WAV"), ("x.FLAC", "FLAC"), ("x.ogg", "OGG")], ids=lambda value: value
+)
+def test_the_format_follows_the_name(speech_wav, tmp_path, name, kind):
+    out = tmp_path / name
+    assert CliRunner().invoke(command, [str(speech_wav), "--cue", "error@0.1", "-o", str(out)]).exit_code == 0
+    assert soundfile.info(out).format == kind
+
+
+@pytest.mark.parametrize("name", ["x.mp3", "x", "wav"])
+def test_a_name_without_a_format_is_a_usage_error_that_tells_those_that_there_are(speech_wav, tmp_path, name):
+    result = CliRunner().invoke(command, [str(speech_wav), "--cue", "error@0.1", "-o", str(tmp_path / name)])
+    assert result.exit_code == 2
+    assert "must end in .wav, .flac or .ogg" in result.output
+    assert list(tmp_path.iterdir()) == [speech_wav]
+
+
+def test_a_cue_may_begin_at_the_end_of_the_speech_and_not_later(speech_wav, tmp_path):
+    out = tmp_path / "out.wav"
+    assert CliRunner().invoke(command, [str(speech_wav), "--cue", "error@2", "-o", str(out)]).exit_code == 0
+    assert soundfile.info(out).frames >= 48000 + len(cues.load_bank("")["error"])
+    late = CliRunner().invoke(command, [str(speech_wav), "--cue", "error@2.001", "-o", str(tmp_path / "late.wav")])
+    assert late.exit_code == 2
+    assert "'error@2.001' lies beyond the end of" in late.output
+    assert "which lasts 2.000 s" in late.output
+    assert not (tmp_path / "late.wav").exists()
+
+
 def test_the_speech_is_never_overwritten(speech_wav):
     before = speech_wav.read_bytes()
     arguments = [str(speech_wav), "--cue", "error@0.1", "-o", str(speech_wav)]
