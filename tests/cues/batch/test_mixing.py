@@ -99,6 +99,13 @@ def test_a_cue_beyond_the_end_is_a_row_that_failed(tmp_path):
     assert not (tmp_path / "y.wav").exists()
 
 
+def test_a_cue_at_the_very_end_makes_the_recording_longer(tmp_path):
+    write(tmp_path / "x.wav", tone(300.0, 24000))
+    row = mixed(tmp_path / "x.wav", (("agent", 1.0, 0.0),), tmp_path / "y.wav")
+    assert row["status"] == "ok"
+    assert row["length_s"] >= 1.26
+
+
 def test_an_output_that_cannot_be_written_is_a_row_that_failed_and_leaves_nothing(tmp_path):
     write(tmp_path / "x.wav", tone(300.0, 24000))
     (tmp_path / "y.wav").mkdir()
