@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
 import stream
+from cues.cli import _options
+from cues.cli._records import print_json
+from cues.cli._terminal import harmless
 
 if TYPE_CHECKING:
     from stream.services.probe import ProbeReport
@@ -29,15 +31,18 @@ __all__ = ["command"]
 )
 @click.option("--api-key", envvar="CUES_API_KEY", help="Sent as a bearer token (CUES_API_KEY).")
 @click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest silence.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@_options.json_output
 def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float, as_json: bool) -> None:
     """Ask a live model something that needs a tool, and something that does not, and report what came.
 
     The exit code is 1 if no valid call came, if no answer followed the results, or if the plain question was not
-    answered plainly. The last lines are an entry for a file of model capabilities.
+    answered plainly; the first line says which. The last lines are an entry for a file of model capabilities.
     """
     report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
-    click.echo(json.dumps(report.as_dict()) if as_json else _text(report))
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        click.echo(_text(report))
     if not report.passed:
         sys.exit(1)
 
@@ -55,6 +60,10 @@ async def _check(base_url: str, model: str, endpoint: str, api_key: str | None, 
 
 
 def _text(report: ProbeReport) -> str:
+    verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
+    head = harmless(f"{report.model} ({report.endpoint}): {verdict}")
+    if report.silent:
+        return head
     form = {"structured": "structured, parsed by the server", "none": "none came"}
     rows = [
         ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),
@@ -71,8 +80,7 @@ def _text(report: ProbeReport) -> str:
         rows.append(("tools", "kept back: the server or the table says that this model takes none"))
     if report.failure:
         rows.append(("failure", report.failure))
-    lines = [f"{name:>14}  {value}" for name, value in rows]
-    head = f"{report.model} ({report.endpoint}): {'tool calls work' if report.passed else 'tool calls do not work'}"
+    lines = [f"{name:>14}  {harmless(value)}" for name, value in rows]
     return "\n".join([head, "", *lines, "", report.suggestion.rstrip()])
 
 

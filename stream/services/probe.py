@@ -128,12 +128,34 @@ class ProbeReport:
     @property
     def passed(self) -> bool:
         """The tool-call check: a valid call came, its result was used, and a plain question got a plain answer."""
-        good = self.calls > sum(self.invalid.values()) and self.answered and self.failure is None
-        return good and self.plain_answered and self.plain_calls == 0
+        return not self.faults
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What the model failed in, in words; empty if it passed."""
+        if self.failure is not None:
+            return (self.failure,)
+        found = []
+        if not self.calls:
+            found.append("it was offered no tools" if self.tool_refused else "no call came")
+        elif self.calls <= sum(self.invalid.values()):
+            found.append(f"no call was valid ({', '.join(self.invalid)})")
+        elif not self.answered:
+            found.append("no answer followed the results")
+        if self.plain_calls:
+            found.append("it called a tool where none was offered")
+        elif not self.plain_answered:
+            found.append("the question that needs no tool got no answer")
+        return tuple(found)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing came at all: no server, or one that refused both questions."""
+        return self.failure is not None and self.order == [StreamFailed.__name__] and not self.plain_answered
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        return {"passed": self.passed, **asdict(self)}
+        return {"passed": self.passed, "faults": list(self.faults), **asdict(self)}
 
 
 @dataclass(slots=True)

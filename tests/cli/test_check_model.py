@@ -73,26 +73,33 @@ def test_duplicates_are_counted_and_are_no_calls(endpoint):
 
 
 @pytest.mark.parametrize(
-    ("server", "field", "value"),
+    ("server", "field", "value", "fault"),
     [
-        (says([["say", "I think it rains."]]), "form", "none"),
-        (says([["call", "weather", {"city": "Oslo"}]], [["say", "Hm."]]), "invalid", {"unknown_tool": 1}),
-        (says(WEATHER, [["finish", "stop"]]), "answered", False),
-        (says(WEATHER, [["break"]]), "answered", False),
-        ("ollama-refuses-tools", "tool_refused", True),
-        (says([*WEATHER, ["break"]]), "answered", False),
+        (says([["say", "I think it rains."]]), "form", "none", "no call came"),
+        (
+            says([["call", "weather", {"city": "Oslo"}]], [["say", "Hm."]]),
+            "invalid",
+            {"unknown_tool": 1},
+            "no call was valid (unknown_tool)",
+        ),
+        (says(WEATHER, [["finish", "stop"]]), "answered", False, "no answer followed the results"),
+        (says(WEATHER, [["break"]]), "answered", False, "peer closed connection"),
+        ("ollama-refuses-tools", "tool_refused", True, "it was offered no tools"),
+        (says([*WEATHER, ["break"]]), "answered", False, "peer closed connection"),
     ],
     ids=["no call", "unknown tool", "no answer", "cut", "refused", "cut after the call"],
 )
-def test_a_model_that_does_not_work_fails_and_the_report_says_in_what(server, field, value):
+def test_a_model_that_does_not_work_fails_and_the_report_says_in_what(server, field, value, fault):
     report = check(server)
     assert not report.passed
+    assert fault in report.faults[0]
     assert getattr(report, field) == value
 
 
 def test_a_plain_question_that_is_answered_with_a_call_fails():
     report = check(Scenario(name="own", about="calls always", turns=[WEATHER, [["say", "It rains."]]]))
     assert report.plain_calls == 2
+    assert report.faults == ("it called a tool where none was offered",)
     assert not report.passed
 
 
@@ -134,13 +141,14 @@ def test_the_command_prints_json_for_programs():
 def test_the_command_ends_with_1_where_the_check_fails():
     result = run("ollama-plain-text")
     assert result.exit_code == 1
-    assert "tool calls do not work" in result.output
+    assert result.output.startswith("qwen3:8b (openai): the check failed: no call came\n")
 
 
 def test_the_command_ends_with_1_where_there_is_no_server():
     result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m"])
     assert result.exit_code == 1
-    assert "cannot reach http://127.0.0.1:9" in result.output
+    assert result.output.startswith("m (openai): the check failed: cannot reach http://127.0.0.1:9")
+    assert result.output.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["--base-url", "http://x"], ["--model", "m"]])
