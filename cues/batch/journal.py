@@ -23,7 +23,7 @@ class Journal:
 
     Parameters
     ----------
-    path : of the file; it is made with the first result.
+    path : of the file; one without any result is not left behind.
 
     Raises
     ------
@@ -47,6 +47,8 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        if not self.rows:
+            self.path.unlink(missing_ok=True)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Keep some results: all lines, or none where the disk is full.

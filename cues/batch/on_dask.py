@@ -12,7 +12,7 @@ from cues.errors import CueError, MissingFeatureError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["run_on_dask"]
+__all__ = ["check_dask", "run_on_dask"]
 
 _AHEAD = 3
 _RETRIES = 2
@@ -59,6 +59,16 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
             yield _outcomes(future, some)
             for following in islice(chunks, 1):
                 queue.add(submit(following))
+
+
+def check_dask() -> None:
+    """Refuse a cluster that could not be asked, before anything is touched.
+
+    Raises
+    ------
+    MissingFeatureError : Dask is not installed.
+    """
+    _distributed()
 
 
 def _distributed() -> Any:

@@ -47,6 +47,7 @@ def run_batch(
     *,
     workers: int | None = None,
     dask: str | None = None,
+    fresh: bool = False,
     still_good: Callable[[Row], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Run:
@@ -62,15 +63,25 @@ def run_batch(
     columns : of the table.
     workers : processes; None takes one for each core.
     dask : address of a Dask scheduler that does the work instead.
+    fresh : whether the results of earlier runs are forgotten.
     still_good : whether a result of an earlier run still holds (its output is still there, say).
     progress : called with the number of tasks done, each time there are more.
 
     Raises
     ------
     CueError : the table or its journal cannot be written, or the disk is full; what is done is kept.
+    CueValueError : the table's name has another ending.
+    MissingFeatureError : Dask or Parquet is asked for, and not installed.
     """
     check_table_name(table)
-    with Journal(table.with_name(table.name + ".journal")) as journal:
+    if dask is not None:
+        from cues.batch.on_dask import check_dask
+
+        check_dask()
+    path = table.with_name(table.name + ".journal")
+    if fresh:
+        path.unlink(missing_ok=True)
+    with Journal(path) as journal:
         keys = [key_of(task) for task in tasks]
         left = [task for task, key in zip(tasks, keys, strict=True) if not _done(journal.rows.get(key), still_good)]
         done = resumed = len(tasks) - len(left)

@@ -84,7 +84,7 @@ def measure(
         f"loudness: {number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}{too_short}",
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
-    _finish(run, output, summary, lines if measured else [], as_json=as_json)
+    _finish(run, output, summary, lines if measured else [], dask=dask, as_json=as_json)
 
 
 @command.command()
@@ -128,7 +128,7 @@ def mix(
             raise CueError(f"{task.file} would be written over itself; name another folder with --out")
     table = out / "mixed.csv"
     run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
-    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], as_json=as_json)
+    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], dask=dask, as_json=as_json)
 
 
 def _output_is_there(row: Row) -> bool:
@@ -172,8 +172,8 @@ def _run(
     fresh: bool,
     still_good: Callable[[Row], bool] = lambda _: True,
 ) -> Run:
-    if fresh:
-        table.with_name(table.name + ".journal").unlink(missing_ok=True)
+    if workers is not None and dask is not None:
+        raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     done = 0
     try:
         with progress_bar(len(tasks)) as advance:
@@ -184,21 +184,26 @@ def _run(
                 advance(so_far)
 
             return run_batch(
-                tasks, table, columns, workers=workers, dask=dask, still_good=still_good, progress=progress
+                tasks, table, columns, workers=workers, dask=dask, fresh=fresh, still_good=still_good, progress=progress
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{done} of {len(tasks)} are done and kept: the same command goes on") from None
 
 
-def _finish(run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
+def _finish(
+    run: Run, table: Path, summary: dict[str, Any], lines: Sequence[str], *, dask: str | None, as_json: bool
+) -> None:
     failed = run.failed
     if as_json:
         counts = {"table": str(table), "files": len(run.rows), "resumed": run.resumed, "failed": failed}
         print_json({**counts, **summary})
     else:
         out = console()
-        earlier = f", {run.resumed} of them in an earlier run" if run.resumed else ""
+        all_earlier = run.resumed == len(run.rows)
+        earlier = f", {'all' if all_earlier else run.resumed} of them in an earlier run" if run.resumed else ""
         out.print(f"{len(run.rows) - len(failed)} of {len(run.rows)} done{earlier}: {harmless(str(table))}")
+        if all_earlier and dask is not None:
+            out.print("nothing was left for the cluster, which was not asked")
         for line in lines:
             out.print(line)
         _print_failures(failed)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import pytest
 
@@ -33,6 +34,37 @@ def test_measure_writes_a_table_and_goes_on_from_it(run, calls, tmp_path):
     assert (
         run("batch", "measure", "calls", "--fresh", "--workers", 1).out.splitlines()[0] == "3 of 3 done: measures.csv"
     )
+
+
+def test_a_run_that_finds_all_done_says_so_and_that_no_cluster_was_asked(run, calls):
+    run("batch", "measure", "calls", "--workers", 1)
+    assert run("batch", "measure", "calls").out.startswith("2 of 2 done, all of them in an earlier run: ")
+    result = run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1")
+    assert result.code == 0
+    assert result.out.splitlines()[1] == "nothing was left for the cluster, which was not asked"
+
+
+@pytest.mark.parametrize("fresh", [(), ("--fresh",)], ids=["resumed", "fresh"])
+def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch, fresh):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = run("batch", "measure", "calls", "-o", "none.csv", "--dask", "tcp://127.0.0.1:1", *fresh)
+    assert (result.code, result.err) == (1, "cues: a cluster needs Dask: pip install 'cue-engine[batch]'\n")
+    assert not list(tmp_path.glob("none*"))
+    run("batch", "measure", "calls", "--workers", 1)
+    before = (tmp_path / "measures.csv.journal").read_bytes()
+    assert run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1", *fresh).code == 1
+    assert (tmp_path / "measures.csv.journal").read_bytes() == before
+
+
+def test_a_cluster_that_cannot_be_reached_leaves_no_journal(run, calls, tmp_path):
+    result = run("batch", "measure", "calls", "--dask", "nonsense://127.0.0.1:1")
+    assert result.code == 1
+    assert "no Dask scheduler at nonsense://127.0.0.1:1" in result.err
+    assert not list(tmp_path.glob("measures*"))
+
+
+def test_processes_and_a_cluster_exclude_each_other(run, calls):
+    assert run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1", "--workers", 2).code == 2
 
 
 def test_a_broken_file_is_told_and_the_rest_done(run, calls, tmp_path):
