@@ -46,6 +46,15 @@ def speech(n_samples: int, seed: int = 0, peak: float = 0.5) -> NDArray[np.float
     return (peak * sound / np.abs(sound).max()).astype(np.float32)
 
 
+def zeros(n_samples: int) -> NDArray[np.float32]:
+    return np.zeros(n_samples, dtype=np.float32)
+
+
+def run(mixer: cues.Mixer, samples: NDArray[np.float32], frame: int = 480) -> NDArray[np.float32]:
+    """What comes out of a mixer for `samples`, frame by frame."""
+    return np.concatenate([mixer.mix(samples[k : k + frame]).copy() for k in range(0, len(samples), frame)])
+
+
 @dataclass
 class Script:
     """Speech, and commands at absolute samples."""
