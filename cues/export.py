@@ -49,7 +49,7 @@ def export_bank(
 
     Raises
     ------
-    MissingFeatureError : if there are to be pictures and matplotlib is not installed.
+    MissingFeatureError : if there are to be pictures and matplotlib is not installed. Nothing is written then.
     CueValueError : for a format that is unknown, a subtype that the format does not have, or a name of a cue that
         cannot be a file's. Nothing is written then.
     AudioFileError : if a file cannot be written.
@@ -59,6 +59,10 @@ def export_bank(
     for name in bank:
         if not is_plain_name(name):
             raise CueValueError(f"cue {name!r}: no file can have that name; it must be a plain name without a folder")
+    if pictures:
+        from cues.plots import check_matplotlib
+
+        check_matplotlib()
     target = Path(folder)
     written = []
     try:

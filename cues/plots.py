@@ -161,6 +161,16 @@ def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float =
     return figure
 
 
+def check_matplotlib() -> None:
+    """Refuse pictures that could not be drawn, before anything is written.
+
+    Raises
+    ------
+    MissingFeatureError : if matplotlib is not installed.
+    """
+    _figure(1.0, 1.0)
+
+
 def _figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure

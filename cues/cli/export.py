@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-import cues
 from cues.audiofile import FORMATS, default_subtype
 from cues.cli import _options
-from cues.cli._records import print_json
-from cues.cli._terminal import harmless
+from cues.cli._records import bank_of, number, print_json
+from cues.cli._terminal import console, harmless
 from cues.export import export_bank
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cues.cue import Cue
 
 __all__ = ["command"]
 
@@ -53,16 +58,23 @@ def command(
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
-    bank = cues.load_bank(pack, sample_rate=sample_rate)
+    bank = bank_of(pack, sample_rate)
     written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         print_json({"folder": str(folder), "files": [str(path) for path in written]})
         return
-    for path, cue in zip(written, bank.values(), strict=True):
-        click.echo(f"{harmless(str(path))}  {1000 * cue.duration_s:.0f} ms{_levels(cue)}")
+    _print(written, list(bank.values()))
 
 
-def _levels(cue: cues.Cue) -> str:
-    if cue.measured is None:
-        return ""
-    return f"  {cue.measured.m100_max_lufs:.1f} LUFS  {cue.measured.true_peak_dbtp:.1f} dBTP"
+def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("file", style="cyan", overflow="fold")
+    for heading in ("ms", "LUFS", "dBTP"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for path, cue in zip(written, exported, strict=True):
+        assert cue.measured is not None  # the bank measures what it makes
+        levels = number(cue.measured.m100_max_lufs), number(cue.measured.true_peak_dbtp)
+        table.add_row(harmless(str(path)), number(1000 * cue.duration_s, digits=0), *levels)
+    console().print(table)

@@ -11,6 +11,7 @@ from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, cue_record, number, pick, print_json, source_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
 from cues.errors import CueError
+from cues.units import db_to_gain, gain_to_db
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _MAX_COLUMNS, _ENVELOPE_DB = 100, 48.0
+_NO_DC_DBFS = -120.0
 
 
 @click.command()
@@ -90,6 +92,11 @@ def _time_axis(length_ms: float, width: int) -> str:
     return left + end.rjust(width - len(left))
 
 
+def _dc(mean: float) -> str:
+    """The mean as a level; below what 20 bits can hold there is none."""
+    return number(gain_to_db(abs(mean)), "dBFS") if abs(mean) > db_to_gain(_NO_DC_DBFS) else "none"
+
+
 def _print_measures(out: Console, record: dict[str, Any]) -> None:
     from rich.table import Table
 
@@ -107,7 +114,7 @@ def _print_measures(out: Console, record: dict[str, Any]) -> None:
         "loudness": f"{number(record['m100_max_lufs'], 'LUFS')} in the loudest 100 ms",
         "integrated": record["integrated_lufs"] and number(record["integrated_lufs"], "LUFS"),
         "true peak": number(record["true_peak_dbtp"], "dBTP"),
-        "DC": f"{record['dc']:+.0e} of full scale".replace("-", "−"),
+        "DC": _dc(record["dc"]),
     }
     for title, text in rows.items():
         if text:

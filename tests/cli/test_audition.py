@@ -71,6 +71,16 @@ def test_show_tells_what_is_wrong(run, tmp_path):
     assert "! clicks: 1, at 100.0 ms" in run("show", "agent", "--pack", "mine").out
 
 
+@pytest.mark.parametrize(("dc", "says"), [(0.0, "none"), (1e-7, "none"), (0.001, "−60.2"), (-0.01, "−40.2")])
+def test_show_tells_dc_as_a_level(run, tmp_path, dc, says):
+    (tmp_path / "mine").mkdir()
+    # Its soft edges of 10 ms take 2 %, 0.2 dB, of the mean.
+    write(tmp_path / "mine" / "agent.wav", soft(tone(600.0, 12000)) + soft(np.full(12000, dc)))
+    (tmp_path / "mine" / "pack.toml").write_text('[cues]\nagent = { file = "agent.wav", normalize = false }\n')
+    (line,) = [line for line in run("show", "agent", "--pack", "mine").out.splitlines() if line.startswith("DC")]
+    assert line.split()[1] == says
+
+
 def test_show_writes_a_picture(run, tmp_path):
     result = run("show", "agent", "--png", "agent.png")
     assert result.code == 0

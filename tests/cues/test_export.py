@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +68,10 @@ def run(*arguments):
 def test_the_command_writes_every_cue_and_says_so(tmp_path):
     done = run(tmp_path / "out", "--format", "flac", "--sample-rate", "48000")
     assert done.exit_code == 0
-    assert len(done.output.splitlines()) == 7
-    assert "tool_call.flac  180 ms  -26.0 LUFS" in done.output
+    heading, first, *others = done.output.splitlines()
+    assert heading.split() == ["file", "ms", "LUFS", "dBTP"]
+    assert first.split()[-3:] == ["180", "−26.0", "−17.0"]
+    assert {len(line) for line in others} == {len(heading)}
     assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
 
 
@@ -138,6 +141,13 @@ def test_pictures_lie_beside_the_files(tmp_path):
     export_bank({"error": bank["error"]}, tmp_path, pictures=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["error.json", "error.png", "error.wav"]
     assert (tmp_path / "error.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_without_matplotlib_pictures_are_refused_before_a_file_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(cues.MissingFeatureError, match=r"pip install 'cue-engine\[plots\]'"):
+        export_bank(cues.load_bank(), tmp_path / "out", pictures=True)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_samples_in_the_repository_are_what_the_bank_holds():
