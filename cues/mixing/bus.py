@@ -103,25 +103,27 @@ class SpeechBus:
         self._muted = False
 
     def plan(self, now: int) -> int:
-        """Bring the row's ramps up to date; the sample at which that has to be done again."""
+        """Bring the row's ramps up to date; the sample at which that has to be done again.
+
+        Doing it at any sample before that changes nothing: when it is done depends on how the speech is cut.
+        """
         words, ints, floats = self._row.words, self._row.ints, self._row.floats
         self._settle(now)
         level = self._level(now)
-        if level != floats[at.SPEECH_G1_F32]:
-            if words[at.NEXT_T0_I64] != at.NEVER and floats[at.NEXT_G1_F32] == level:
-                return int(words[at.NEXT_T0_I64])  # only waits for a ramp to come to rest
-            self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
-            if words[at.NEXT_T0_I64] != at.NEVER:
-                return self._rest()
         change = self._next_change(now, level)
-        if change == at.NEVER:
+        if level != floats[at.SPEECH_G1_F32]:
+            if words[at.NEXT_T0_I64] == at.NEVER or floats[at.NEXT_G1_F32] != level:
+                self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
+            if words[at.NEXT_T0_I64] != at.NEVER:  # it waits for the ramp that runs to come to rest
+                return min(int(words[at.NEXT_T0_I64]), change)
+        if change < self._rest() or change == at.NEVER:
             words[at.NEXT_T0_I64] = at.NEVER
             return change
         later = self._level(change)
-        words[at.NEXT_T0_I64] = begin = max(change, self._rest())
+        words[at.NEXT_T0_I64] = change
         ints[at.NEXT_N_I32] = self._length(level, later)
         floats[at.NEXT_G1_F32] = later
-        return at.NEVER if later == 1.0 else begin
+        return at.NEVER if later == 1.0 else change
 
     def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
         """Where ducking ends, and where speech comes back from being replaced."""

@@ -6,7 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cues
@@ -198,3 +198,70 @@ def test_a_long_fade_after_a_short_ramp_neither_overshoots_nor_keeps_anybody_wai
     assert gain.min() >= -1e-6
     assert gain.max() <= 1 + 1e-6
     assert not gain[-12000 + 6000 + 480 :].any()
+
+
+def storm(seed, longest, n_samples=14_400):
+    """Commands at the same and at neighbouring samples, to cues of any length, over steady speech."""
+    rng = np.random.default_rng(seed)
+    mixer, voices, out = cues.Mixer(voices=1 + seed % 4, gap_limit_ms=float(rng.choice([0, 50, 1000]))), [], []
+    sounds = [cues.Cue(name="steady", samples=np.full(int(n), 0.1)) for n in rng.integers(1, 7000, 6)]
+    cuts = np.random.default_rng([seed, longest])
+    talk = np.full(n_samples, 0.3, dtype=np.float32)
+    stops = np.sort(np.append(rng.integers(0, n_samples, 40), [0, 0, 4800, 4800, 4800, n_samples])).tolist()
+    position = 0
+    for stop in stops:
+        while position < stop:
+            n = min(int(cuts.integers(1, longest + 1)), stop - position)
+            out.append(np.array(mixer.mix(talk[position : position + n])))
+            position += n
+        kind, which, fade = rng.integers(12), int(rng.integers(60)), float(rng.choice([5, 10, 30, 250, 1000]))
+        if kind < 6:
+            at = mixer.position + int(rng.integers(-3000, 5000)) if kind < 2 else None
+            placement = ["overlay", "replace", "gap"][which % 3]
+            cue, gain_db = sounds[which % 6], float(rng.uniform(-30, 3))
+            voices.append(
+                mixer.play(
+                    cue, at=at, gain_db=gain_db, loop=which % 7 == 0, priority=which % 4 // 2, placement=placement
+                )
+            )
+        elif kind < 8 and voices:
+            voices[which % len(voices)].stop(fade)
+        elif kind == 8 and voices:
+            voices[which % len(voices)].gain_db = -fade / 10
+        elif kind == 9:
+            mixer.release(fade)
+        elif kind == 10:
+            mixer.resume()
+        else:
+            mixer.release(fade)
+            mixer.resume()
+            mixer.release(5)
+    return np.concatenate(out), mixer.stats
+
+
+@pytest.mark.usefixtures("loops")
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(seed=60)
+@given(seed=st.integers(0, 10**6))
+def test_a_storm_of_commands_gives_the_same_for_any_cut(seed):
+    whole, stats = storm(seed, 100_000)
+    parts, other_stats = storm(seed, 700)
+    np.testing.assert_array_equal(whole, parts)
+    assert stats == other_stats
+
+
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("length", [200, 493, 700, 961, 1440])
+def test_a_short_cue_that_replaces_speech_in_a_duck_gives_the_same_for_any_cut(length):
+    """The speech should be back at three levels before the ramp that takes it away has come to rest."""
+    told = []
+    for cut in (24_000, 439, 31):
+        mixer, out = cues.Mixer(), []
+        mixer.play(cues.Cue(name="duck", samples=np.zeros(300)))
+        mixer.play(cues.Cue(name="replace", samples=np.zeros(length)), placement="replace", at=4850)
+        while mixer.position < 24_000:
+            out.append(np.array(mixer.mix(np.ones(min(cut, 24_000 - mixer.position), dtype=np.float32))))
+        told.append(np.concatenate(out))
+    np.testing.assert_array_equal(told[0], told[1])
+    np.testing.assert_array_equal(told[0], told[2])
+    assert np.abs(np.diff(told[0].astype(np.float64), 2)).max() <= 6.5e-4
