@@ -206,7 +206,8 @@ class Mixer(InPlace):
             next `mix`. A sample that has passed means the same and is counted as late.
         gain_db : at most 40 dB; −inf is silence.
         loop : go on until stopped, without a seam.
-        priority : where voices are short, the lowest loses, and among equals the oldest; it fades in 5 ms.
+        priority : where voices are short, one that fades out already makes room, or else the lowest, and among equals
+            the oldest; it fades in 5 ms.
         placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "gap" waits, from `at` on and
             at most `gap_limit_ms`, for a pause in the speech that passes.
 

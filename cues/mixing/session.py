@@ -248,7 +248,7 @@ class Session:
         if slot is not None:
             return slot
         loser = self._slots.least()
-        if loser.priority > voice.priority:
+        if loser.priority > voice.priority and not self._slots.ends(loser):
             return None
         self.stolen += 1
         loser.state = "done"

@@ -68,10 +68,9 @@ class Slots:
         return next((slot for slot, voice in enumerate(self.playing) if voice is None), None)
 
     def least(self) -> Voice:
-        """The voice that has to leave first: the least important one, and of these the oldest."""
-        return min(
-            (voice for voice in self.playing if voice is not None), key=lambda voice: (voice.priority, voice.order)
-        )
+        """The voice that has to leave first: one that fades out already, the least important one, the oldest."""
+        holders = [voice for voice in self.playing if voice is not None]
+        return min(holders, key=lambda voice: (not self.ends(voice), voice.priority, voice.order))
 
     def steal(self, voice: Voice) -> int:
         """Let a voice fade in the slot for tails, and return the slot that is free now."""
@@ -139,23 +138,24 @@ class Slots:
         """Go from the gain at which the voice rests to another, from now on; `n` may hold `VOICE_ENDS`."""
         words, ints, floats = self._row.voice(voice.slot)
         now = self._row.position
-        if voice.loop:  # its start moves by whole turns, so that ramps are told from it in 32 bits after weeks
+        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
+        if loops:  # its start moves by whole turns, so that ramps are told from it in 32 bits after weeks
             words[at.VOICE_START_I64] += (
                 (now - int(words[at.VOICE_START_I64])) // voice.sound.length * voice.sound.length
             )
         ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
-        ints[at.VOICE_N_I32] = n | (int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS)
+        ints[at.VOICE_N_I32] = n | loops
         floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
         floats[at.VOICE_G1_F32] = gain
 
     def _put_finished(self, slot: int, samples: NDArray[np.float32]) -> None:
-        """Let samples sound once, as they are, from now on in this slot."""
+        """Let samples sound once, as they are, from now on in this slot: whoever has it ends with them."""
         sound = Sound(samples)
         words, ints, floats = self._row.voice(slot)
         words[at.VOICE_START_I64] = self._row.position
         words[at.VOICE_SOUND_I64] = sound.address
-        ints[at.VOICE_T0_I32] = 0
-        ints[at.VOICE_N_I32] = 0
+        ints[at.VOICE_T0_I32] = sound.length
+        ints[at.VOICE_N_I32] = at.VOICE_ENDS
         floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32] = 1.0
         self.sounds[slot] = sound
 

@@ -97,6 +97,16 @@ def test_a_cue_in_the_far_future_waits():
     assert voice.active
 
 
+def test_a_cue_half_a_day_ahead_begins_at_its_sample():
+    mixer = cues.Mixer()
+    at = 3 << 29
+    mixer.play(noise_cue(), at=at + 5)
+    hours = zeros(1 << 29)  # never touched, so it takes no memory
+    for _ in range(3):
+        assert mixer.mix(hours) is hours
+    assert np.flatnonzero(mixer.mix(zeros(480)))[0] == 5
+
+
 def test_silence_moves_the_session_on_and_is_counted():
     mixer = cues.Mixer()
     mixer.play(noise_cue(), at=480)

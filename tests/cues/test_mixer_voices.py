@@ -7,7 +7,7 @@ import pytest
 
 import cues
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
-from tests.cues.mixing_scripts import RATE, run, tone, zeros
+from tests.cues.mixing_scripts import RATE, noise_cue, run, tone, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -113,3 +113,57 @@ def test_a_cue_of_another_rate_is_converted():
     mixer.play(tone(7200, 660.0, rate=48000))
     out = run(mixer, zeros(4800))
     assert np.abs(out[:3600] - tone(3600, 660.0).samples).max() < 2e-3
+
+
+def test_a_stop_in_a_change_of_gain_and_a_sooner_one_after_it_do_not_click():
+    """The first makes finished samples of a loop, which have no turns that the second could go back by."""
+    mixer = cues.Mixer()
+    voice = mixer.play(cues.Cue(name="steady", samples=np.full(2400, 0.1)), loop=True)
+    out = [mixer.silence(2400)]
+    voice.gain_db = -6
+    out.append(mixer.silence(50))
+    voice.stop(fade_ms=2000)
+    out.append(mixer.silence(9600))
+    voice.stop(fade_ms=30)
+    out.append(mixer.silence(9600))
+    gain = np.concatenate(out).astype(np.float64) / 0.1
+    assert np.abs(np.diff(gain, 2)).max() <= 4.1e-4
+    assert not mixer.active
+
+
+@pytest.mark.parametrize("before_stop", [50, 2400], ids=["in a change of gain", "at rest"])
+def test_a_gain_that_is_set_after_a_stop_is_not_heard(before_stop):
+    tails = []
+    for gain_db in (-12.0, 20.0):
+        mixer = cues.Mixer()
+        voice = mixer.play(cues.Cue(name="steady", samples=np.full(48000, 0.1)))
+        mixer.silence(2400)
+        voice.gain_db = -12
+        mixer.silence(before_stop)
+        voice.stop(fade_ms=1000)
+        mixer.silence(100)
+        voice.gain_db = gain_db
+        tails.append(mixer.silence(24000))
+    np.testing.assert_array_equal(*tails)
+
+
+def test_a_voice_that_fades_out_already_makes_room_before_any_other():
+    mixer = cues.Mixer(voices=2)
+    long = tone(24000)
+    older, important = mixer.play(long), mixer.play(long, priority=5)
+    mixer.silence(480)
+    important.stop(fade_ms=1000)
+    mixer.silence(480)
+    newer = mixer.play(long)
+    mixer.silence(480)
+    assert (older.active, important.active, newer.active) == (True, False, True)
+
+
+def test_a_cue_after_a_release_is_heard_however_important_what_fades_was():
+    mixer = cues.Mixer(voices=1)
+    mixer.play(tone(24000), priority=9)
+    mixer.silence(480)
+    mixer.release()
+    mixer.play(noise_cue())
+    mixer.silence(480)
+    assert mixer.stats.started == 2
