@@ -20,7 +20,7 @@ from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS, call_of
 from tests.support.virtual_clock import VirtualClock
 
 CHUNK = round(0.02 * RATE)
-LEAD_S = 0.08
+LEAD_S = 0.04
 FADE_S = 0.03
 
 
@@ -106,20 +106,54 @@ def test_speech_is_paced_whole_and_reported_as_played():
     assert len(x) / RATE - 0.03 <= events[1][0] <= len(x) / RATE + 0.1
 
 
+def onset_of_the_cue(with_cue, without):
+    """The first sample in which two signals differ."""
+    n = max(len(with_cue), len(without))
+    return first_sound(np.pad(with_cue, (0, n - len(with_cue))) - np.pad(without, (0, n - len(without))))
+
+
+@pytest.mark.parametrize("known_s", [1.001, 1.006, 1.013, 1.0195])
 @pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
-def test_the_cue_begins_within_two_chunks_and_the_lead(speaking):
+def test_the_cue_begins_within_two_chunks(speaking, known_s):
     async def script(output, clock):
         output.start()
         if speaking:
             await say(output, steady_voice(3.0))
-        await clock.sleep(1.013)
+        await clock.sleep(known_s)
         output.router.handle(ToolCallStart("read_file", "1"))
         await clock.sleep(4.0)
 
-    with_cue, without = run(script)[0].signal(), run(script, bank={})[0].signal()
-    n = max(len(with_cue), len(without))
-    onset = first_sound(np.pad(with_cue, (0, n - len(with_cue))) - np.pad(without, (0, n - len(without))))
-    assert 1.013 * RATE <= onset <= (1.013 + LEAD_S) * RATE + 2 * CHUNK
+    onset = onset_of_the_cue(run(script)[0].signal(), run(script, bank={})[0].signal())
+    assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
+
+
+@pytest.mark.parametrize(
+    ("held_s", "n_late", "lead_ms"),
+    [([0.03], 0, 40), ([0.05], 1, 60), ([0.05, 0.05], 1, 60), ([0.05, 0.07, 0.3, 0.3], 4, 80)],
+    ids=["in time", "once", "longer lead", "limit"],
+)
+def test_a_process_that_is_late_loses_no_speech_and_pays_with_a_longer_lead(held_s, n_late, lead_ms):
+    x = speech()
+
+    async def script(output, clock):
+        feed = output.sink.capture_frame
+        held = list(held_s)
+
+        async def capture_frame(frame):
+            await feed(frame)
+            if held and len(output.sink.frames) % 10 == 9:
+                await clock.sleep(held.pop(0))
+
+        output.sink.capture_frame = capture_frame
+        await say(output, x)
+        await clock.sleep(len(x) / RATE + 2.0)
+
+    sink, events, output = run(script)
+    spoken = np.concatenate([frame for _, frame in sink.frames])
+    assert np.array_equal(spoken[: len(x)], np.rint(x * 32768.0) / 32768.0)
+    assert events[-1][2].playback_position == pytest.approx(len(x) / RATE)
+    assert output.pacer.late_calls == n_late
+    assert output.pacer.lead_samples == lead_ms * RATE // 1000
 
 
 def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere():
@@ -170,7 +204,9 @@ def test_a_cleared_buffer_fades_and_reports_what_was_heard(moment_s):
     waited_s = []
     sink, events, _ = run(script)
     signal = sink.signal()
-    assert last_sound(signal, 0.0) <= (moment_s + LEAD_S + FADE_S) * RATE + CHUNK
+    after = np.concatenate([frame for at_s, frame in sink.frames if at_s >= moment_s])
+    assert last_sound(after, 0.0) < FADE_S * RATE + CHUNK
+    assert last_sound(signal, 0.0) <= (moment_s + LEAD_S + FADE_S) * RATE
     assert new_clicks(signal, np.zeros_like(signal)) == []
     assert waited_s[0] <= LEAD_S + FADE_S + 0.04
     if moment_s < 2:
@@ -265,23 +301,22 @@ def test_a_cue_as_a_track_of_its_own_has_every_sample(loop):
 # A whole session: the framework runs the tools, and its events decide on the cues.
 
 
-def session_turn(answers, tools, *, say_more=None, seconds=3.0, rules=None):
+def session_turn(answers, tools, *, on_update=lambda _at_s, _update: None, seconds=3.0, **options):
     """Let a session answer "go"; the output, the sink, and the texts in the chat context."""
 
     async def go():
         clock = VirtualClock(settling_turns=400)
         sink = ListSink(clock)
-        session = AgentSession(llm=ScriptedLLM(answers), tts=VoiceLikeTTS())
+        session = AgentSession(llm=ScriptedLLM(answers, clock.sleep), tts=VoiceLikeTTS())
         session.output.audio = sink
         output = None
 
         async def script():
             nonlocal output
             await session.start(Agent(instructions="test", tools=tools(clock)))
-            output = attach(session, clock=clock, rules=rules)
+            output = attach(session, clock=clock, **options)
+            session.on("tool_execution_updated", lambda event: on_update(clock.now(), event.update))
             session.generate_reply(user_input="go")
-            if say_more is not None:
-                await say_more(session, clock)
             await clock.sleep(seconds)
 
         await clock.drive(script())
@@ -313,6 +348,22 @@ def test_a_session_whose_tool_runs_has_a_cue_a_call_and_one_for_the_outcome():
     assert [span.cue for span in output.router.spans if span.cue != "working"] == ["tool_call", "success"]
     assert texts[-1] == "It says hello."
     assert first_sound(sink.signal()) is not None
+
+
+@pytest.mark.parametrize("call_s", [1.0129, 1.3071, 1.6554])
+def test_in_a_session_that_speaks_the_cue_begins_within_two_chunks_after_the_call_is_known(call_s):
+    def turn(**options):
+        spoken = "Let me look that up in the big book of birds. And then I shall tell you all of it. Just a moment. "
+        answers = [spoken, call_s, call_of("read_file", {"path": "a"})], ["There."]
+        known_s = []
+        _, sink, _ = session_turn(
+            answers, slow_tool(2.0), on_update=lambda at_s, _: known_s.append(at_s), seconds=4.0, **options
+        )
+        return sink.signal(), known_s[0]
+
+    (with_cue, known_s), (without, _) = turn(), turn(bank={})
+    onset = onset_of_the_cue(with_cue, without)
+    assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
 
 
 def test_a_session_whose_tool_fails_sounds_so():

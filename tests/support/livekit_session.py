@@ -1,5 +1,6 @@
 """A model and a voice for LiveKit sessions in tests: scripted, deterministic, without a network."""
 
+import asyncio
 import json
 import uuid
 
@@ -16,24 +17,28 @@ def call_of(name, arguments, call_id="call_00000001"):
 
 
 class ScriptedLLM(llm.LLM):
-    """Gives one scripted answer after the other: strings are text, the rest are tool calls."""
+    """Gives one scripted answer after the other: strings are text, floats seconds to wait, the rest tool calls."""
 
-    def __init__(self, answers):
+    def __init__(self, answers, sleep=asyncio.sleep):
         super().__init__()
-        self._answers = list(answers)
+        self._answers, self._sleep = list(answers), sleep
 
     def chat(self, *, chat_ctx, tools=None, conn_options=DEFAULT_API_CONNECT_OPTIONS, **_):
         answer = self._answers.pop(0) if self._answers else []
-        return _ScriptedStream(self, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options, answer=answer)
+        script = {"answer": answer, "sleep": self._sleep}
+        return _ScriptedStream(self, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options, **script)
 
 
 class _ScriptedStream(llm.LLMStream):
-    def __init__(self, source, *, answer, **options):
+    def __init__(self, source, *, answer, sleep, **options):
         super().__init__(source, **options)
-        self._answer = answer
+        self._answer, self._sleep = answer, sleep
 
     async def _run(self):
         for piece in self._answer:
+            if isinstance(piece, float):
+                await self._sleep(piece)
+                continue
             delta = (
                 llm.ChoiceDelta(role="assistant", content=piece)
                 if isinstance(piece, str)
