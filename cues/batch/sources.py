@@ -65,7 +65,7 @@ def find_sources(place: str) -> list[Source]:
 
     Raises
     ------
-    CueError : there is no recording at `place`, or it cannot be reached.
+    CueError : there is no recording at `place`, or no such place, or it cannot be reached.
     MissingFeatureError : it is a URL, and fsspec is not installed.
     """
     found = _remote_sources(place) if _REMOTE.match(place) else _local_sources(place)
@@ -80,6 +80,8 @@ def _local_sources(place: str) -> list[Source]:
         paths = [each for each in path.rglob("*") if each.suffix.lower() in ENDINGS and not each.name.startswith(".")]
     elif path.exists():
         paths = [path]
+    elif glob.escape(place) == place:
+        raise CueError(f"{place}: there is no such folder or file")
     else:
         paths = [Path(name) for name in glob.glob(place, recursive=True)]  # noqa: PTH207  (takes absolute patterns)
     sources = []

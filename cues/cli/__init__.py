@@ -74,7 +74,7 @@ class LazyGroup(click.Group):
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS:
             near = get_close_matches(name, COMMANDS, n=1)
-            ctx.fail(f"no such command: {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

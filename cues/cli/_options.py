@@ -9,7 +9,7 @@ import click
 
 from stream.speech.choice import SPEAKERS
 
-__all__ = ["FAST_SPEED", "OutFile", "fast", "json_output", "out", "pack", "speaker"]
+__all__ = ["FAST_SPEED", "OutFile", "ServerUrl", "fast", "json_output", "out", "pack", "speaker"]
 
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`: as fast as leaves the loop time to be punctual."""
@@ -36,6 +36,23 @@ class OutFile(click.Path):
         return path
 
 
+class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in the newest click
+    """The address of a model server."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The address as it was given, if it is one."""
+        from stream.errors import StreamValueError
+        from stream.services.connection import endpoint_of
+
+        try:
+            endpoint_of(value)
+        except StreamValueError:
+            self.fail(f"{value!r} must be an http:// or https:// address", param, ctx)
+        return str(value)
+
+
 out = click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -54,4 +71,4 @@ pack = click.option(
     "--pack", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder with cues of your own."
 )
 fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")
-json_output = click.option("--json", "as_json", is_flag=True, help="Print the record as JSON instead of a table.")
+json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -20,7 +20,9 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.option("--base-url", required=True, help="Of the server, such as http://localhost:11434.")
+@click.option(
+    "--base-url", type=_options.ServerUrl(), required=True, help="Of the server, such as http://localhost:11434."
+)
 @click.option("--model", required=True, help="The model's name on the server.")
 @click.option(
     "--endpoint",

@@ -26,7 +26,14 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--format", "file_format", type=click.Choice(list(FORMATS)), default="wav", show_default=True)
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(list(FORMATS)),
+    default="wav",
+    show_default=True,
+    help="Of the audio files.",
+)
 @click.option(
     "--subtype", type=click.Choice(_SUBTYPES), help="Sample format: 24 bits, or Vorbis for OGG, if not given."
 )

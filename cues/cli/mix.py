@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from cues.audiofile import ENDINGS, default_subtype, write_audio
 from cues.cli import _options
-from cues.cli._records import bank_of, number, pick, print_json
+from cues.cli._records import bank_of, complete_cue, number, pick, print_json
 from cues.cli._terminal import harmless
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voices import MAX_GAIN_DB
@@ -33,6 +34,10 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
         if not at or not name or not 0.0 <= time_s <= 1e6:
             self.fail(f"{value!r} is not a cue and a time, such as tool_call@1.25", param, ctx)
         return name, time_s
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names of cues, and the sign before the time."""
+        return [CompletionItem(f"{name.value}@") for name in complete_cue(ctx, param, incomplete)]
 
 
 @click.command()

@@ -28,7 +28,7 @@ _BUILT_IN = "built in"
 
 
 @click.command()
-@click.argument("out", metavar="OUT.html", type=_options.OutFile(".html", ".htm"), required=False)
+@click.argument("out", metavar="[OUT.html]", type=_options.OutFile(".html", ".htm"), required=False)
 @click.option(
     "--pack",
     "packs",

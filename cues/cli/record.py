@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("url")
+@click.argument("url", type=_options.ServerUrl())
 @click.option("--model", help="The model's name on the server (needed unless --body is given).")
 @click.option("--prompt", help="What to ask it.")
 @click.option(

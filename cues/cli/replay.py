@@ -19,9 +19,24 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names that begin with `incomplete`, for the shell's completion."""
+    del ctx, param
+    try:
+        from stream.replay.scenarios import names
+    except ImportError:  # the extra is not installed
+        return []
+    return [name for name in names() if name.startswith(incomplete)]
+
+
 @click.command()
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--scenario", metavar="NAME", help="Play a server's manners by name instead; `list` prints the names.")
+@click.option(
+    "--scenario",
+    metavar="NAME",
+    shell_complete=_complete_scenario,
+    help="Play a server's manners by name instead; `list` prints the names.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=8484, show_default=True, help="0 takes a free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

@@ -16,7 +16,6 @@ from cues.cli._report import report
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
-from stream.services.connection import endpoint_of
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
@@ -27,7 +26,9 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("prompt", required=False, default="")
-@click.option("--base-url", help="Of an OpenAI-compatible server, such as http://localhost:11434/v1.")
+@click.option(
+    "--base-url", type=_options.ServerUrl(), help="Of an OpenAI-compatible server, such as http://localhost:11434/v1."
+)
 @click.option("--model", help="The model's name on the server.")
 @click.option(
     "--tools",
@@ -94,7 +95,7 @@ def command(
         assert base_url is not None
         assert model is not None
         offered = stream.filesystem_tools(folder) if folder else _tools(tools)
-        request = Request(base_url=_checked(base_url), model=model, messages=messages, tools=offered)
+        request = Request(base_url=base_url, model=model, messages=messages, tools=offered)
         key = os.environ.get("OPENAI_API_KEY")
         turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))
     report(turn, as_json=as_json)
@@ -108,15 +109,6 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     async with ReplayServer(turns, clock=setup.clock) as server:
         request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
         return await run_turn(request, setup, title=", ".join(file.name for file in files))
-
-
-def _checked(base_url: str) -> str:
-    """The address, if it is one."""
-    try:
-        endpoint_of(base_url)
-    except stream.StreamValueError as error:
-        raise click.BadParameter(str(error), param_hint="'--base-url'") from error
-    return base_url
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

@@ -88,6 +88,7 @@ def test_measure_as_json_keeps_its_keys(run, calls):
 def test_an_empty_place_and_an_unknown_table_are_one_line(run, calls, tmp_path):
     (tmp_path / "empty").mkdir()
     assert run("batch", "measure", "empty").err.startswith("cues: empty: no recordings there")
+    assert run("batch", "measure", "nowhere").err == "cues: nowhere: there is no such folder or file\n"
     result = run("batch", "measure", "calls", "-o", "x.xls")
     assert result.code == 2
     assert "'x.xls' must end in .csv, .jsonl or .parquet" in result.err

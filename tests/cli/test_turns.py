@@ -203,6 +203,8 @@ def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tm
         ["speak", "hi", "--base-url", "localhost:11434", "--model", "m"],
         ["replay"],
         ["record", "http://x", "-o", "x.sse"],
+        ["record", "x", "-o", "x.sse", "--model", "m", "--prompt", "p"],
+        ["check-model", "--base-url", "localhost:11434", "--model", "m"],
         ["record", "http://x", "-o", "x.sse", "--model", "m", "--prompt", "p", "--header", "secret"],
     ],
     ids=lambda value: " ".join(value[:3]),
