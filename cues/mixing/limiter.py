@@ -104,7 +104,10 @@ class Limiter(InPlace):
         needs = np.concatenate([_unrolled(needed, now, attack), need])
         lowest = np.lib.stride_tricks.sliding_window_view(needs, attack + 1).min(axis=1)
         smoothed = np.concatenate([_unrolled(gains, now, attack), self._released(lowest, floats)])
-        down = _weighted(np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1), self._table[-attack - 1 :])
+        depths = np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1)
+        down = _weighted(
+            depths[:, ::-1], self._table[-attack - 1 :]
+        )  # the newest first, as the compiled loop adds them
         samples[:] = signal[history - self.latency :][:n] * (1 - down)
         for kept, values in ((ring, signal), (needed, needs), (gains, smoothed)):
             latest = np.arange(max(0, len(values) - len(kept)), len(values))

@@ -32,6 +32,8 @@ CROSSFADE_MS = 20.0
 _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
 _PEAK_BLOCK = 256
+_LARGEST = 1e9
+"""180 dB over full scale: louder samples are cut off, so that no sum of voices is infinity minus infinity."""
 
 
 class Sound(InPlace):
@@ -51,7 +53,7 @@ class Sound(InPlace):
         self.length = len(samples)
         self._block = np.empty(at.HEADER_FLOATS + self.length, dtype=np.float32)
         self.samples: Samples = self._block[at.HEADER_FLOATS :]
-        self.samples[:] = samples
+        self.samples[:] = np.clip(samples, -_LARGEST, _LARGEST)
         blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
         self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
         self.peak = blocks.max()

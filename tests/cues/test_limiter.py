@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
 import cues
+from cues.mixing import engine
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.cues.mixing_scripts import RATE, speech, tone
 
@@ -67,3 +70,19 @@ def test_a_loud_cue_over_loud_speech_stays_under_the_ceiling_and_the_gain_moves_
     out = np.concatenate([mixer.mix(talk[k : k + 480]) for k in range(0, 24000, 480)])
     assert cues.true_peak_dbtp(out, RATE, oversampling=16) <= -0.95
     assert np.abs(out).max() > 0.7
+
+
+def test_compiled_and_numpy_limiters_agree_far_above_full_scale_too():
+    rng = np.random.default_rng(3)
+    talk = rng.uniform(-1, 1, 9600).astype(np.float32)
+    talk[rng.integers(0, 9600, 900)] = rng.choice(np.array([3e38, -3e38, 30, np.inf, np.nan], dtype=np.float32), 900)
+    before, told = engine.kernels(), []
+    try:
+        for module in (None, importlib.import_module("cues._kernels.entries")):
+            engine.install(module)
+            out, mixer = limited(talk)
+            told.append((out, mixer.stats))
+    finally:
+        engine.install(before)
+    assert np.abs(told[0][0] - told[1][0]).max() <= 1 / 32768
+    assert told[0][1] == told[1][1]
