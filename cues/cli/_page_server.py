@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cues.cli._terminal import harmless
 from cues.errors import CueError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class PageServer:
 def serve_page(make: Callable[[str], str], folders: Sequence[Path], port: int) -> None:
     """Serve until Ctrl-C."""
     server = PageServer(make, folders, port)
-    watched = f", watching {', '.join(map(str, folders))}" if folders else ""
+    watched = harmless(f", watching {', '.join(map(str, folders))}") if folders else ""
     click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
     with contextlib.suppress(KeyboardInterrupt):
         server.run()

@@ -32,7 +32,7 @@ def report(turn: TurnReport, *, as_json: bool) -> None:
         click.echo(f"speaker: {turn.speaker}\n")
         print_timeline(journal)
         names = ", ".join(str(file) for file in (files.wav, files.speech_wav, files.png, files.json) if file.exists())
-        click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
+        click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {harmless(names)}")
     for note in turn.notes:
         click.echo(f"cues: {harmless(note)}", err=True)
     if journal.failure is not None:

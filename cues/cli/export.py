@@ -15,7 +15,7 @@ from cues.export import export_bank
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cues.cue import Cue
 
@@ -66,11 +66,21 @@ def command(
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
     bank = bank_of(pack, sample_rate)
+    _check_replaceable(folder / f"{name}.{file_format}" for name in bank)
     written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         print_json({"folder": str(folder), "files": [str(path) for path in written]})
         return
     _print(written, list(bank.values()))
+
+
+def _check_replaceable(paths: Iterable[Path]) -> None:
+    """Refuse to write over sounds of one's own: only what an earlier export left, with its sidecar, is replaced."""
+    for path in paths:
+        if path.exists() and not path.with_suffix(".json").exists():
+            raise click.BadParameter(
+                f"{str(path)!r} is there, and is no earlier export; name another folder", param_hint="'DIR'"
+            )
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -108,7 +109,9 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     endpoint: Literal["openai", "ollama"] = "ollama" if turns[0].kind == "ndjson" else "openai"
     async with ReplayServer(turns, clock=setup.clock) as server:
         request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
-        return await run_turn(request, setup, title=", ".join(file.name for file in files))
+        names = ", ".join(file.name for file in files)
+        # What goes wrong is the recording's, not the server's that stands in for a model.
+        return replace(await run_turn(request, setup, title=names), server=names)
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

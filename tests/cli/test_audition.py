@@ -1,10 +1,7 @@
 """The commands for ears and eyes, as a person at a terminal meets them."""
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from cues.cli._terminal import harmless, levels, waveform
 from cues.errors import CueError
 from tests.support.packs import cut_in_the_middle, rhythm, soft, tone, write
 
-ROOT = Path(__file__).resolve().parents[2]
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -234,43 +230,6 @@ def test_doctor_reports_and_succeeds_whatever_is_missing(run, monkeypatch):
     assert findings["cache"]["state"] == "hint"
     assert findings["pack"]["fix"] == "cues check nowhere"
     assert run("doctor").code == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "offers"),
-    [
-        ("show a", ["agent", "attention"]),
-        ("play agent er", ["error"]),
-        ("mix speech.wav --cue ag", ["agent@"]),
-        ("mix --placement r", ["replace"]),
-        ("replay --scenario fork-du", ["fork-duplicate"]),
-        ("batch me", ["measure"]),
-        ("show --pn", ["--png"]),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_bash_completes_names_and_options(tmp_path, words, offers):
-    """By bash itself, with the line that `cues doctor` gives."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "cues").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cues "$@"\n')
-    (folder / "cues").chmod(0o755)
-    script = (
-        'eval "$(_CUES_COMPLETE=bash_source cues)"; complete -p cues >&2; '
-        f"COMP_WORDS=(cues {words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
-        '_cues_completion cues "${COMP_WORDS[COMP_CWORD]}"; echo "${COMPREPLY[@]}"'
-    )
-    environment = {
-        **os.environ,
-        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "CUES_PACK": "",
-    }
-    result = subprocess.run(
-        ["bash", "--norc", "-c", script], capture_output=True, text=True, env=environment, timeout=60, check=False
-    )
-    assert "-F _cues_completion cues" in result.stderr
-    assert result.stdout.split() == offers
 
 
 def test_page_writes_one_file(run, tmp_path):

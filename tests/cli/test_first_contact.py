@@ -95,7 +95,7 @@ def test_the_error_cue_of_an_answer_that_broke_off_follows_the_failure_and_no_ca
     assert "ms after the failure" in result.out
     assert "bytes of its call" not in result.out
     assert "the stream ended without a finish reason" not in result.out
-    assert result.err.count("the stream ended without a finish reason") == 1
+    assert result.err == "cues: cut.sse: the stream ended without a finish reason\n"
 
 
 def test_a_server_that_cannot_be_reached_is_told_once_and_leaves_what_is_there_alone(run, tmp_path):

@@ -75,6 +75,16 @@ def test_the_command_writes_every_cue_and_says_so(tmp_path):
     assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
 
 
+def test_the_command_replaces_an_earlier_export_and_never_a_sound_of_ones_own(tmp_path):
+    assert run(tmp_path).exit_code == run(tmp_path).exit_code == 0
+    (tmp_path / "agent.json").unlink()
+    before = (tmp_path / "agent.wav").read_bytes()
+    refused = run(tmp_path, "--subtype", "16")
+    assert refused.exit_code == 2
+    assert "is no earlier export; name another folder" in " ".join(refused.output.split())
+    assert (tmp_path / "agent.wav").read_bytes() == before
+
+
 def test_the_command_speaks_json(tmp_path):
     done = run(tmp_path, "--json")
     assert [name.rsplit("/", 1)[1] for name in json.loads(done.output)["files"]][:2] == ["tool_call.wav", "agent.wav"]
