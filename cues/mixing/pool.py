@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ class MixerPool(InPlace):
 
     The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
     asked for, and everything that a mixer can do works on it. A session whose mixer was closed leaves its place to a
-    new one: `pool[i]` is then a fresh mixer at position 0. The others notice nothing.
+    new one: who asks for `pool[i]` then gets a fresh mixer at position 0. The others notice nothing.
 
     Parameters
     ----------
@@ -70,6 +71,7 @@ class MixerPool(InPlace):
         self._frame = whole_number("frame_samples", frame_samples, 1, 1_000_000)
         self._table = new_table(self._n, self._options)
         self._mixers: dict[int, Mixer] = {}
+        self._renewing = Lock()
         self._waking = np.zeros(self._n, dtype=np.int64)
         self._addresses = self._table.ctypes.data, self._waking.ctypes.data
 
@@ -82,13 +84,19 @@ class MixerPool(InPlace):
         if index is None:
             raise IndexError(f"number is {number}; the pool has {self._n} sessions")
         mixer = self._mixers.get(index)
-        if mixer is None or mixer.closed:
-            row = Row(self._table[index])
-            if mixer is not None:
-                mixer.leave_row()
-                row.reset(self._options)
-            mixer = self._mixers[index] = Mixer.on_row(row, self._options)
-        return mixer
+        return self._renewed(index) if mixer is None or mixer.closed else mixer
+
+    def _renewed(self, index: int) -> Mixer:
+        """A fresh mixer in the place of one that was closed, or of none; the same for all who ask at once."""
+        with self._renewing:
+            mixer = self._mixers.get(index)
+            if mixer is None or mixer.closed:
+                row = Row(self._table[index])
+                if mixer is not None:
+                    mixer.leave_row()
+                    row.reset(self._options)
+                mixer = self._mixers[index] = Mixer.on_row(row, self._options)
+            return mixer
 
     def _has(self, number: int) -> bool:
         return -self._n <= number < self._n
@@ -126,7 +134,9 @@ class MixerPool(InPlace):
             if out is not source and np.may_share_memory(out, source):
                 source = source.copy()
         for number in self._mix_the_rest(source, target):
-            self[number].mix(source[number], out=target[number])
+            # One that was closed fades out until somebody asks for its place: it is not renewed in this thread.
+            mixer = self._mixers.get(number) or self[number]
+            mixer.mix(source[number], out=target[number])
         return target
 
     def _mix_the_rest(self, source: Samples, target: Samples) -> list[int]:

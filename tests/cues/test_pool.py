@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import numpy as np
 import pytest
 
@@ -81,3 +84,41 @@ def test_frames_of_another_kind_are_refused(given, error):
 
 def test_a_session_of_a_pool_takes_at_most_384_bytes():
     assert cues.MixerPool(sessions=100).nbytes <= 384 * 100
+
+
+def test_a_closed_session_fades_out_until_somebody_asks_for_its_place():
+    pool = cues.MixerPool(sessions=2)
+    pool[0].play(cues.Cue(name="steady", samples=np.full(24000, 0.25)))
+    quiet = np.zeros((2, 480), dtype=np.float32)
+    out = [pool.mix(quiet)[0] for _ in range(4)]
+    old = pool[0]
+    old.close()
+    out += [pool.mix(quiet)[0] for _ in range(4)]
+    gain = np.concatenate(out).astype(np.float64) / 0.25
+    assert np.abs(np.diff(gain, 2)).max() <= 4.1e-4
+    assert not gain[-480:].any()
+    assert pool[0] is not old
+
+
+def test_threads_that_ask_for_a_renewed_session_at_once_get_the_same():
+    pool = cues.MixerPool(sessions=1)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(40):
+            pool[0].close()
+            together, told = threading.Barrier(4), []
+
+            def ask(together=together, told=told):
+                together.wait()
+                told.append(pool[0])
+
+            threads = [threading.Thread(target=ask) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(told) == 4
+            assert all(mixer is pool[0] for mixer in told)
+    finally:
+        sys.setswitchinterval(interval)
