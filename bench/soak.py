@@ -1,7 +1,8 @@
 """A day of session audio, as fast as it goes: `python bench/soak.py [--hours 24]`. No growth, no drift, no click.
 
-Random starts, stops, changes of gain, releases and resumes; 10,000 and more of them in a day. Memory is the process's
-peak; the position is compared with the samples that went in; every tenth minute is searched for clicks.
+Random starts, stops, thefts, changes of gain, releases and resumes, of cues that follow the speech; 10,000 and more in
+a day. Memory is the process's peak; the position is compared with the samples that went in; every tenth minute is
+searched for clicks.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> None:
     cues.warm_up()
     rng = np.random.default_rng(1)
     bank = [tone(9000), tone(3600, 880.0), tone(5000, 440.0)]
-    talk, mixer, voices = speech(MINUTE), cues.Mixer(), []
+    talk, mixer, voices = speech(MINUTE), cues.Mixer(voices=2, follow_speech=True), []
     known = find_clicks(talk)
     clicks, n_events, first = 0, 0, 0
     start = time.perf_counter()
