@@ -14,6 +14,7 @@ __all__ = [
     "MIN_SAMPLE_RATE",
     "checked_number",
     "checked_sample_rate",
+    "checked_whole_number",
     "db_to_gain",
     "gain_to_db",
     "ms_to_samples",
@@ -93,22 +94,32 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
     return number
 
 
-def checked_sample_rate(sample_rate: object) -> int:
-    """`sample_rate` as an int, if it is a whole number of Hz from 8000 to 192,000.
+def checked_whole_number(name: str, value: object, least: int, most: int) -> int:
+    """`value` as an int, if it is a whole number from `least` to `most`.
 
     Raises
     ------
-    CueTypeError, CueValueError : if it is not.
+    CueTypeError, CueValueError : if it is not; a `bool` is none, nor is 3.0.
+
+    Examples
+    --------
+    >>> checked_whole_number("voices", 8, 1, 256)
+    8
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise CueTypeError(f"{name} is {value!r}; it must be a whole number from {least} to {most}")
+    whole = operator.index(value)
+    if not least <= whole <= most:
+        raise CueValueError(f"{name} is {whole}; it must be a whole number from {least} to {most}")
+    return whole
+
+
+def checked_sample_rate(sample_rate: object) -> int:
+    """`sample_rate` as an int, if it is a whole number of Hz from 8000 to 192,000; errors as above.
 
     Examples
     --------
     >>> checked_sample_rate(24000)
     24000
     """
-    allowed = f"it must be a whole number of Hz from {MIN_SAMPLE_RATE} to {MAX_SAMPLE_RATE}"
-    if isinstance(sample_rate, bool) or not hasattr(sample_rate, "__index__"):
-        raise CueTypeError(f"sample_rate is {sample_rate!r}; {allowed}")
-    rate = operator.index(sample_rate)
-    if not MIN_SAMPLE_RATE <= rate <= MAX_SAMPLE_RATE:
-        raise CueValueError(f"sample_rate is {rate}; {allowed}")
-    return rate
+    return checked_whole_number("sample_rate", sample_rate, MIN_SAMPLE_RATE, MAX_SAMPLE_RATE)

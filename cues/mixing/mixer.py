@@ -11,12 +11,13 @@ from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing import direct, engine
 from cues.mixing.frames import mix_bytes, mix_frame
-from cues.mixing.parameters import SessionOptions, whole_number
+from cues.mixing.parameters import SessionOptions
 from cues.mixing.session import Session
 from cues.mixing.sounds import prepare
 from cues.mixing.state import InPlace, Row, new_table
 from cues.mixing.stats import MixerStats
 from cues.mixing.voices import Placement, Voice, checked_fade_ms, checked_gain_db
+from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -178,7 +179,7 @@ class Mixer(InPlace):
         ------
         CueTypeError, CueValueError : for an `n_samples` that is no whole number of 0 or more.
         """
-        n = whole_number("n_samples", n_samples, 0, 1 << 40)
+        n = checked_whole_number("n_samples", n_samples, 0, 1 << 40)
         frame = np.zeros(n, dtype=np.float32)
         self._session.silence_frames += 1
         self._mix(frame, frame)
@@ -228,10 +229,10 @@ class Mixer(InPlace):
             session,
             cue,
             sound,
-            at=None if at is None else whole_number("at", at, -(1 << 61), 1 << 61),
+            at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
             gain_db=checked_gain_db(gain_db),
             loop=bool(loop),
-            priority=whole_number("priority", priority, -(1 << 31), 1 << 31),
+            priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
             placement=placement,
         )
         session.post(session.schedule, voice)

@@ -11,8 +11,9 @@ from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing import engine
 from cues.mixing.mixer import Mixer
-from cues.mixing.parameters import SessionOptions, whole_number
+from cues.mixing.parameters import SessionOptions
 from cues.mixing.state import InPlace, Row, new_table
+from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,8 +68,8 @@ class MixerPool(InPlace):
         self._options = SessionOptions(
             sample_rate=sample_rate, voices=voices, guard=guard, duck_db=duck_db, gap_limit_ms=gap_limit_ms
         )
-        self._n = whole_number("sessions", sessions, 1, 1_000_000)
-        self._frame = whole_number("frame_samples", frame_samples, 1, 1_000_000)
+        self._n = checked_whole_number("sessions", sessions, 1, 1_000_000)
+        self._frame = checked_whole_number("frame_samples", frame_samples, 1, 1_000_000)
         self._table = new_table(self._n, self._options)
         self._mixers: dict[int, Mixer] = {}
         self._renewing = Lock()
@@ -80,7 +81,7 @@ class MixerPool(InPlace):
 
     def __getitem__(self, number: int) -> Mixer:
         """Return the mixer of a session; negative numbers count from the end."""
-        index = whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
+        index = checked_whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
         if index is None:
             raise IndexError(f"number is {number}; the pool has {self._n} sessions")
         mixer = self._mixers.get(index)
