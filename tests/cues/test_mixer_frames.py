@@ -136,6 +136,7 @@ def test_an_empty_frame_changes_nothing():
         (lambda m: m.play("tool_call"), TypeError, "cues.Cue"),
         (lambda m: m.play(tone(), gain_db=float("nan")), ValueError, "gain_db"),
         (lambda m: m.play(tone(), gain_db="loud"), TypeError, "gain_db"),
+        (lambda m: m.play(tone(), gain_db=10**400), ValueError, "gain_db"),
         (lambda m: m.play(tone(), at=1.5), TypeError, "at"),
         (lambda m: m.play(tone(), at=1 << 62), ValueError, "at"),
         (lambda m: m.play(tone(), placement="under"), ValueError, "overlay"),
@@ -156,7 +157,15 @@ def test_a_mistake_is_named_and_the_session_goes_on(call, error, words):
 
 @pytest.mark.parametrize(
     "options",
-    [{"sample_rate": 0}, {"sample_rate": 24000.5}, {"voices": 0}, {"duck_db": 3}, {"gap_limit_ms": float("nan")}],
+    [
+        {"sample_rate": 0},
+        {"sample_rate": 24000.5},
+        {"voices": 0},
+        {"voices": True},
+        {"duck_db": 3},
+        {"duck_db": "-3"},
+        {"gap_limit_ms": float("nan")},
+    ],
     ids=str,
 )
 def test_a_mixer_that_cannot_be_is_refused(options):
