@@ -13,10 +13,10 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _LENIENT_STRING = re.compile(r'[^"\\]*')
 _STRICT_STRING = re.compile(r'[^"\\\x00-\x1f]*')
 _ATOM_RUN = re.compile(r"[-+.0-9A-Za-z_]*")
-_ATOM_PREFIX = re.compile(r"[-0-9]|t|f|n")
+_ATOM_START = re.compile(r"[-0-9]|t|f|n")
 _ATOM = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 # Whole strings and whole members that fit into the piece at hand: the common case, matched in C.
-_PLAIN_KEY = re.compile(r'[ \t\n\r]*"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
+_PLAIN_KEY = re.compile(r'"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
 _WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in range(1, len(word) + 1))
 _LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
 _CLOSED_BY = {"}": "{", "]": "["}
@@ -75,7 +75,10 @@ class JsonScanner:
             return len(text)  # the common case of a piece inside a string
         position, end = start, len(text)
         while position < end and self._state < DONE:
-            position = self._STEPS[self._state](self, text, position)
+            if self._state < STRING and text[position] in " \t\n\r":
+                position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it begins with one
+            else:
+                position = self._STEPS[self._state](self, text, position)
         return position
 
     def finish(self) -> bool:
@@ -85,9 +88,6 @@ class JsonScanner:
         return self.done
 
     def _value(self, text: str, position: int) -> int:
-        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # matches the empty string too
-        if position == len(text):
-            return position
         char = text[position]
         if char == '"':
             self._state, self._after_string = STRING, NEXT
@@ -96,12 +96,11 @@ class JsonScanner:
             self._state = FIRST_KEY if char == "{" else FIRST_VALUE
         elif char == "]" and self._state == FIRST_VALUE:
             return self._close(char, position)
-        elif _ATOM_PREFIX.match(char):
+        elif _ATOM_START.match(char):
             self._state, self._atom = ATOM, ""
             return position
         else:
-            self._state = ERROR
-            return position
+            return self._fail(position)
         return position + 1
 
     def _key(self, text: str, position: int) -> int:
@@ -109,32 +108,19 @@ class JsonScanner:
         if match:
             self._state = VALUE
             return match.end()
-        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
-        if position == len(text):
-            return position
         char = text[position]
         if char == '"':
             self._state, self._after_string = STRING, COLON
             return position + 1
-        if char == "}" and self._state == FIRST_KEY:
-            return self._close(char, position)
-        self._state = ERROR
-        return position
+        return self._close(char, position) if self._state == FIRST_KEY else self._fail(position)
 
     def _colon(self, text: str, position: int) -> int:
-        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
-        if position == len(text):
-            return position
         if text[position] != ":":
-            self._state = ERROR
-            return position
+            return self._fail(position)
         self._state = VALUE
         return position + 1
 
     def _next(self, text: str, position: int) -> int:
-        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # as above
-        if position == len(text):
-            return position
         char = text[position]
         if char == ",":
             self._state = KEY if self._stack[-1] == "{" else VALUE
@@ -143,41 +129,37 @@ class JsonScanner:
 
     def _close(self, char: str, position: int) -> int:
         if _CLOSED_BY.get(char) != self._stack[-1]:
-            self._state = ERROR
-            return position
+            return self._fail(position)
         self._stack.pop()
         self._state = NEXT if self._stack else DONE
         return position + 1
 
+    def _fail(self, position: int) -> int:
+        self._state = ERROR
+        return position
+
     def _in_string(self, text: str, position: int) -> int:
-        position = self._string.match(text, position).end()  # type: ignore[union-attr]  # as above
+        position = self._string.match(text, position).end()  # type: ignore[union-attr]  # matches "" too
         if position == len(text):
             return position
-        char = text[position]
-        if char == '"':
-            self._state = self._after_string if self._stack else DONE
-        elif char == "\\":
+        if text[position] == "\\":
             self._state = ESCAPE
+        elif text[position] == '"':
+            self._state = self._after_string if self._stack else DONE
         else:
-            self._state = ERROR
-            return position
+            return self._fail(position)
         return position + 1
 
     def _escape(self, text: str, position: int) -> int:
         char = text[position]
-        if char == "u":
-            self._state, self._hex = HEX, 4
-        elif char in '"\\/bfnrt':
-            self._state = STRING
-        else:
-            self._state = ERROR
-            return position
+        if char not in '"\\/bfnrtu':
+            return self._fail(position)
+        self._state, self._hex = (HEX, 4) if char == "u" else (STRING, 0)
         return position + 1
 
     def _hex_digit(self, text: str, position: int) -> int:
         if text[position] not in _HEX_DIGITS:
-            self._state = ERROR
-            return position
+            return self._fail(position)
         self._hex -= 1
         if not self._hex:
             self._state = STRING

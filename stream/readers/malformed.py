@@ -6,11 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.markers import normalize
-from stream.readers.tape import CutOff
+from stream.readers.tape import CutOff, Reading
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = ["skip_malformed"]
@@ -64,7 +63,7 @@ def _more_or_release(machine: TextMachine) -> Reading[None]:
     try:
         yield from machine.more()
     except CutOff:
-        machine.take(len(machine.buffer) - machine.position)
+        machine.take_to(None)
         machine.release()
         raise
 

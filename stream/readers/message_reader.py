@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamValueError
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolCallEnd, ToolResult
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
 from stream.readers.dialects import table_for
 from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
 from stream.readers.text_machine import TextMachine
@@ -16,13 +16,15 @@ from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
 
 if TYPE_CHECKING:
-    from stream.events import Event, Usage
+    from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "failure"]
+__all__ = ["NOTHING_KNOWN", "MessageReader", "count", "failure", "number"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
+_LARGEST = 1e18
+NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
 class MessageReader(ABC):
@@ -47,12 +49,13 @@ class MessageReader(ABC):
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._turn)
         self._machine: TextMachine | None = None
+        # The events of simple texts (see `Table`), as long as text can be passed on without a look at anything else.
+        self._known = NOTHING_KNOWN
         self._finished = False
         self._failed = False
         self._closed = False
         self._empty_array = False
         self._last_finish: str | None = None  # since which nothing came
-        self._unanswered: list[tuple[str, str]] = []  # ids and names of calls without a result
         self._task_id = ""
         self._usage: Usage | None = None
 
@@ -101,10 +104,6 @@ class MessageReader(ABC):
     def _results(self, results: Any) -> None:
         """Pass on the results of tools that the server has run; they end the round."""
         self._end_round(was_cut=False)
-        events = self._turn.take()
-        self._note_calls(events)
-        for event in events:
-            self._turn.emit(event)
         for result in results if isinstance(results, list | tuple) else [results]:
             self._turn.emit(self._result(result if isinstance(result, Mapping) else {"content": result}))
 
@@ -121,9 +120,10 @@ class MessageReader(ABC):
 
     def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
         """Return the call that a result answers: by id, else by name, else the oldest one."""
-        for number, (known_id, known_name) in enumerate(self._unanswered):
+        calls = self._turn.unanswered
+        for number, (known_id, known_name) in enumerate(calls):
             if (identity and identity == known_id) or (not identity and name in ("", known_name)):
-                return self._unanswered.pop(number)
+                return calls.pop(number)
         return None
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
@@ -154,15 +154,10 @@ class MessageReader(ABC):
         self._turn.emit(failed)
 
     def _take(self) -> list[Event]:
-        events = self._turn.take()
-        if events and self._turn.ended:
-            self._note_calls(events)
-        return events
-
-    def _note_calls(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, ToolCallEnd) and event.status == "ok":
-                self._unanswered.append((event.tool_call_id, event.tool_name))
+        """Return the events so far, and look whether the next text may pass by itself."""
+        machine, turn = self._machine, self._turn
+        self._known = machine.table.simple if turn.idle and machine is not None and machine.clean else NOTHING_KNOWN
+        return turn.take()
 
     def fail(self, failed: StreamFailed) -> list[Event]:
         """Return the last events of a stream that its client says has failed.
@@ -171,28 +166,23 @@ class MessageReader(ABC):
         ----------
         failed : the failure, which becomes the last event.
         """
-        if self._closed or self._failed:
-            self._closed = True
-            return []
+        if not self._closed and not self._failed:
+            self._fail(failed)
         self._closed = True
-        self._fail(failed)
-        return self._turn.take()
+        return self._take()
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
-        if self._closed:
-            return []
+        if not self._closed and not self._failed:
+            self._end_round(was_cut=not self._finished)
+            if self._usage is not None:
+                self._turn.emit(self._usage)
+            if not self._finished:
+                self._turn.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
+            elif self._empty_array and self._turn.silent:
+                self._turn.emit(EmptyToolCalls())
         self._closed = True
-        if self._failed:
-            return []
-        self._end_round(was_cut=not self._finished)
-        if self._usage is not None:
-            self._turn.emit(self._usage)
-        if not self._finished:
-            self._turn.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
-        elif self._empty_array and self._turn.silent:
-            self._turn.emit(EmptyToolCalls())
-        return self._turn.take()
+        return self._take()
 
     def _unfinished_message(self) -> str:
         return "the stream ended without a finish reason"
@@ -215,17 +205,28 @@ def failure(error: Any) -> StreamFailed:
     return StreamFailed(
         message=message if isinstance(message, str) and message else _dumps(message or error),
         code=None if code is None else _text_of(code),
-        status=status if isinstance(status, int) and not isinstance(status, bool) else None,
+        status=count(status),
         retry_after_ms=_milliseconds(error),
         request_id=_text_of(error.get("requestId") or error.get("request_id")) or None,
     )
 
 
+def count(value: Any) -> int | None:
+    """Return a value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number(value: Any) -> float | None:
+    """Return a value if it is a number that can be meant."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < _LARGEST else None
+
+
 def _milliseconds(error: Mapping[str, Any]) -> float | None:
     for key, scale in (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PER_S)):
-        value = error.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
-            return float(value) * scale
+        value = number(error.get(key))
+        if value is not None and value >= 0:
+            return value * scale
     return None
 
 

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, failure
+from stream.readers.message_reader import MessageReader, count, failure, number
 from stream.readers.ndjson import NdjsonDecoder
 
 if TYPE_CHECKING:
     from stream.events import Event
     from stream.readers.options import Tools
-    from stream.readers.text_machine import TextMachine
 
 __all__ = ["OllamaReader"]
 
 _NS_PER_MS = 1e6
-_STOCK_FIELDS = 4  # of a line that is a piece of text: model, created_at, message, done
-_STOCK_MESSAGE_FIELDS = 2  # role and content
 
 
 class OllamaReader(MessageReader):
@@ -56,25 +53,24 @@ class OllamaReader(MessageReader):
         StreamValueError
             If the reader was closed.
         """
-        if data.__class__ is dict and len(data) == _STOCK_FIELDS and self._turn.idle:
+        if data.__class__ is dict:
             # Nearly every line is a piece of plain text: this way it costs a tenth (bench/stream_readers.py).
             try:
                 message = data["message"]
                 if (
                     data["done"] is False
                     and message["role"] == "assistant"
-                    and len(message) == _STOCK_MESSAGE_FIELDS
-                    and "model" in data
-                    and "created_at" in data
+                    and data["model"]
+                    and data["created_at"]
+                    and len(data) == 4  # and nothing else
+                    and len(message) == 2
                 ):
-                    machine: TextMachine = self._machine  # type: ignore[assignment]  # where the turn is idle
                     text = message["content"]
-                    delta = machine.known.get(text)
-                    if delta:
-                        machine.last = delta
+                    delta = self._known.get(text)
+                    if delta is not None:
+                        self._machine.last = delta  # type: ignore[union-attr]  # where anything is known
                         return [delta]
-                    delta = machine.passes(text)
-                    if delta:
+                    if self._turn.idle and (delta := self._machine.passes(text)):  # type: ignore[union-attr]  # then, too
                         return [delta]
             except (KeyError, TypeError):
                 pass  # the long way tells what else it is
@@ -141,7 +137,7 @@ class OllamaReader(MessageReader):
             self._text(content)
 
     def _note_usage(self, line: Mapping[str, Any]) -> None:
-        prompt, completion = _count(line.get("prompt_eval_count")), _count(line.get("eval_count"))
+        prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
         usage = Usage(
             prompt_tokens=prompt,
             completion_tokens=completion,
@@ -160,11 +156,6 @@ class OllamaReader(MessageReader):
         return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def _milliseconds(nanoseconds: Any) -> float | None:
-    if isinstance(nanoseconds, int | float) and not isinstance(nanoseconds, bool):
-        return float(nanoseconds) / _NS_PER_MS
-    return None
+    found = number(nanoseconds)
+    return None if found is None else found / _NS_PER_MS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, failure
+from stream.readers.message_reader import NOTHING_KNOWN, MessageReader, count, failure, number
 
 if TYPE_CHECKING:
     from stream.events import Event
@@ -50,18 +50,18 @@ class OpenAIReader(MessageReader):
         StreamValueError
             If the reader was closed.
         """
-        if self._turn.idle:
-            text = _lone_text(chunk)
-            machine: TextMachine = self._machine  # type: ignore[assignment]  # where the turn is idle
-            if text and (delta := machine.known.get(text)):
+        known = self._known
+        if known is not NOTHING_KNOWN and type(chunk) is not dict and (text := _lone_text(chunk)):
+            machine: TextMachine = self._machine  # type: ignore[assignment]  # where anything is known
+            if delta := known.get(text):
                 machine.last = delta
                 return [delta]
-            if text and (delta := machine.passes(text)):
+            if delta := machine.passes(text):
                 return [delta]
         if self._closed:
             self._check_open()
         fields = chunk if type(chunk) is dict else _fields(chunk)
-        if fields is None:
+        if fields is _NOTHING:
             raise StreamTypeError(f"chunk: {type(chunk).__name__} is neither a dict nor an object with fields")
         if self._failed:
             return []
@@ -74,12 +74,12 @@ class OpenAIReader(MessageReader):
         return self._take()
 
     def _choice(self, choice: Any) -> None:
-        fields = choice if type(choice) is dict else _fields(choice) or _NOTHING
+        fields = choice if type(choice) is dict else _fields(choice)
         if fields.get("index"):
             return  # one of several answers to one question: the first one is spoken
         delta = fields.get("delta") or fields.get("message")
         if delta is not None:
-            self._delta(delta if type(delta) is dict else _fields(delta) or _NOTHING)
+            self._delta(delta if type(delta) is dict else _fields(delta))
         reason = fields.get("finish_reason")
         if reason and isinstance(reason, str):
             self._finish(reason)
@@ -104,9 +104,9 @@ class OpenAIReader(MessageReader):
         """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
         if type(calls) is not list or len(calls) != 1:
             return False
-        call = calls[0] if type(calls[0]) is dict else _fields(calls[0]) or _NOTHING
+        call = calls[0] if type(calls[0]) is dict else _fields(calls[0])
         function = call.get("function")
-        function = function if type(function) is dict else _fields(function) or _NOTHING
+        function = function if type(function) is dict else _fields(function)
         piece = function.get("arguments")
         if type(piece) is not str or call.get("id") or function.get("name"):
             return False
@@ -118,7 +118,7 @@ class OpenAIReader(MessageReader):
             self._text(content)
         elif isinstance(content, list | tuple):
             for part in content:
-                text = (_fields(part) or _NOTHING).get("text")
+                text = _fields(part).get("text")
                 if isinstance(text, str) and text:
                     self._last_finish = None
                     self._text(text)
@@ -138,14 +138,14 @@ class OpenAIReader(MessageReader):
             self._fail(failure(fields))
 
     def _note_usage(self, fields: Mapping[str, Any]) -> None:
-        usage = _fields(fields.get("usage")) or _NOTHING
-        timings = _fields(fields.get("timings")) or _NOTHING
+        usage = _fields(fields.get("usage"))
+        timings = _fields(fields.get("timings"))
         self._usage = Usage(
-            prompt_tokens=_count(usage.get("prompt_tokens")),
-            completion_tokens=_count(usage.get("completion_tokens")),
-            total_tokens=_count(usage.get("total_tokens")),
-            prompt_eval_ms=_number(timings.get("prompt_ms")),
-            eval_ms=_number(timings.get("predicted_ms")),
+            prompt_tokens=count(usage.get("prompt_tokens")),
+            completion_tokens=count(usage.get("completion_tokens")),
+            total_tokens=count(usage.get("total_tokens")),
+            prompt_eval_ms=number(timings.get("prompt_ms")),
+            eval_ms=number(timings.get("predicted_ms")),
         )
 
 
@@ -178,13 +178,13 @@ def _lone_text(chunk: Any) -> str:
     return ""
 
 
-def _fields(value: Any) -> Mapping[str, Any] | None:
-    """Return a message's fields by name, without copying what need not be copied."""
+def _fields(value: Any) -> Mapping[str, Any]:
+    """Return a message's fields by name, without copying what need not be copied; `_NOTHING` of what has none."""
     try:
         fields = value.__dict__
         extra = value.__pydantic_extra__
     except AttributeError:
-        return value if isinstance(value, Mapping) else getattr(value, "__dict__", None)
+        return value if isinstance(value, Mapping) else getattr(value, "__dict__", _NOTHING)
     return {**fields, **extra} if extra else fields
 
 
@@ -195,12 +195,4 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     fields = _fields(value)
-    return None if fields is None else {key: _plain(item) for key, item in fields.items()}
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return None if fields is _NOTHING else {key: _plain(item) for key, item in fields.items()}

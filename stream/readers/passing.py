@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.tape import Tape
+from stream.readers.tape import Reading, Tape
 
 if TYPE_CHECKING:
     from stream.events import TextDelta
     from stream.readers.dialects import Table
+    from stream.readers.dialects.reasoning import Rehearsals
     from stream.readers.json_scanner import JsonScanner
-    from stream.readers.tape import Reading
-    from stream.readers.turn import Sink
+    from stream.readers.turn import Turn
 
 __all__ = ["Speech"]
 
@@ -20,7 +20,6 @@ _MOST_UNSEEN = 256  # pieces of plain text that were passed on and not yet noted
 _SEPARATORS = re.compile(r"[\s,;]*")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
-_NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
 class Speech(Tape):
@@ -38,11 +37,10 @@ class Speech(Tape):
     odd_ticks : whether the last run of backticks on this line has opened inline code.
     unclosed : closing markers that calls on this line have not had.
     clean : whether nothing is held back and no call is open.
-    known : the events of simple texts (see `Table`), which can be passed on without a look; empty unless `clean`.
     unseen, last : what was passed on and not yet noted; of a run of simple texts the last one is enough.
     """
 
-    def __init__(self, turn: Sink, table: Table) -> None:
+    def __init__(self, turn: Turn | Rehearsals, table: Table) -> None:
         super().__init__(turn.max_argument_chars)
         self.turn = turn
         self.table = table
@@ -51,17 +49,8 @@ class Speech(Tape):
         self.odd_ticks = False
         self.unclosed: set[str] = set()
         self.clean = False
-        self.known = _NOTHING_KNOWN
         self.unseen: list[TextDelta] = []
         self.last: TextDelta | None = None
-
-    def be_plain(self) -> None:
-        """Nothing is held back: text without a marker can be passed on as it comes."""
-        self.clean, self.known = True, self.table.simple
-
-    def be_careful(self) -> None:
-        """Something was found that has to be read."""
-        self.clean, self.known = False, _NOTHING_KNOWN
 
     def passes(self, text: str) -> TextDelta | None:
         """Return the event that passes this on, if it is text and nothing else, and nothing is held before it."""

@@ -81,6 +81,10 @@ class Tape:
             self.held.append(text)
         return text
 
+    def take_to(self, match: re.Match[str] | None) -> str:
+        """Read up to a match, or all that is there."""
+        return self.take((match.start() if match else len(self.buffer)) - self.position)
+
     def commit(self) -> None:
         """Forget what was held: it was no text."""
         self.held.clear()
@@ -122,6 +126,13 @@ class Tape:
                 return None
             yield from self.more()
 
+    def read(self, shape: Shape) -> Reading[re.Match[str] | None]:
+        """Read a shape if it comes next; return its match, or None."""
+        found = yield from self.test(shape)
+        if found:
+            self.take(found[1].end() - self.position)
+        return found[1] if found else None
+
     def accept(self, literal: str) -> Reading[bool]:
         """Read `literal` if it comes next; return whether it did. What is no more than its beginning stays."""
         while not self.buffer.startswith(literal, self.position):
@@ -145,8 +156,7 @@ class Tape:
         size = 0
         while True:
             match = markers.search(self.buffer, self.position)
-            end = match.start() if match else len(self.buffer)
-            piece = self.take(end - self.position)
+            piece = self.take_to(match)
             pieces.append(piece[: limit + 1 - size])
             size = min(size + len(piece), limit + 1)
             if match and normalize(match.group()) in known:
@@ -154,7 +164,7 @@ class Tape:
             try:
                 yield from self.more()
             except CutOff as end:
-                pieces.append(self.take(len(self.buffer) - self.position))
+                pieces.append(self.take_to(None))
                 end.text = "".join(pieces)
                 raise
 

@@ -13,14 +13,14 @@ from stream.readers.draft import Draft, clean_name
 from stream.readers.malformed import skip_malformed
 from stream.readers.markers import normalize
 from stream.readers.passing import Speech
-from stream.readers.tape import CutOff, NotACall, Unreadable
+from stream.readers.tape import CutOff, NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from stream.readers.dialects import Dialect, Table
-    from stream.readers.tape import Reading
-    from stream.readers.turn import Sink
+    from stream.readers.dialects.reasoning import Rehearsals
+    from stream.readers.turn import Turn
 
 __all__ = ["SHORTEST_HALF", "TextMachine"]
 
@@ -39,7 +39,7 @@ class TextMachine(Speech):
     nested : whether this reads the inside of a block of reasoning.
     """
 
-    def __init__(self, turn: Sink, table: Table, start: str = "text", *, nested: bool = False) -> None:
+    def __init__(self, turn: Turn | Rehearsals, table: Table, start: str = "text", *, nested: bool = False) -> None:
         super().__init__(turn, table)
         self.nested = nested
         self.draft: Draft | None = None
@@ -121,9 +121,9 @@ class TextMachine(Speech):
         if match is None:
             if not self.held:
                 self._superseded = False
-                self.be_plain()
+                self.clean = True
             yield from self.more()
-            self.be_careful()
+            self.clean = False
             return
         row = self.row_at(match)
         if match.group()[0] in "`~" and not self.fresh:
@@ -181,7 +181,6 @@ class TextMachine(Speech):
         return any(begins(half, fresh=self.fresh) for begins in (self.table.begins_call, self.table.begins_silence))
 
     def _candidate(self, row: Dialect, size: int) -> Reading[None]:
-        self._row = row
         try:
             yield from self.attempt(row, size)
         except NotACall as outcome:
@@ -202,6 +201,7 @@ class TextMachine(Speech):
         NotACall
             If it is text.
         """
+        self._row = row
         if not self.fenced:
             self._attempt_at = self.passed + self.position
         try:
@@ -239,6 +239,13 @@ class TextMachine(Speech):
         self.draft.call.offset = self._attempt_at
         return self.draft
 
+    def call(self, name: str, array: int = 0) -> Draft:
+        """Announce a call whose name is certain; return its draft. Raises as `announce` does."""
+        draft = self.new_draft(array)
+        draft.name = name
+        self.announce(draft)
+        return draft
+
     def announce(self, draft: Draft) -> None:
         """Take the draft for a call with a certain name.
 
@@ -262,6 +269,19 @@ class TextMachine(Speech):
     def _identify(self, draft: Draft) -> None:
         if draft.call.id:
             draft.call.token = ("id", draft.call.id)
+
+    def json_arguments(self, draft: Draft) -> Reading[None]:
+        """Read the arguments of an announced call as JSON, which ends it.
+
+        Raises
+        ------
+        Unreadable
+            If they are not JSON, or neither an object, nor a string, nor null.
+        """
+        if (yield from self.skip_space()) not in '{"n':
+            raise Unreadable
+        draft.arguments = yield from self.json_value()
+        self.settle(draft, draft.arguments)
 
     def settle(self, draft: Draft, arguments: str) -> None:
         """End a call whose arguments are complete."""
@@ -291,7 +311,7 @@ class TextMachine(Speech):
         elif row.calls and self.recording and (row.token or (self.was_cut and row.stands_out(fresh=self.fresh))):
             self.turn.finish(self.new_draft().call, "incomplete")
         elif self.recording and not row.token:
-            self.take(len(self.buffer) - self.position)
+            self.take_to(None)
             self.release()
         self.held.clear()
         self.position = len(self.buffer)

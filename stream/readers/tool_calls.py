@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream.events import ToolCallEnd
@@ -183,15 +184,11 @@ class CallAssembler:
         """Take in arguments that came as a value."""
         if assembly.size:
             return
-        if isinstance(arguments, Mapping):
-            try:
+        assembly.pieces = []
+        with suppress(TypeError, ValueError, RecursionError):
+            if isinstance(arguments, Mapping):
                 assembly.pieces = [json.dumps(arguments, ensure_ascii=False)]
-            except (TypeError, ValueError, RecursionError):
-                self._complete(assembly, malformed=True)
-                return
-            self._complete(assembly)
-        else:
-            self._complete(assembly, malformed=True)
+        self._complete(assembly, malformed=not assembly.pieces)
 
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.arguments import canonical, read_arguments
@@ -12,54 +12,7 @@ from stream.readers.rounds import Call, Round
 if TYPE_CHECKING:
     from stream.events import CallStatus, Event
 
-__all__ = ["Sink", "Turn"]
-
-
-class Sink(Protocol):
-    """What a machine gives its findings to: a turn, or what collects the calls inside a block of reasoning."""
-
-    @property
-    def max_argument_chars(self) -> int:
-        """The cap on one call's arguments, characters."""
-        ...
-
-    @property
-    def has_calls(self) -> bool:
-        """Whether the round has a call."""
-        ...
-
-    @property
-    def silent(self) -> bool:
-        """Whether there was neither spoken text nor a call."""
-        ...
-
-    def text(self, text: str) -> None:
-        """Take in text to be spoken."""
-        ...
-
-    def reasoning(self, text: str) -> None:
-        """Take in reasoning."""
-        ...
-
-    def rehearse(self, raw: str, calls: list[Call]) -> None:
-        """Keep calls that end a block of reasoning."""
-        ...
-
-    def replay(self, call: Call) -> None:
-        """Take in a call that was read in reasoning and has become real."""
-        ...
-
-    def new_array(self) -> int:
-        """Return the number of an array of calls."""
-        ...
-
-    def begin(self, call: Call) -> None:
-        """Take in a call whose name is certain."""
-        ...
-
-    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
-        """Take in the end of a call."""
-        ...
+__all__ = ["Turn"]
 
 
 class Turn:
@@ -76,7 +29,7 @@ class Turn:
 
     __slots__ = (
         "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_texts_waiting", "_waiting",
-        "channel", "ended", "idle", "max_argument_chars", "reasons", "silent",
+        "channel", "idle", "max_argument_chars", "reasons", "silent", "unanswered",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -87,7 +40,7 @@ class Turn:
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._arrays = 0
         self._ordinal = 0
-        self.ended = 0  # calls whose end was announced
+        self.unanswered: list[tuple[str, str]] = []  # ids and names of complete calls without a result
         self.max_argument_chars = max_argument_chars
         self._rehearsal: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
@@ -220,7 +173,8 @@ class Turn:
             call.ordinal = self._ordinal
             self._ordinal += 1
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
-        self.ended += 1
+        if status == "ok":
+            self.unanswered.append((call.id, call.name))
         self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, call.arguments_json, status))
 
     def rehearse(self, raw: str, calls: list[Call]) -> None:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from stream.events import TextDelta
 from stream.readers.markers import is_token, trie
 from stream.readers.shapes import NAME, SPACE, Run, Shape
-from stream.readers.tape import NotACall, Unreadable
+from stream.readers.tape import NotACall, Reading, Unreadable
 
 from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = ["ROWS", "Dialect", "Table", "table_for"]
@@ -32,8 +31,8 @@ BodyReader: TypeAlias = "Callable[[TextMachine, Dialect, re.Match[str]], Reading
 def read_marked(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
     doubled = Shape(SPACE, machine.take(size))
-    while again := (yield from machine.test(doubled)):
-        machine.take(len(again[1].group()))
+    while (yield from machine.read(doubled)):
+        pass
     found = yield from machine.test(*(shape for shape, _ in row.heads))
     if found:
         yield from row.heads[found[0]][1](machine, row, found[1])
@@ -102,8 +101,8 @@ class Dialect:
 _OBJECT = (json_calls.OBJECT, json_calls.json_block)
 _ARRAY = (json_calls.ARRAY, json_calls.json_block)
 _WEAK = ((json_calls.OBJECT, json_calls.weak_block), (json_calls.ARRAY, json_calls.weak_block))
-_FUNCTION = (xml_calls.FUNCTION, xml_calls.read_function)
-_INVOKE = (xml_calls.INVOKE, xml_calls.read_invokes)
+_FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
+_INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
 _KEYED = (xml_calls.KEYED, xml_calls.keyed)
 _LIST = (pythonic.CALL_LIST, pythonic.calls_in_list)
 _LINES = (pythonic.CALL_LINES, pythonic.calls_on_lines)
@@ -115,7 +114,7 @@ ROWS = (
             closers=("</longcat_tool_call>",)),
     Dialect(name="mistral", markers=("[TOOL_CALLS]",),
             heads=(_ARRAY, _OBJECT, (headed.NAMED, headed.read_named))),
-    Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_function, closers=("</function>",)),
+    Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
     Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, _OBJECT, _ARRAY),
             closers=("</seed:tool_call>",), wraps=True),
     Dialect(name="llama31", markers=("<|python_tag|>",),
@@ -142,7 +141,7 @@ ROWS = (
             closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
     Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, _LINES),
             closers=("</function_calls>",), wraps=True),
-    Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_invoke),
+    Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_tags),
     Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(_ARRAY, _LIST, _OBJECT, _LINES),
             closers=("<|tool_call_end|>",), wraps=True),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=(_ARRAY, _OBJECT), closers=("<|END_ACTION|>",)),

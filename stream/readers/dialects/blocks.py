@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from stream.readers.markers import marker_pattern, normalize
 from stream.readers.shapes import Part, Run, Shape
-from stream.readers.tape import CutOff, NotACall
+from stream.readers.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
@@ -40,7 +39,6 @@ _LONGEST_ROLE = 64
 
 def drop(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Drop a token that is never spoken."""
-    del row
     machine.take(size)
     machine.commit()
     yield from ()
@@ -58,16 +56,13 @@ def drop_stray(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
 
 def drop_role(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Drop a token and the name of the role behind it."""
-    del row
     marker = normalize(machine.take(size))
     machine.commit()
     if marker in _HEADER_ENDS:
         _, end = yield from machine.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
         machine.take(len(end))
-        return
-    role = yield from machine.test(_ROLE)
-    if role:
-        machine.take(len(role[1].group()))
+    else:
+        yield from machine.read(_ROLE)
 
 
 def drop_result(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
@@ -92,7 +87,6 @@ _LONGEST_CLOSING_LINE = 200
 
 def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
-    del row
     machine.take(size)
     if not machine.fresh:
         raise NotACall
@@ -104,9 +98,7 @@ def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
 
 
 def _read_body(machine: TextMachine, fence: str) -> Reading[None]:
-    language = yield from machine.test(_LANGUAGE)
-    if language:
-        machine.take(len(language[1].group()))
+    if (yield from machine.read(_LANGUAGE)):
         try:
             machine.fenced = True
             yield from _calls(machine, fence)
@@ -145,7 +137,7 @@ def _ends(machine: TextMachine, fence: str) -> Reading[bool]:
         return (yield from machine.accept(fence))
     except CutOff:
         machine.commit()  # half of the fence's end is no text either
-        machine.take(len(machine.buffer) - machine.position)
+        machine.take_to(None)
         raise
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream.readers.markers import marker_pattern, normalize
 from stream.readers.shapes import NAME, Part, Run, Shape
-from stream.readers.tape import CutOff, Unreadable
+from stream.readers.tape import CutOff, Reading, Unreadable
 
 from .pythonic import code_body
 from .reasoning import reasoning_block
@@ -15,7 +15,6 @@ from .reasoning import reasoning_block
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
     from stream.readers.draft import Draft
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
@@ -44,9 +43,7 @@ def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
         following = machine.buffer[machine.position : machine.position + 1]
         recipient = _RECIPIENT.search(header + following)
         if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:
-            draft = machine.new_draft()
-            draft.name = recipient.group(1)
-            machine.announce(draft)
+            draft = machine.call(recipient.group(1))
         if len(header) > _LONGEST_HEADER:
             raise Unreadable
         mark = yield from _mark(machine)
@@ -57,7 +54,6 @@ def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
         yield from _call_body(machine, draft)
     elif mark == "<|message|>":
         yield from _body(machine, header)
-    del row
 
 
 def _end(machine: TextMachine) -> int:
@@ -69,8 +65,6 @@ def _mark(machine: TextMachine) -> Reading[str]:
     pattern, known = _HEADER_MARKS
     if machine.position == len(machine.buffer):
         yield from machine.more()
-        return ""
-    if machine.buffer[machine.position] not in "<>\n{}":
         return ""
     found = pattern.match(machine.buffer, machine.position)
     mark = normalize(found.group()) if found else "?"
@@ -93,14 +87,10 @@ def _call_body(machine: TextMachine, draft: Draft) -> Reading[None]:
     if draft.name == "python":
         yield from code_body(machine, draft)
         return
-    char = yield from machine.skip_space()
-    if char == "<":  # an empty body: no arguments
+    if (yield from machine.skip_space()) == "<":  # an empty body: no arguments
         machine.settle(draft, "")
         return
-    if char not in '{"n':
-        raise Unreadable
-    draft.arguments = yield from machine.json_value()
-    machine.settle(draft, draft.arguments)
+    yield from machine.json_arguments(draft)
 
 
 def _body(machine: TextMachine, header: str) -> Reading[None]:
@@ -140,7 +130,6 @@ def begins_stripped(machine: TextMachine) -> Reading[bool]:
 
 def read_stripped(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read the first message of such an answer."""
-    del row, size
     is_call = machine.buffer.startswith("commentary", machine.position)
     machine.take(len("commentary" if is_call else "analysis"))
     machine.commit()
@@ -152,7 +141,6 @@ def read_stripped(machine: TextMachine, row: Dialect, size: int) -> Reading[None
 
 def read_glued(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read the message behind a role and a channel that stand there without a token between them."""
-    del row
     channel = machine.take(size)
     machine.commit()
     if channel == "assistantanalysis":
@@ -175,10 +163,7 @@ def _cut_call(machine: TextMachine) -> bool:
     """Note the call of a header that was cut off behind its recipient; return whether there is one."""
     recipient = _WHOLE_RECIPIENT.search(machine.buffer, machine.position)
     if recipient:
-        draft = machine.new_draft()
-        draft.name = recipient.group(1)
-        machine.announce(draft)
-        machine.turn.finish(draft.call, "incomplete")
+        machine.turn.finish(machine.call(recipient.group(1)).call, "incomplete")
     machine.draft = None
     return recipient is not None
 
@@ -187,9 +172,7 @@ def _glued_call(machine: TextMachine) -> Reading[None]:
     found = yield from machine.test(_CALL)
     assert found is not None
     machine.take(found[1].end(2) - machine.position)
-    draft = machine.new_draft()
-    draft.name = found[1].group(2)
-    machine.announce(draft)
+    draft = machine.call(found[1].group(2))
     yield from machine.skip_space()
     yield from machine.accept("json")
     yield from _call_body(machine, draft)

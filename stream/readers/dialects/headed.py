@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from stream.readers.markers import marker_pattern
 from stream.readers.shapes import NAME, SPACE, Run, Shape
-from stream.readers.tape import Unreadable
+from stream.readers.tape import Reading, Unreadable
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.draft import Draft
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
@@ -23,7 +21,7 @@ BRACES = Shape(SPACE, "call:", NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
-_KIMI_NAME = re.compile(r"\s*(?:functions\.)?(.+?)(?::\d+)?\s*", re.DOTALL)
+_NUMBER = re.compile(r":\d+\Z")  # of the call, behind its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
 _FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
 _FENCE_END = Shape(SPACE, "```")
@@ -32,80 +30,54 @@ _LONGEST_HEADER = 200
 
 def read_named(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name[CALL_ID]id[ARGS]{…}`, whose inner markers may be missing."""
-    del row
     machine.take(match.end(2) - machine.position)
-    draft = machine.new_draft()
-    draft.name = match.group(2)
-    machine.announce(draft)
+    draft = machine.call(match.group(2))
     identity = yield from machine.test(_CALL_ID)
     if identity:
         machine.take(identity[1].end(1) - machine.position)
         draft.call.id = identity[1].group(1)
     yield from machine.accept("[ARGS]")
-    yield from _object(machine, draft)
-
-
-def _object(machine: TextMachine, draft: Draft) -> Reading[None]:
-    if (yield from machine.skip_space()) not in '{"n':
-        raise Unreadable
-    draft.arguments = yield from machine.json_value()
-    machine.settle(draft, draft.arguments)
+    yield from machine.json_arguments(draft)
 
 
 def read_header(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
-    del row, match
-    draft = machine.new_draft()
     header, separator = yield from machine.find(*_HEADER_END, _LONGEST_HEADER)
     if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
         raise Unreadable
     machine.take(len(separator))
+    header = header.strip()
     if separator == "<|tool_sep|>":
-        yield from _separated(machine, draft, header.strip())
+        # The header may be no more than the kind of call; then the name stands behind the separator.
+        title = (yield from machine.read(_TITLE_LINE)) if header == "function" else None
+        draft = machine.call(title.group(1) if title else header)
     else:
-        draft.call.id = header.strip()
-        name = _KIMI_NAME.fullmatch(header)
-        draft.name = name.group(1) if name else ""
+        draft = machine.new_draft()
+        draft.call.id = header
+        draft.name = _NUMBER.sub("", header)
         machine.announce(draft)
     if (yield from machine.skip_space()) == "<":  # nothing before the closing marker: no arguments
         machine.settle(draft, "")
         return
-    fence = yield from machine.test(_FENCE)
+    fence = yield from machine.read(_FENCE)
+    yield from machine.json_arguments(draft)
     if fence:
-        machine.take(len(fence[1].group()))
-    yield from _object(machine, draft)
-    end = (yield from machine.test(_FENCE_END)) if fence else None
-    if end:
-        machine.take(len(end[1].group()))
-
-
-def _separated(machine: TextMachine, draft: Draft, header: str) -> Reading[None]:
-    """Read the name behind the separator, where the header before it is no more than the kind of call."""
-    draft.name = header
-    if header == "function":
-        title = yield from machine.test(_TITLE_LINE)
-        if title:
-            machine.take(len(title[1].group()))
-            draft.name = title[1].group(1)
-    machine.announce(draft)
+        yield from machine.read(_FENCE_END)
 
 
 def read_keyed_objects(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[{"name": {arguments}}, …]`."""
-    del row, match
     yield from machine.skip_space()
     machine.take(1)
     array = machine.turn.new_array()
     while (yield from machine.skip_space()) != "]":
-        draft = machine.new_draft(array)
         if not (yield from machine.accept("{")) or (yield from machine.skip_space()) != '"':
             raise Unreadable
-        draft.name = str(json.loads((yield from machine.json_value()), strict=False))
-        machine.announce(draft)
-        if (yield from machine.skip_space()) != ":":
+        draft = machine.call(json.loads((yield from machine.json_value()), strict=False), array)
+        yield from machine.skip_space()
+        if not (yield from machine.accept(":")):
             raise Unreadable
-        machine.take(1)
-        yield from _object(machine, draft)
+        yield from machine.json_arguments(draft)
         yield from machine.skip_space()
         yield from machine.accept("}")
         yield from machine.skip_space()
@@ -127,14 +99,10 @@ _WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True
 
 def read_braces(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `call:name{key:<escape>text<escape>,n:1}`."""
-    del row
     machine.take(match.end(2) + 1 - machine.position)
-    draft = machine.new_draft()
-    draft.name = match.group(2)
-    machine.announce(draft)
+    draft = machine.call(match.group(2))
     value = yield from _members(machine, 0)
-    draft.arguments = json.dumps(value, ensure_ascii=False)
-    machine.settle(draft, draft.arguments)
+    machine.settle(draft, json.dumps(value, ensure_ascii=False))
 
 
 def _members(machine: TextMachine, depth: int) -> Reading[dict[str, Any]]:
@@ -201,6 +169,5 @@ def _bare(machine: TextMachine) -> Reading[Any]:
 
 def read_section(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read the marker of a section that holds calls; each of them has a marker of its own."""
-    del row
     machine.take(size)
     yield from machine.skip_space()

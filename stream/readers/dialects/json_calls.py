@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stream.readers.json_scanner import KEY, VALUE, JsonScanner
 from stream.readers.shapes import NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import NotACall, Unreadable
+from stream.readers.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.readers.dialects import Dialect
     from stream.readers.draft import Draft
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 _MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
@@ -41,18 +40,13 @@ _SCALAR = re.compile(r'["\-0-9n]')
 
 def read_object(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a bare object that may be a call."""
-    del row, size
     yield from call_item(machine, strong=False)
 
 
 def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a marked block: objects and arrays, with commas, semicolons or white space between them."""
-    del match
     while True:
-        if (yield from machine.skip_space()) == "[":
-            yield from call_array(machine, strong=True)
-        else:
-            yield from call_item(machine, strong=True)
+        yield from _calls(machine, strong=True)
         # Without a closing marker nothing says that what follows belongs to the block; and where one may only have
         # been forgotten, an object that does not even begin like a call is text.
         found = (yield from machine.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
@@ -65,37 +59,34 @@ def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None =
 
 def weak_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read a tag's body that is a call only if the object in it has the shape of one."""
-    del match
-    char = yield from machine.skip_space()
-    if char == "[":
-        yield from call_array(machine, strong=False)
-    else:
-        yield from call_item(machine, strong=False)
-    closer = (yield from machine.test(*row.ends)) if row.inline else None
-    if closer:
-        machine.take(len(closer[1].group()))
+    yield from _calls(machine, strong=False)
+    if row.inline:
+        yield from machine.read(row.ends[0])
+
+
+def _calls(machine: TextMachine, *, strong: bool) -> Reading[None]:
+    read = call_array if (yield from machine.skip_space()) == "[" else call_item
+    yield from read(machine, strong=strong)
 
 
 def call_array(machine: TextMachine, *, strong: bool, stack: str = "") -> Reading[None]:
     """Read an array of calls; the first one decides whether it is one."""
     machine.take(1)
     array = machine.turn.new_array()
-    char = yield from machine.skip_space()
-    if char == "]" and strong:
-        machine.take(1)
-        return
-    while True:
-        if char != "{":
-            raise (Unreadable if strong else NotACall(JsonScanner(VALUE, stack + "[", lenient=False)))
-        yield from call_item(machine, array, strong=strong, stack=stack + "[")
-        strong = True
-        found = yield from machine.test(_NEXT_ITEM)
-        if not found:
-            break
-        machine.take(len(found[1].group()) - 1)
-        char = "{"
-    if (yield from machine.skip_space()) == "]":
-        machine.take(1)
+    stack += "["
+    if (yield from machine.skip_space()) != "{":
+        raise (Unreadable if strong else _text(stack))
+    yield from call_item(machine, array, strong=strong, stack=stack)
+    while found := (yield from machine.test(_NEXT_ITEM)):
+        machine.take(found[1].end() - 1 - machine.position)
+        yield from call_item(machine, array, strong=True, stack=stack)
+    yield from machine.skip_space()
+    yield from machine.accept("]")
+
+
+def _text(stack: str, state: int = VALUE) -> NotACall:
+    """Return the outcome for JSON that is no call: all of it is text, to the end of its outermost value."""
+    return NotACall(JsonScanner(state, stack, lenient=False))
 
 
 def call_item(machine: TextMachine, array: int = 0, *, strong: bool, stack: str = "") -> Reading[None]:
@@ -146,10 +137,10 @@ def _key(machine: TextMachine, draft: Draft, stack: str) -> Reading[str]:
     if (yield from machine.peek()) != '"':
         raise Unreadable
     if draft.strong or draft.announced:
-        return str(json.loads((yield from machine.json_value()), strict=False))
+        return json.loads((yield from machine.json_value()), strict=False)  # type: ignore[no-any-return]  # a string
     found = yield from machine.test(_KEY)
     if not found or found[1].group(1) not in _KEYS:
-        raise NotACall(JsonScanner(KEY, stack, lenient=False))
+        raise _text(stack, KEY)
     return machine.take(len(found[1].group()))[1:-1]
 
 
@@ -189,7 +180,7 @@ def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
         found = yield from machine.test(_NAME)
         name = _decoded(found[1].group()) if found else ""
         if not found or not _PLAIN_NAME.fullmatch(name):
-            raise NotACall(JsonScanner(VALUE, stack, lenient=False))
+            raise _text(stack)
         machine.take(len(found[1].group()))
         draft.name = name
     if draft.named or draft.arguments_begun:
@@ -205,9 +196,7 @@ def _decoded(literal: str) -> str:
 
 def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Reading[None]:
     if char not in '{"n':
-        if draft.strong or draft.announced:
-            raise Unreadable
-        raise NotACall(JsonScanner(VALUE, stack, lenient=False))
+        raise (Unreadable if draft.strong or draft.announced else _text(stack))
     draft.arguments_begun = True
     if draft.name and not draft.announced:
         machine.announce(draft)
@@ -217,10 +206,8 @@ def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Rea
 def _harmless(machine: TextMachine, key: str, stack: str) -> Reading[None]:
     """Read a member that a call may have and that does not make one."""
     shape = {"type": _TYPE, "role": _ROLE, "content": _NO_CONTENT}.get(key)
-    found = None if shape is None else (yield from machine.test(shape))
-    if not found:
-        raise NotACall(JsonScanner(VALUE, stack, lenient=False))
-    machine.take(len(found[1].group()))
+    if shape is None or not (yield from machine.read(shape)):
+        raise _text(stack)
 
 
 _KEYS = frozenset((*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls",

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from stream.readers.literals import LiteralSyntaxError, read_keywords
 from stream.readers.markers import marker_pattern
 from stream.readers.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import CutOff, NotACall, Unreadable
+from stream.readers.tape import CutOff, NotACall, Reading, Unreadable
 
 from .json_calls import ARRAY, call_array
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
     from stream.readers.draft import Draft
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
 __all__ = [
@@ -54,7 +53,6 @@ def read_bracket(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
 
     Lines of code begin like such lists (`[Point(x=1)]`), so where the tools are declared the first name must be one.
     """
-    del row, size
     if (yield from machine.test(ARRAY)):
         yield from call_array(machine, strong=False)
         return
@@ -70,7 +68,6 @@ def calls_in_list(
     machine: TextMachine, row: Dialect | None = None, match: re.Match[str] | None = None
 ) -> Reading[None]:
     """Read `[name(key=literal), …]`."""
-    del row, match
     yield from machine.skip_space()
     machine.take(1)
     array = machine.turn.new_array()
@@ -78,11 +75,10 @@ def calls_in_list(
         yield from machine.skip_space()
         yield from _call(machine, array)
         found = yield from machine.test(_NEXT_CALL, _LIST_END)
+        if found:
+            machine.take((found[1].end() if found[0] else found[1].start(3)) - machine.position)
         if found is None or found[0]:
-            break
-        machine.take(found[1].start(3) - machine.position)
-    if found:
-        machine.take(len(found[1].group()))
+            return
 
 
 _NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
@@ -91,7 +87,6 @@ _LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
 
 def calls_on_lines(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read calls that stand one a line, or one alone."""
-    del match
     array = machine.turn.new_array()
     while True:
         yield from machine.skip_space()
@@ -102,13 +97,9 @@ def calls_on_lines(machine: TextMachine, row: Dialect, match: re.Match[str] | No
 
 def _call(machine: TextMachine, array: int) -> Reading[None]:
     """Read one call with keyword arguments."""
-    found = yield from machine.test(_CALL)
-    if not found:
-        raise Unreadable
-    machine.take(len(found[1].group()))
-    draft = machine.new_draft(array)
-    draft.name = found[1].group(1)
-    yield from _arguments_of(machine, draft)
+    found = yield from machine.read(_CALL)
+    assert found is not None
+    yield from _arguments_of(machine, machine.call(found.group(1), array))
 
 
 _CALL = Shape(NAME, "(")
@@ -121,7 +112,7 @@ def balanced(machine: TextMachine) -> Reading[str]:
     stack = [")"]
     while stack:
         match = _SPECIAL.search(machine.buffer, machine.position)
-        piece = machine.take((match.start() if match else len(machine.buffer)) - machine.position)
+        piece = machine.take_to(match)
         if match is None:
             yield from machine.more()
         elif match.group() in "\"'":
@@ -149,7 +140,7 @@ def _string(machine: TextMachine, quote: str) -> Reading[str]:
     size = 0
     while True:
         match = pattern.search(machine.buffer, machine.position)
-        piece = machine.take((match.start() if match else len(machine.buffer)) - machine.position)
+        piece = machine.take_to(match)
         if size <= machine.max_argument_chars:
             pieces.append(piece)
             size += len(piece)
@@ -171,12 +162,8 @@ _IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
 
 def read_code(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read code up to the end of the message: a call of `python` with `code`."""
-    del row, match
-    draft = machine.new_draft()
     yield from machine.skip_space()
-    draft.name = "python"
-    machine.announce(draft)
-    yield from code_body(machine, draft)
+    yield from code_body(machine, machine.call("python"))
 
 
 def code_body(machine: TextMachine, draft: Draft) -> Reading[None]:
@@ -192,16 +179,12 @@ def code_body(machine: TextMachine, draft: Draft) -> Reading[None]:
 
 def read_python_tag(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name.call(key="…")`."""
-    del row
     yield from machine.skip_space()
     machine.take(match.end() - machine.position)
-    draft = machine.new_draft()
-    draft.name = match.group(2)
-    yield from _arguments_of(machine, draft)
+    yield from _arguments_of(machine, machine.call(match.group(2)))
 
 
 def _arguments_of(machine: TextMachine, draft: Draft) -> Reading[None]:
-    machine.announce(draft)
     source = yield from balanced(machine)
     if len(source) > machine.max_argument_chars:
         machine.settle(draft, source)  # past the cap: what is left of it says nothing
@@ -215,27 +198,20 @@ def _arguments_of(machine: TextMachine, draft: Draft) -> Reading[None]:
 
 def read_declared(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
-    del row
     declared = machine.table.declared or frozenset()
     found = (yield from machine.test(_WEAK_CALL, _WEAK_NAME)) if machine.at_word else None
     if not found or found[1].group(1) not in declared or (found[0] and not machine.fresh):
         machine.take(size)
         raise NotACall
-    draft = machine.new_draft()
-    draft.name = found[1].group(1)
-    machine.take(len(draft.name))
-    if found[0]:
-        yield from machine.accept("[ARGS]")
-        machine.announce(draft)
-        draft.arguments = yield from machine.json_value()
-        machine.settle(draft, draft.arguments)
-        return
-    machine.take(1)
-    if (yield from machine.skip_space()) != "{":
+    machine.take(found[1].end(1) - machine.position)
+    draft = machine.call(found[1].group(1))
+    in_parentheses = yield from machine.accept("(")
+    if in_parentheses and (yield from machine.skip_space()) != "{":
         yield from _arguments_of(machine, draft)
         return
-    machine.announce(draft)
+    yield from machine.accept("[ARGS]")
     draft.arguments = yield from machine.json_value()
-    yield from machine.skip_space()
-    yield from machine.accept(")")
+    if in_parentheses:
+        yield from machine.skip_space()
+        yield from machine.accept(")")
     machine.settle(draft, draft.arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stream.readers.markers import marker_pattern, normalize
-from stream.readers.tape import CutOff, NotACall
+from stream.readers.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
     import re
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from stream.events import CallStatus
     from stream.readers.dialects import Dialect
     from stream.readers.rounds import Call
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
-__all__ = ["BLOCKS", "read_block", "reasoning_block", "template_block"]
+__all__ = ["BLOCKS", "Rehearsals", "read_block", "reasoning_block", "template_block"]
 
 # Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
 BLOCKS = {
@@ -35,7 +34,6 @@ _ANY_END = marker_pattern(*BLOCKS.values())
 
 def read_block(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a block of reasoning to its closing marker."""
-    del row
     opener = normalize(machine.take(size))
     if machine.nested or (opener in _IN_PROSE and not machine.fresh):
         raise NotACall
@@ -57,21 +55,20 @@ def reasoning_block(machine: TextMachine, pattern: re.Pattern[str], known: froze
     inside = _Inside(machine)
     while True:
         match = pattern.search(machine.buffer, machine.position)
-        end = match.start() if match else len(machine.buffer)
-        inside.feed(machine.take(end - machine.position))
+        inside.feed(machine.take_to(match))
         if match and normalize(match.group()) in known:
             inside.close()
             return match.group()
         try:
             yield from machine.more()
         except CutOff:
-            inside.feed(machine.take(len(machine.buffer) - machine.position))
+            inside.feed(machine.take_to(None))
             inside.stay_open()
             raise
 
 
-class _Rehearsals:
-    """Stands where a turn does for the machine that reads the inside of a block."""
+class Rehearsals:
+    """The calls inside a block: stands where a turn does for the machine that reads the inside."""
 
     silent = True
 
@@ -82,12 +79,15 @@ class _Rehearsals:
 
     @property
     def has_calls(self) -> bool:
+        """Whether the block has a call."""
         return bool(self.last or self.calls)
 
     def new_array(self) -> int:
+        """Return a number that says nothing: calls get their arrays once they are real."""
         return 0
 
     def text(self, text: str) -> None:
+        """Take notice of text behind calls."""
         if self.last and not text.isspace():
             self.calls += self.last
             self.last = []
@@ -105,6 +105,7 @@ class _Rehearsals:
         """Take no notice: a rehearsal has to be complete."""
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
+        """Take in the end of a call."""
         call.status, call.arguments_json = status, arguments
         self.last.append(call)
 
@@ -114,7 +115,7 @@ class _Inside:
 
     def __init__(self, machine: TextMachine) -> None:
         self._outer = machine
-        self._found = _Rehearsals(machine.max_argument_chars)
+        self._found = Rehearsals(machine.max_argument_chars)
         self._inner = type(machine)(self._found, machine.table, nested=True)
         self._raw: list[str] = []  # what may be the text of calls
         self._raw_start = 0  # where it starts in what the inner machine was fed

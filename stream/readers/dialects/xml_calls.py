@@ -7,137 +7,152 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.json_scanner import JsonScanner
-from stream.readers.markers import marker_pattern
-from stream.readers.shapes import NAME, SPACE, Run, Shape
-from stream.readers.tape import NotACall, Unreadable
+from stream.readers.markers import marker_pattern, normalize
+from stream.readers.shapes import NAME, SPACE, Part, Run, Shape
+from stream.readers.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
     from stream.readers.draft import Draft
-    from stream.readers.tape import Reading
     from stream.readers.text_machine import TextMachine
 
-__all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_function", "read_invokes"]
-
-FUNCTION = Shape(SPACE, "<function=")
-KEYED = Shape(Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), (["<arg_key>"], ["</tool_call>"]))
-
-_TITLE = Run(r"[^<>\r\n]{1,64}")
-_FUNCTION_TITLE = Shape("<function=", _TITLE, ">")
-_FUNCTION_HEAD = Shape("<function=", _TITLE, ">", SPACE, (["{"], ["<parameter="], ["</function>"]))
-_PARAMETER = Shape("<parameter=", _TITLE, ">")
-_ATTRIBUTES = Run(r"[^<>]{0,96}")
-_LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
-_ARGUMENT_VALUE = marker_pattern("</arg_value>", "</tool_call>")
-_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
-
-
-def _invoke_shape(prefix: str) -> Shape:
-    return Shape(SPACE, f"<{prefix}invoke", Run(r"\s{1,8}"), _ATTRIBUTES, ">")
-
+__all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 
 # The tags of DeepSeek's markup carry a prefix of its own, in either spelling of its bars.
 _PREFIXES = ("", "｜DSML｜", "|DSML|")
-_INVOKES = tuple(_invoke_shape(prefix) for prefix in _PREFIXES)
+FUNCTION = Shape(SPACE, "<function=")
 INVOKE = Shape(SPACE, "<", tuple([f"{prefix}invoke", Run(r"\s{1,8}")] for prefix in _PREFIXES))
+KEYED = Shape(Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), (["<arg_key>"], ["</tool_call>"]))
+
+_TITLE = Run(r"[^<>\r\n]{1,64}")
+_ATTRIBUTES = Run(r"[^<>]{0,96}")
+_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
+_LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
+_ARGUMENT_VALUE = marker_pattern("</arg_value>", "</tool_call>")
+_KEY_END = marker_pattern("</arg_key>")
+_LONGEST_KEY = 256
 
 
-def read_function(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
-    """Read `<function=NAME>` blocks."""
-    del match
+class _Markup:
+    """The tags of a call in one spelling.
+
+    Parameters
+    ----------
+    tag : `"function"`, where a title stands behind `=`, or `"invoke"`, where it is the attribute `name`.
+    prefix : what stands before the name of each tag.
+
+    Attributes
+    ----------
+    call, parameter : their opening tags; the title or the attributes are the last group.
+    bare : what tells a call that no marker announces from text: a named opening tag, and the beginning of a body.
+    end, closing, value_end : their closing tags; `closing` with white space before it.
+    value_ends : what ends a value; the closing tag may lack.
+    """
+
+    def __init__(self, tag: str, prefix: str = "") -> None:
+        self._titled = tag == "function"
+        space = Run(r"\s{1,8}")
+        head: list[Part] = ["=", _TITLE] if self._titled else [space, _ATTRIBUTES]
+        named: list[Part] = [
+            space, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
+        ]  # fmt: skip
+        opener = f"<{prefix}parameter" + ("=" if self._titled else "")
+        self.end, self.value_end = f"</{prefix}{tag}>", normalize(f"</{prefix}parameter>")
+        self.closing = Shape(SPACE, self.end)
+        self.call = Shape(f"<{prefix}{tag}", *head, ">")
+        self.parameter = Shape(f"<{prefix}parameter", *head, ">")
+        self.bare = Shape(
+            f"<{prefix}{tag}", *(head if self._titled else named), ">", SPACE, (["{"], [opener], [self.end])
+        )
+        self.value_ends = marker_pattern(self.value_end, opener + ("" if self._titled else " name="), self.end)
+
+    def title(self, head: re.Match[str]) -> tuple[str, bool]:
+        """Return the name that an opening tag gives, and whether its value is text; else it is JSON."""
+        inside = head[head.lastindex or 0]
+        if self._titled:
+            return inside.strip(), True
+        attributes = {key: double or single or bare for key, double, single, bare in _ATTRIBUTE.findall(inside)}
+        return attributes.get("name", ""), attributes.get("string") != "false"
+
+
+_MARKUPS = (_Markup("function"), *(_Markup("invoke", prefix) for prefix in _PREFIXES))
+
+
+def read_tags(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `<function=NAME>` or `<invoke name="NAME">`, or as many of them as a block holds."""
     while True:
         yield from machine.skip_space()
-        head = yield from machine.test(_FUNCTION_TITLE)
+        head = yield from machine.test(*(markup.call for markup in _MARKUPS))
         if not head:
-            machine.take(len("<function="))
+            machine.take(1)  # no call begins here any more
             raise Unreadable
-        machine.take(len(head[1].group()))
-        draft = machine.new_draft()
-        draft.name = head[1].group(1).strip().strip("\"'")
-        machine.announce(draft)
+        markup = _MARKUPS[head[0]]
+        machine.take(head[1].end() - machine.position)
+        draft = machine.call(markup.title(head[1])[0].strip("\"'"))
         if (yield from machine.skip_space()) == "{":
-            draft.arguments = yield from machine.json_value()
-            machine.settle(draft, draft.arguments)
-            if (yield from machine.test(_FUNCTION_END)):
-                yield from machine.skip_space()
-                machine.take(len("</function>"))
+            yield from machine.json_arguments(draft)
+            yield from machine.read(markup.closing)
         else:
-            yield from _parameters(machine, row, draft, "", "function")
-        if not row.wraps or not (yield from machine.test(FUNCTION)):
+            yield from _parameters(machine, row, draft, markup)
+        if not row.wraps or not (yield from machine.test(FUNCTION, INVOKE)):
             return
 
 
-_FUNCTION_END = Shape(SPACE, "</function>")
+def read_bare_tags(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+    """Read a call in tags that no marker announces; its head must be followed by a body."""
+    if not (yield from machine.test(*(markup.bare for markup in _MARKUPS))):
+        machine.take(size)
+        raise NotACall
+    yield from read_tags(machine, row)
 
 
-def read_invokes(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
-    """Read `<invoke name="…">` blocks."""
-    del match
-    while True:
-        head = yield from machine.test(*_INVOKES)
-        if not head:
-            raise Unreadable
-        machine.take(len(head[1].group()))
-        draft = machine.new_draft()
-        draft.name = _attributes(head[1].group(3)).get("name", "")
-        machine.announce(draft)
-        prefix = _PREFIXES[head[0]]
-        if (yield from machine.skip_space()) == "{":
-            draft.arguments = yield from machine.json_value()
-            machine.settle(draft, draft.arguments)
-            yield from machine.skip_space()
-            yield from machine.accept(f"</{prefix}invoke>")
-        else:
-            yield from _parameters(machine, row, draft, prefix, "invoke")
-        if not row.wraps or not (yield from machine.test(INVOKE)):
-            return
-
-
-def _attributes(text: str) -> dict[str, str]:
-    return {key: double or single or bare for key, double, single, bare in _ATTRIBUTE.findall(text)}
-
-
-def _parameters(machine: TextMachine, row: Dialect, draft: Draft, prefix: str, tag: str) -> Reading[None]:
+def _parameters(machine: TextMachine, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
     """Read parameters up to the call's own end, or to the end of its block behind a value."""
-    values: list[tuple[str, str]] = []
-    opener = f"<{prefix}parameter" + ("=" if tag == "function" else "")
-    ends = marker_pattern(
-        f"</{prefix}parameter>", opener + ("" if tag == "function" else " name="), f"</{prefix}{tag}>"
-    )
-    parameter = _PARAMETER if tag == "function" else Shape(opener, Run(r"\s{1,8}"), _ATTRIBUTES, ">")
+    values: dict[str, str] = {}
     size = 0
     while True:
         yield from machine.skip_space()
-        if (yield from machine.accept(f"</{prefix}{tag}>")):
+        if (yield from machine.accept(markup.end)):
             break
-        head = yield from machine.test(parameter)
+        head = yield from machine.read(markup.parameter)
         if head:
-            machine.take(len(head[1].group()))
-            value, end = yield from machine.find(*ends, machine.max_argument_chars - size)
+            value, end = yield from machine.find(*markup.value_ends, machine.max_argument_chars - size)
             size += len(value)
-            if end == f"</{prefix}parameter>".replace("｜", "|"):
+            if end == markup.value_end:
                 machine.take(len(end))
-            values.append(_member(head[1], value, tag))
-        elif values and (yield from _block_ends(machine, row)):
+            key, is_text = markup.title(head)
+            values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
+        elif values and (yield from machine.test(*row.ends)):
             break
         else:
             raise Unreadable
     machine.settle(draft, _object(values))
 
 
-def _block_ends(machine: TextMachine, row: Dialect) -> Reading[bool]:
-    return bool(row.ends and (yield from machine.test(*row.ends)))
-
-
-def _member(head: re.Match[str], value: str, tag: str) -> tuple[str, str]:
-    """Return a key and its value as JSON text: values have no type, unless the tag says that it is none of text."""
-    value = _LINE_ENDS.sub("", value) if tag == "function" else value
-    if tag == "function":
-        return head.group(1).strip(), _text(value)
-    attributes = _attributes(head.group(2))
-    if attributes.get("string") == "false":
-        return attributes.get("name", ""), _json(value)
-    return attributes.get("name", ""), _text(_LINE_ENDS.sub("", value))
+def keyed(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
+    machine.take(match.end(3) - machine.position)
+    draft = machine.call(match.group(2))
+    values: dict[str, str] = {}
+    size = 0
+    while True:
+        yield from machine.skip_space()
+        if (yield from machine.accept("</tool_call>")):
+            break
+        if not (yield from machine.accept("<arg_key>")):
+            raise Unreadable
+        key, end = yield from machine.find(*_KEY_END, _LONGEST_KEY)
+        if len(key) > _LONGEST_KEY:
+            raise Unreadable
+        machine.take(len(end))
+        yield from machine.skip_space()
+        yield from machine.accept("<arg_value>")
+        value, end = yield from machine.find(*_ARGUMENT_VALUE, machine.max_argument_chars - size)
+        if end == "</arg_value>":
+            machine.take(len(end))
+        size += len(value)
+        values[key.strip()] = _text(value)
+    machine.settle(draft, _object(values))
 
 
 def _text(value: str) -> str:
@@ -152,71 +167,5 @@ def _json(value: str) -> str:
     return value.strip()
 
 
-def _object(values: list[tuple[str, str]]) -> str:
-    return "{" + ", ".join(f"{_text(key)}: {value}" for key, value in dict(values).items()) + "}"
-
-
-def keyed(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
-    """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
-    del row
-    machine.take(match.end(3) - machine.position)
-    draft = machine.new_draft()
-    draft.name = match.group(2)
-    machine.announce(draft)
-    values: list[tuple[str, str]] = []
-    size = 0
-    while True:
-        yield from machine.skip_space()
-        if (yield from machine.accept("</tool_call>")):
-            break
-        if not (yield from machine.accept("<arg_key>")):
-            raise Unreadable
-        key, _ = yield from machine.find(*_KEY_END, _LONGEST_KEY)
-        if len(key) > _LONGEST_KEY:
-            raise Unreadable
-        machine.take(len("</arg_key>"))
-        yield from machine.skip_space()
-        yield from machine.accept("<arg_value>")
-        value, end = yield from machine.find(*_ARGUMENT_VALUE, machine.max_argument_chars - size)
-        if end == "</arg_value>":
-            machine.take(len(end))
-        size += len(value)
-        values.append((key.strip(), _text(value)))
-    machine.settle(draft, _object(values))
-
-
-_LONGEST_KEY = 256
-_KEY_END = marker_pattern("</arg_key>")
-
-
-def read_bare_function(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
-    """Read a `<function=NAME>` block that no marker announces; its head must be followed by a body."""
-    del size
-    head = yield from machine.test(_FUNCTION_HEAD)
-    if not head:
-        machine.take(len("<function="))
-        raise NotACall
-    yield from read_function(machine, row, head[1])
-
-
-_BARE_INVOKES = tuple(
-    Shape(
-        f"<{prefix}invoke",
-        Run(r"\s{1,8}"),
-        "name=",
-        Run(r"[\"']?[^<>\"']{0,64}[\"']?\s{0,4}"),
-        ">",
-        SPACE,
-        (["{"], [f"<{prefix}parameter"], [f"</{prefix}invoke>"]),
-    )
-    for prefix in _PREFIXES
-)
-
-
-def read_bare_invoke(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
-    """Read an `<invoke name="…">` block that no marker announces; its head must be followed by a body."""
-    head = yield from machine.test(*_BARE_INVOKES)
-    if not head or not head[1].group(2).strip("\"' "):
-        machine.take(size)
-        raise NotACall
-    yield from read_invokes(machine, row, head[1])
+def _object(values: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{_text(key)}: {value}" for key, value in values.items()) + "}"

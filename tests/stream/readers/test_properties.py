@@ -95,3 +95,16 @@ def test_text_is_held_back_by_32_characters_and_a_name_at_most():
     for fed, char in enumerate(text, 1):
         out += sum(len(event.text) for event in reader.feed(char))
         assert fed - out <= 32 + 64, text[out:fed]
+
+
+def test_call_behind_a_thousand_pieces_of_text_is_read_like_any_other():
+    pieces = [f"Line {number:04} of a long answer, longer than any token.\n" for number in range(1000)]
+    call, event = make_call(random.Random(0), "set_lamp", "hermes")
+    expected = [{"type": "text", "text": "".join(pieces)}, event]
+    assert matches({"expect": expected}, read([*pieces, call]))
+
+
+def test_text_behind_a_call_that_cannot_be_read_and_never_ends_comes_out():
+    text = "".join(f"Sentence {number} goes on. " for number in range(1000))
+    events = read(['<tool_call>{"name": "f", "arguments": {oops\n', text])
+    assert matches({"expect": [{"type": "malformed", "name": "f"}, {"type": "text", "text": text}]}, events)

@@ -86,6 +86,7 @@ SHAPES = {
     ),
     "the same array twice": ([calls(call("f", '{"x": 1}', 0, "a"), call("f", '{"x": 2}', 1, "b"))] * 2, TWO),
     "arguments before the name": ([calls(call(None, '{"x"', 0, "a")), calls(call("f", ": 1}", 0))], ONE),
+    "all of the arguments before the name": ([calls(call(None, '{"x": 1}', 0, "a")), calls(call("f", None, 0))], ONE),
     "pieces after complete arguments": ([calls(call("f", '{"x": 1}<|im_end|>', 0, "a")), calls(call(None, "\n"))], ONE),
 }  # fmt: skip
 
@@ -125,6 +126,19 @@ def test_call_without_arguments_is_complete_once_text_and_another_call_have_foll
     ]
 
 
+ENCODED_FOUR_TIMES = json.dumps(json.dumps(json.dumps(json.dumps({"x": 1}))))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['"\\"x"', '"{\\"x\\": NaN}"', ENCODED_FOUR_TIMES, "[1]", [1], 5],
+    ids=["half a text in a text", "no JSON number", "encoded four times", "array", "array as value", "number as value"],
+)
+def test_arguments_that_are_no_object_make_the_call_malformed(arguments):
+    events = read(calls(call("f", arguments, 0, "a")), DONE)
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
+
+
 def test_one_raw_call_absorbs_one_of_two_structured_ones():
     events = read(
         chunk({"content": '{"name": "f", "arguments": {}}'}), calls(call("f", "{}", 0), call("f", "{}", 1)), DONE
@@ -143,6 +157,11 @@ def test_marker_left_beside_a_structured_call_is_dropped_on_both_sides():
         chunk({"content": "Ok. <tool_call>"}), calls(call("f", "{}", 0, "a")), chunk({"content": "</tool_call>"}), DONE
     )
     assert [event.text for event in events if isinstance(event, TextDelta)] == ["Ok. "]
+
+
+def test_call_left_half_in_a_fence_beside_a_structured_call_is_dropped():
+    events = read(chunk({"content": "Ok.\n```\n<tool_call>"}), calls(call("f", "{}", 0, "a")), DONE)
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Ok.\n"
 
 
 def test_text_held_before_a_structured_call_is_not_lost_when_text_goes_on():
@@ -178,6 +197,20 @@ def test_only_the_first_of_several_answers_is_read():
 )  # fmt: skip
 def test_error_in_the_stream_is_its_last_event(item, failed):
     assert read(chunk({"content": "Hi"}), item, chunk({"content": "no"})) == [TextDelta("Hi"), failed]
+
+
+def test_nothing_follows_a_failure_whatever_the_client_tells():
+    reader = OpenAIReader()
+    assert reader.feed({"error": "gone"}) == [StreamFailed("gone")]
+    assert reader.fail(StreamFailed("broken", "connection")) == []
+    assert reader.close() == []
+
+
+def test_times_that_no_clock_has_counted_are_left_out():
+    done = {"message": {}, "done": True, "done_reason": "stop", "eval_count": 1, "total_duration": 10**400}
+    assert read(done, reader=OllamaReader()) == [Finish("stop"), Usage(None, 1)]
+    (failed,) = read({"error": {"message": "busy", "retryAfterMs": 10**400}})
+    assert failed.retry_after_ms is None
 
 
 def test_body_that_is_empty_or_breaks_off_is_unfinished():

@@ -99,6 +99,14 @@ def test_python_literals_past_any_sane_depth_are_malformed():
     assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
 
 
+def test_arguments_as_a_value_of_any_depth_are_malformed():
+    deep = {}
+    for _ in range(10_000):
+        deep = {"a": deep}
+    events = read(OllamaReader(), [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": deep}}]}}])
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
+
+
 def test_ten_thousand_parallel_calls_are_each_announced_once():
     entries = [
         {"index": number, "id": f"c{number}", "function": {"name": "f", "arguments": "{}"}} for number in range(10_000)
