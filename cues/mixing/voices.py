@@ -103,7 +103,8 @@ class Voice:
         self._session.post(self._session.stop, self, checked_fade_ms(fade_ms, 10_000.0))
 
     def __repr__(self) -> str:
-        return f"<Voice of {self.cue.name!r}, {self.state}, {self._gain_db:g} dB>"
+        state = self.state if self.active else "done"
+        return f"<Voice of {self.cue.name!r}, {state}, {self._gain_db:g} dB>"
 
 
 def checked_gain_db(gain_db: float) -> float:

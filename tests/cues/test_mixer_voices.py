@@ -167,3 +167,14 @@ def test_a_cue_after_a_release_is_heard_however_important_what_fades_was():
     mixer.play(noise_cue())
     mixer.silence(480)
     assert mixer.stats.started == 2
+
+
+def test_a_voice_tells_its_state():
+    mixer = cues.Mixer()
+    voice = mixer.play(tone(960, 660.0), gain_db=-3)
+    told = [repr(voice)]
+    for _ in range(3):
+        mixer.silence(480)
+        told.append(repr(voice))
+    states = ["waiting", "sounding", "done", "done"]
+    assert told == [f"<Voice of 'tone 660', {state}, -3 dB>" for state in states]
