@@ -19,7 +19,7 @@ import numpy as np
 from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.mixing.pcm import float_of_pcm16, pcm16_of_float
 from cues.resample import resample
 from stream.events import ToolCallStart, ToolResult
 

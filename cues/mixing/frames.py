@@ -8,7 +8,7 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.mixing.pcm import float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

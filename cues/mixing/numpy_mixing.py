@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["float_of_pcm16", "mix_row", "pcm16_of_float", "smoothstep"]
+__all__ = ["mix_row", "promote", "smoothstep"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
@@ -161,16 +161,3 @@ def mix_row(session: Session, source: Samples, target: Samples) -> None:
             row.ints[at.LIMITED_I32] += np.int32(limiter.limit(target))
         elif bound > _NEARLY_FULL:
             row.ints[at.LIMITED_I32] += np.int32(_hold_ceiling(busy))
-
-
-def float_of_pcm16(data: bytes) -> Samples:
-    """Samples of int16 little-endian bytes as float32, full scale ±1.0."""
-    samples: Samples = np.frombuffer(data, dtype="<i2").astype(np.float32) * _F(1.0 / 32768.0)
-    return samples
-
-
-def pcm16_of_float(samples: Samples) -> bytes:
-    """Int16 little-endian bytes of float32 within ±1.0, rounded to the nearest (ties to even)."""
-    whole = np.rint(samples * _F(32768.0))
-    data: bytes = np.clip(whole, -32768.0, 32767.0).astype("<i2").tobytes()
-    return data

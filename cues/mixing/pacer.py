@@ -15,7 +15,7 @@ import numpy as np
 
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.lead import Lead
-from cues.mixing.numpy_mixing import float_of_pcm16
+from cues.mixing.pcm import float_of_pcm16
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:

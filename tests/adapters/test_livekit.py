@@ -12,7 +12,7 @@ from livekit.agents.voice.events import ToolCallEnded, ToolCallStarted
 import cues
 from cues.adapters.livekit import CueOutput, attach, cue_frames
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.numpy_mixing import float_of_pcm16, pcm16_of_float
+from cues.mixing.pcm import float_of_pcm16, pcm16_of_float
 from stream.events import ToolCallStart, ToolResult
 from stream.routing.cue_rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice

@@ -12,7 +12,7 @@ import pytest
 import cues
 from cues._kernels import loops as kernels
 from cues.mixing import direct
-from cues.mixing.numpy_mixing import pcm16_of_float
+from cues.mixing.pcm import pcm16_of_float
 from tests.cues.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.cues.mixing_scripts import noise_cue, tone
 

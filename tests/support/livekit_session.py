@@ -7,7 +7,7 @@ import uuid
 import numpy as np
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, tts
 
-from cues.mixing.numpy_mixing import pcm16_of_float
+from cues.mixing.pcm import pcm16_of_float
 from cues.voicelike import speak_voice_like
 
 
