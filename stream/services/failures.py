@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["failure_of_answer", "failure_of_transport", "is_transient"]
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-# Ours, and the names of the exceptions of the `openai` package and its HTTP client, which a stream's reader passes on.
-TRANSIENT_CODES = frozenset(
-    {"connection", "unfinished", "APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
-)
+TRANSIENT_CODES = frozenset({"connection", "unfinished"})
 LONGEST_MESSAGE = 500
 """An error page of a proxy is not a message; its first characters say enough."""
 
