@@ -174,8 +174,7 @@ class Session:
         if voice.state == "sounding":
             self._fade_out(voice, fade_ms)
         elif voice.state == "waiting":
-            voice.state = "done"
-            self._waiting.remove(voice)
+            self._waiting.stop(voice)
 
     def change_gain(self, voice: Voice) -> None:
         """Bring a sounding voice to its gain; while another ramp runs, after that."""
@@ -201,11 +200,10 @@ class Session:
 
     def _end_all(self, fade_ms: float) -> None:
         """Forget what has not begun, and fade out what sounds."""
-        for voice in self._waiting.remove_all():
-            voice.state = "done"
-        for holder in self._slots.playing:
-            if holder is not None:
-                self._fade_out(holder, fade_ms)
+        self._waiting.stop_all()
+        for voice in self._slots.playing:
+            if voice is not None:
+                self._fade_out(voice, fade_ms)
 
     # The parts of a plan.
 

@@ -32,6 +32,7 @@ class WaitingVoices:
         self._order = count()
         self._for_pause: list[tuple[int, Voice]] = []
         self._pauses = PauseFinder(sample_rate)
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._scheduled) + len(self._for_pause)
@@ -51,21 +52,20 @@ class WaitingVoices:
         voice.order = next(self._order)
         heappush(self._scheduled, (due, voice.order, voice))
 
-    def remove(self, voice: Voice) -> None:
-        """Forget the voice."""
-        self._scheduled = [entry for entry in self._scheduled if entry[2] is not voice]
-        heapify(self._scheduled)
-        self._for_pause = [entry for entry in self._for_pause if entry[1] is not voice]
+    def stop(self, voice: Voice) -> None:
+        """Let the voice never begin. Its entry goes when `pop_due` is next asked: many stops cost no more than one."""
+        voice.state = "done"
+        self._stopped = True
 
-    def remove_all(self) -> list[Voice]:
-        """Forget every voice, and return them."""
-        forgotten = [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]
-        self._scheduled.clear()
-        self._for_pause.clear()
-        return forgotten
+    def stop_all(self) -> None:
+        """Let no voice begin that waits now."""
+        for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]:
+            self.stop(voice)
 
     def pop_due(self, now: int) -> list[Voice]:
         """Take out the voices that begin at sample `now`: their time, their pause or their limit has come."""
+        if self._stopped:
+            self._drop_stopped()
         due = []
         while self._scheduled and self._scheduled[0][0] <= now:
             voice = heappop(self._scheduled)[2]
@@ -81,6 +81,12 @@ class WaitingVoices:
         if self._for_pause:
             wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._for_pause)]
         return wakes
+
+    def _drop_stopped(self) -> None:
+        self._stopped = False
+        self._scheduled = [entry for entry in self._scheduled if entry[2].state == "waiting"]
+        heapify(self._scheduled)
+        self._for_pause = [entry for entry in self._for_pause if entry[1].state == "waiting"]
 
     def _wait_for_pause(self, voice: Voice, now: int) -> None:
         if not self._for_pause:

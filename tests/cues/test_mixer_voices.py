@@ -178,3 +178,18 @@ def test_a_voice_tells_its_state():
         told.append(repr(voice))
     states = ["waiting", "sounding", "done", "done"]
     assert told == [f"<Voice of 'tone 660', {state}, -3 dB>" for state in states]
+
+
+@pytest.mark.parametrize(
+    ("placement", "before", "onset"), [("overlay", 480, 639), ("gap", 480, 1839), ("gap", 720, 1839)]
+)
+def test_voices_that_are_stopped_before_they_begin_never_do(placement, before, onset):
+    mixer = cues.Mixer(gap_limit_ms=50)
+    talk = np.full(2400, 0.3, dtype=np.float32)  # no pause
+    voices = [mixer.play(noise_cue(), at=600 + k, placement=placement) for k in range(40)]
+    mixer.mix(talk[:before])
+    for voice in voices[:39]:
+        voice.stop()
+    mixer.mix(talk)
+    assert mixer.stats.started == 1
+    assert [voice.onset for voice in voices] == [None] * 39 + [onset]
