@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -38,7 +39,8 @@ def run_on_processes(tasks: Sequence[Task], workers: int, *, chunk: int = CHUNK)
     """The outcomes of all tasks, in the order in which they are done.
 
     When a worker dies, all are replaced, and the tasks that were under way are done again one by one: a task that ends
-    two workers by itself gets a failed row.
+    two workers by itself gets a failed row. Whoever stops listening ends the workers at once, and what they had not
+    handed over.
 
     Parameters
     ----------
@@ -49,9 +51,15 @@ def run_on_processes(tasks: Sequence[Task], workers: int, *, chunk: int = CHUNK)
     waiting = deque(_Chunk(tuple(tasks[start : start + chunk])) for start in range(0, len(tasks), chunk))
     suspects: deque[_Chunk] = deque()
     while waiting or suspects:
+        others = set(multiprocessing.active_children())
         pool = _pool(workers)
         try:
             yield from _until_one_dies(pool, workers, waiting, suspects)
+        except BaseException:
+            # The tasks under way may take minutes, and the program cannot end before its workers do.
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.kill()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
         guilty = [each for each in suspects if each.deaths >= _MAX_DEATHS]
@@ -71,7 +79,8 @@ def _until_one_dies(
             while not broken and (suspects or waiting) and len(running) < (1 if suspects else workers * _AHEAD):
                 # Suspects go alone, so that the next death tells which of them it was.
                 next_chunk = suspects.popleft() if suspects else waiting.popleft()
-                running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
+                with _interrupts_wait():
+                    running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
             done = wait(running, return_when=FIRST_COMPLETED).done
             # What succeeded comes first: the task that found the disk full ends the run.
             for future in sorted(done, key=_has_failed):
@@ -95,6 +104,19 @@ def _apart(chunk: _Chunk) -> list[_Chunk]:
     if len(chunk.tasks) == 1:
         return [_Chunk(chunk.tasks, chunk.deaths + 1)]
     return [_Chunk((task,)) for task in chunk.tasks]
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Hold SIGINT back: a process that is started meanwhile never gets one, not even before it can say so."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:

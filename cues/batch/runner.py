@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from cues.batch.tasks import FATAL_ERRNOS, key_of
 from cues.errors import CueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from cues.batch.tasks import Outcome, Row, Task
@@ -87,10 +88,11 @@ def run_batch(
         done = resumed = len(tasks) - len(left)
         progress(done)
         try:
-            for outcomes in _stream(left, workers, dask):
-                journal.add(outcomes)
-                done += len(outcomes)
-                progress(done)
+            with contextlib.closing(_stream(left, workers, dask)) as stream:
+                for outcomes in stream:
+                    journal.add(outcomes)
+                    done += len(outcomes)
+                    progress(done)
         except OSError as error:
             if error.errno not in FATAL_ERRNOS:
                 raise
@@ -104,11 +106,12 @@ def _done(row: Row | None, still_good: Callable[[Row], bool]) -> bool:
     return row is not None and row["status"] == "ok" and still_good(row)
 
 
-def _stream(tasks: Sequence[Task], workers: int | None, dask: str | None) -> Iterator[list[Outcome]]:
+def _stream(tasks: Sequence[Task], workers: int | None, dask: str | None) -> Generator[list[Outcome]]:
     if not tasks:
-        return iter(())
+        return
     if dask is not None:
         from cues.batch.on_dask import run_on_dask
 
-        return run_on_dask(tasks, dask)
-    return run_on_processes(tasks, workers or os.cpu_count() or 1)
+        yield from run_on_dask(tasks, dask)
+    else:
+        yield from run_on_processes(tasks, workers or os.cpu_count() or 1)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,7 @@ from cues.cli._terminal import console, harmless
 from cues.errors import CueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cues.batch.tasks import Row, Task
 
@@ -176,7 +179,7 @@ def _run(
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     done = 0
     try:
-        with progress_bar(len(tasks)) as advance:
+        with _one_interrupt(), progress_bar(len(tasks)) as advance:
 
             def progress(so_far: int) -> None:
                 nonlocal done
@@ -188,6 +191,25 @@ def _run(
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{done} of {len(tasks)} are done and kept: the same command goes on") from None
+
+
+@contextlib.contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """Let the first Ctrl-C end the run, and no other disturb the end: half-ended workers would keep the program."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, before)
 
 
 def _finish(

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +73,36 @@ def test_workers_end_when_the_program_is_killed():
         program.kill()
         # The worker holds the other end of the pipe: it is at its end when the worker is.
         assert program.communicate(timeout=30) == (b"", None)
+
+
+def test_an_impatient_interrupt_ends_program_and_workers_at_once(tmp_path):
+    script = (
+        "from pathlib import Path\n"
+        "from cues.cli import batch, main\n"
+        "from tests.support.batch_tasks import Block\n"
+        "if __name__ == '__main__':\n"
+        "    batch.find_sources = lambda place: [Path(place)]\n"
+        "    import cues.batch.measuring as measuring\n"
+        "    measuring.Measure = lambda source, exact: Block(str(source))\n"
+        "    main()\n"
+    )
+    (tmp_path / "blocked.py").write_text(script)
+    program = subprocess.Popen(
+        [sys.executable, "blocked.py", "batch", "measure", "x", "--workers", "1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    with program:
+        assert program.stdout.readline() == "begun\n"
+        for _ in range(3):  # as a terminal does it: to all processes of the group
+            os.killpg(program.pid, signal.SIGINT)
+        out, err = program.communicate(timeout=30)  # ends when nobody holds the pipe any more
+    assert (program.returncode, out) == (130, "")
+    assert err == "cues: interrupted; 0 of 1 are done and kept: the same command goes on\n"
 
 
 def test_a_task_that_fails_is_one_line_in_the_table(tmp_path, notes):
