@@ -51,7 +51,7 @@ class Slots:
     def holds(self, voice: Voice) -> bool:
         """Whether the voice still has its slot, and sounds in it."""
         held = voice.slot >= 0 and self.playing[voice.slot] is voice
-        return held and bool(self._row.voice(voice.slot)[0][at.VOICE_SOUND_I64])
+        return held and bool(self._row.sound_of(voice.slot))
 
     def reap(self) -> list[Voice]:
         """Free the slots of voices that have ended, and return these."""
@@ -93,7 +93,7 @@ class Slots:
 
     def ends(self, voice: Voice) -> bool:
         """Whether the voice ends with the ramp that it is on."""
-        return bool(int(self._row.voice(voice.slot)[1][at.VOICE_N_I32]) & at.VOICE_ENDS)
+        return bool(self._row.flags_of(voice.slot) & at.VOICE_ENDS)
 
     def ramp_end(self, voice: Voice) -> int:
         """The sample at which the ramp of a voice ends, or ended."""
@@ -161,7 +161,7 @@ class Slots:
 
     def _add_tail(self, tail: NDArray[np.float32]) -> None:
         """Let a tail sound in the slot for tails, together with what fades there already."""
-        older = self.sounds[self._tails] if self._row.voice(self._tails)[0][at.VOICE_SOUND_I64] else None
+        older = self.sounds[self._tails] if self._row.sound_of(self._tails) else None
         if older is not None:
             rest = older.samples[self._row.position - int(self._row.voice(self._tails)[0][at.VOICE_START_I64]) :]
             longest = np.zeros(max(len(tail), len(rest)), dtype=np.float32)
