@@ -82,7 +82,7 @@ def _json_file(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise click.UsageError(f"{path} is not JSON: {error}") from error
+        raise click.UsageError(f"{str(path)!r} is not JSON: {harmless(str(error))}") from error
 
 
 def _header(text: str) -> tuple[str, str]:

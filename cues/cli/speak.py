@@ -14,6 +14,7 @@ import click
 import stream
 from cues.cli import _options
 from cues.cli._report import report
+from cues.cli._terminal import harmless
 from cues.cli._turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
@@ -121,4 +122,4 @@ def _tools(path: Path | None) -> list[stream.Tool]:
     try:
         return list(as_tools(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError) as error:
-        raise click.UsageError(f"{path} holds no tool definitions: {error}") from error
+        raise click.UsageError(f"{str(path)!r} holds no tool definitions: {harmless(str(error))}") from error

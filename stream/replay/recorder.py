@@ -43,7 +43,7 @@ def record(
     try:
         import httpx2
     except ImportError as error:
-        raise MissingFeatureError("recording needs the `openai` extra: pip install 'cue-engine[openai]'") from error
+        raise MissingFeatureError("recording needs httpx2: pip install 'cue-engine[services]'") from error
     start_s = time.perf_counter()
     body, reads = bytearray(), []
     try:

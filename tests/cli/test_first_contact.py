@@ -46,6 +46,12 @@ def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(a
     assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: pip install 'cue-engine[{extra}]'\n"
 
 
+def test_record_names_the_extra_that_brings_its_client(tmp_path):
+    asked = ["record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "-o", tmp_path / "x.sse"]
+    result = without(["httpx2"], *asked)
+    assert result.stderr == "cues: recording needs httpx2: pip install 'cue-engine[services]'\n"
+
+
 @pytest.mark.parametrize("moment", ["importlib.import_module", "list.bank_of"], ids=["import", "work"])
 def test_ctrl_c_is_one_line_and_code_130_at_any_time(run, monkeypatch, moment):
     importlib.import_module("cues.cli.list")
@@ -56,6 +62,19 @@ def test_ctrl_c_is_one_line_and_code_130_at_any_time(run, monkeypatch, moment):
     monkeypatch.setattr(f"cues.cli.{moment}", interrupted)
     result = run("list")
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
+
+
+def test_an_argument_that_names_a_hostile_file_cannot_steer_the_terminal(run, tmp_path):
+    (tmp_path / "a\x1b[2Jb.json").write_text("{")
+    for line in (
+        ("speak", "hi", "--base-url", "http://127.0.0.1:9", "--model", "m", "--tools"),
+        ("record", "http://127.0.0.1:9", "-o", "x.sse", "--body"),
+        ("mix", "x.wav", "--cue", "agent@0", "-o"),
+    ):
+        result = run(*line, "a\x1b[2Jb.json")
+        assert result.code == 2
+        assert "a\\x1b[2Jb.json" in result.err
+        assert "\x1b" not in result.err
 
 
 def test_an_error_that_names_a_hostile_file_cannot_steer_the_terminal(run, tmp_path):
