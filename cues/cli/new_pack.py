@@ -70,17 +70,11 @@ def command(*, folder: Path) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise PackError(f"{folder}: is there already; name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder, cues.load_bank(_no_pack(folder), sample_rate=_RATE_HZ))
+        _write(folder, cues.load_bank("", sample_rate=_RATE_HZ))
     except OSError as error:
         raise PackError(f"{folder}: cannot be written: {error.strerror or error}") from error
     shown = harmless(str(folder))
     click.echo(f"{shown}: pack.toml and {len(CATALOG)} sounds. Replace some, then: cues check {shown}")
-
-
-def _no_pack(folder: Path) -> Path:
-    """The new folder itself, as a pack that changes nothing: the sounds to begin with are the built-in ones."""
-    (folder / "pack.toml").write_text("", encoding="utf-8")
-    return folder
 
 
 def _write(folder: Path, bank: Bank) -> None:

@@ -80,12 +80,9 @@ def _sets(packs: Sequence[Path]) -> list[Set]:
 
 
 def _built_in_set() -> Set:
-    from cues.bank import make_cue
-    from cues.catalog import CATALOG
-
     # Whatever pack this machine uses: these are the sounds that come with the engine.
-    own = {name: make_cue(name, None, _RATE_HZ, -20.0) for name in CATALOG}
-    return Set(_BUILT_IN, own, dict.fromkeys(CATALOG, _BUILT_IN))
+    own = cues.load_bank("", sample_rate=_RATE_HZ)
+    return Set(_BUILT_IN, dict(own), dict.fromkeys(own, _BUILT_IN))
 
 
 def _pack_set(folder: Path) -> Set:
