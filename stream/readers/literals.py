@@ -111,11 +111,7 @@ class _Reader:
         commas = 0
         while self.text != closer or self.kind != "mark":
             values.append(self.value(depth + 1))
-            if self.kind == "mark" and self.text == ",":
-                commas += 1
-                self.advance()
-            elif self.text != closer:
-                raise LiteralSyntaxError(self.source)
+            commas += self._comma(closer)
         self.advance()
         return values[0] if closer == ")" and len(values) == 1 and not commas else values
 
@@ -125,12 +121,18 @@ class _Reader:
             key = self.value(depth + 1)
             self.mark(":")
             values[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
-            if self.kind == "mark" and self.text == ",":
-                self.advance()
-            elif self.text != "}":
-                raise LiteralSyntaxError(self.source)
+            self._comma("}")
         self.advance()
         return values
+
+    def _comma(self, closer: str) -> bool:
+        """Take a comma between values; return whether there was one. Behind the last value it may lack."""
+        found = self.kind == "mark" and self.text == ","
+        if found:
+            self.advance()
+        elif self.text != closer:
+            raise LiteralSyntaxError(self.source)
+        return found
 
 
 def _unquote(literal: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from stream.readers.markers import normalize
+from stream.readers.shapes import Run, Shape
 from stream.readers.tape import CutOff, Reading
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["skip_malformed"]
 
-_BRACKET_LINE = re.compile(r"[ \t]*[}\]][}\],; \t]*")
+_BRACKET_LINE = Shape("\n", Run(r"[ \t]*"), Run(r"[}\]]"), Run(r"[}\],; \t]*"), "\n")
 _LONGEST_DETOUR = 4096  # how far behind the end of its line a lost closing marker is looked for, characters
 
 
@@ -70,19 +70,5 @@ def _more_or_release(machine: TextMachine) -> Reading[None]:
 
 def _bracket_lines(machine: TextMachine) -> Reading[None]:
     """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
-    while True:
-        yield from machine.peek()
-        start = machine.position + 1
-        match = _BRACKET_LINE.match(machine.buffer, start)
-        if match and match.end() < len(machine.buffer):
-            if machine.buffer[match.end()] != "\n":
-                return
-            machine.position = match.end()
-        elif match or not machine.buffer[start:].strip(" \t"):
-            try:
-                yield from machine.more()
-            except CutOff:
-                machine.position = len(machine.buffer) if match else machine.position
-                raise
-        else:
-            return
+    while found := (yield from machine.test(_BRACKET_LINE)):
+        machine.position = found[1].end() - 1

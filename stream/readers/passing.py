@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["Speech"]
 
 _MOST_UNSEEN = 256  # pieces of plain text that were passed on and not yet noted
-_SEPARATORS = re.compile(r"[\s,;]*")
 _TICKS = re.compile(r"`+")
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 
@@ -133,14 +132,5 @@ class Speech(Tape):
         while True:
             self.pass_text(scanner.scan(self.buffer, self.position) - self.position)
             if scanner.done or scanner.failed:
-                return
-            yield from self.more()
-
-    def hold_separators(self) -> Reading[None]:
-        """Hold commas, semicolons and white space: syntax before another call, text before text."""
-        while True:
-            end = _SEPARATORS.match(self.buffer, self.position).end()  # type: ignore[union-attr]  # matches ""
-            self.take(end - self.position)
-            if end < len(self.buffer):
                 return
             yield from self.more()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stream.readers.shapes import Shape
 
-__all__ = ["CutOff", "NotACall", "Reading", "Tape", "Unreadable"]
+__all__ = ["CutOff", "NotACall", "Pieces", "Reading", "Tape", "Unreadable"]
 
 _SPACE = re.compile(r"\s*")
 _MOST_HELD = 1 << 20
@@ -40,6 +40,33 @@ class NotACall(Exception):  # noqa: N818  (an outcome, not an error)
 
 class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
     """A call began, and its body cannot be read."""
+
+
+class Pieces:
+    """Text that comes in pieces; past a limit it is dropped, but for enough to see that there was more.
+
+    Attributes
+    ----------
+    size : how much has come, characters.
+    """
+
+    __slots__ = ("_limit", "_pieces", "size")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[str] = []
+        self.size = 0
+
+    def add(self, piece: str) -> None:
+        """Take in a piece."""
+        if self.size <= self._limit:
+            self._pieces.append(piece)
+        self.size += len(piece)
+
+    @property
+    def text(self) -> str:
+        """What was kept."""
+        return "".join(self._pieces)
 
 
 _T = TypeVar("_T")
@@ -103,15 +130,17 @@ class Tape:
             yield from self.more()
         return self.buffer[self.position]
 
+    def skip(self, run: re.Pattern[str]) -> Reading[str]:
+        """Skip what a pattern matches, maybe nothing; return the character behind it, which stays."""
+        while True:
+            self.take(run.match(self.buffer, self.position).end() - self.position)  # type: ignore[union-attr]
+            if self.position < len(self.buffer):
+                return self.buffer[self.position]
+            yield from self.more()
+
     def skip_space(self) -> Reading[str]:
         """Skip white space; return the character behind it, which stays."""
-        while True:
-            end = _SPACE.match(self.buffer, self.position).end()  # type: ignore[union-attr]  # matches "" too
-            if end > self.position:
-                self.take(end - self.position)
-            if end < len(self.buffer):
-                return self.buffer[end]
-            yield from self.more()
+        return self.skip(_SPACE)
 
     def test(self, *shapes: Shape) -> Reading[tuple[int, re.Match[str]] | None]:
         """Return which of some shapes comes next, and its match, or None; nothing is read."""
@@ -150,22 +179,19 @@ class Tape:
         ----------
         markers : finds a whole marker, or the beginning of one at the end of the text (see `marker_pattern`).
         known : the whole markers.
-        limit : text past so many characters is dropped, but for enough to see that there was more.
+        limit : text past so many characters is dropped (see `Pieces`).
         """
-        pieces: list[str] = []
-        size = 0
+        pieces = Pieces(limit)
         while True:
             match = markers.search(self.buffer, self.position)
-            piece = self.take_to(match)
-            pieces.append(piece[: limit + 1 - size])
-            size = min(size + len(piece), limit + 1)
+            pieces.add(self.take_to(match))
             if match and normalize(match.group()) in known:
-                return "".join(pieces), normalize(match.group())
+                return pieces.text, normalize(match.group())
             try:
                 yield from self.more()
             except CutOff as end:
-                pieces.append(self.take_to(None))
-                end.text = "".join(pieces)
+                pieces.add(self.take_to(None))
+                end.text = pieces.text
                 raise
 
     def json_value(self) -> Reading[str]:
@@ -177,18 +203,15 @@ class Tape:
             If it is not JSON.
         """
         scanner = JsonScanner(VALUE)
-        pieces: list[str] = []
-        size = 0
+        pieces = Pieces(self.max_argument_chars)
         while True:
             end = scanner.scan(self.buffer, self.position)
             piece = self.take(end - self.position)
-            if size <= self.max_argument_chars:
-                pieces.append(piece)
-            size += len(piece)
-            if size > _MOST_HELD and self.recording:
+            pieces.add(piece)
+            if pieces.size > _MOST_HELD and self.recording:
                 self.commit()  # whatever it is: so much of it is not for the ear
             if scanner.done:
-                return "".join(pieces)
+                return pieces.text
             if scanner.failed:
                 raise Unreadable
             try:

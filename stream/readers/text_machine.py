@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SHORTEST_HALF", "TextMachine"]
 
 _SPACE_TO_END = re.compile(r"\s*\Z")
+_SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
 
 
@@ -229,7 +230,7 @@ class TextMachine(Speech):
             while (yield from self.peek()) in "}]":
                 self.position += 1
         if self.turn.has_calls:
-            yield from self.hold_separators()
+            yield from self.skip(_SEPARATORS)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 

@@ -206,8 +206,6 @@ class CallAssembler:
             empty = not raw.strip() and not was_cut
             if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
                 self._turn.finish(call, "ok", raw)
-            elif assembly.scanner.failed:
-                self._turn.finish(call, "malformed", raw)
             else:
-                self._turn.finish(call, "incomplete", raw)
+                self._turn.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)
         self._reset()

@@ -22,7 +22,7 @@ __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_messa
 MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
 GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
 
-_HEADER_TEXT = re.compile(r"[^<>\n{}]*")
+_HEADER_END = re.compile(r"[<>\n{}]")
 _HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *MESSAGE_ENDS)
 _INNER_MARKS = ("<|channel|>", "<|constrain|>")
 _RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
@@ -38,8 +38,7 @@ def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
     draft: Draft | None = None
     mark = ""
     while not mark:
-        text = machine.take(_end(machine) - machine.position)
-        header += text
+        header += machine.take_to(_HEADER_END.search(machine.buffer, machine.position))
         following = machine.buffer[machine.position : machine.position + 1]
         recipient = _RECIPIENT.search(header + following)
         if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:
@@ -54,10 +53,6 @@ def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
         yield from _call_body(machine, draft)
     elif mark == "<|message|>":
         yield from _body(machine, header)
-
-
-def _end(machine: TextMachine) -> int:
-    return _HEADER_TEXT.match(machine.buffer, machine.position).end()  # type: ignore[union-attr]  # matches ""
 
 
 def _mark(machine: TextMachine) -> Reading[str]:

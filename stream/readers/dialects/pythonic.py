@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stream.readers.literals import LiteralSyntaxError, read_keywords
 from stream.readers.markers import marker_pattern
 from stream.readers.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import CutOff, NotACall, Reading, Unreadable
+from stream.readers.tape import CutOff, NotACall, Pieces, Reading, Unreadable
 
 from .json_calls import ARRAY, call_array
 
@@ -107,54 +107,46 @@ _CALL = Shape(NAME, "(")
 
 def balanced(machine: TextMachine) -> Reading[str]:
     """Read to the parenthesis that closes the one before; return what is between."""
-    pieces: list[str] = []
-    size = 0
+    pieces = Pieces(machine.max_argument_chars)
     stack = [")"]
     while stack:
         match = _SPECIAL.search(machine.buffer, machine.position)
-        piece = machine.take_to(match)
+        pieces.add(machine.take_to(match))
         if match is None:
             yield from machine.more()
         elif match.group() in "\"'":
-            piece += yield from _string(machine, match.group())
+            yield from _string(machine, match.group(), pieces)
         else:
-            piece += machine.take(1)
-            if match.group() in _CLOSERS:
-                stack.append(_CLOSERS[match.group()])
-            elif stack.pop() != match.group():
+            char = machine.take(1)
+            if char in _CLOSERS:
+                stack.append(_CLOSERS[char])
+            elif stack.pop() != char:
                 raise Unreadable
-        if size <= machine.max_argument_chars:
-            pieces.append(piece)
-            size += len(piece)
-    return "".join(pieces)[:-1]
+            if stack:
+                pieces.add(char)
+    return pieces.text
 
 
-def _string(machine: TextMachine, quote: str) -> Reading[str]:
+def _string(machine: TextMachine, quote: str, pieces: Pieces) -> Reading[None]:
     """Read a string literal with its quotes."""
-    triple = yield from machine.accept(quote * 3)
-    if not triple:
-        machine.take(1)
-    end = quote * 3 if triple else quote
-    pattern = _IN_STRING[quote]
-    pieces = [end]
-    size = 0
+    end = quote * 3
+    if not (yield from machine.accept(end)):
+        end = machine.take(1)
+    pieces.add(end)
     while True:
-        match = pattern.search(machine.buffer, machine.position)
-        piece = machine.take_to(match)
-        if size <= machine.max_argument_chars:
-            pieces.append(piece)
-            size += len(piece)
+        match = _IN_STRING[quote].search(machine.buffer, machine.position)
+        pieces.add(machine.take_to(match))
         if match is None:
             yield from machine.more()
         elif match.group() == "\\":
             while len(machine.buffer) - machine.position < 2:
                 yield from machine.more()
-            pieces.append(machine.take(2))
+            pieces.add(machine.take(2))
         elif (yield from machine.accept(end)):
-            pieces.append(end)
-            return "".join(pieces)
+            pieces.add(end)
+            return
         else:
-            pieces.append(machine.take(1))
+            pieces.add(machine.take(1))
 
 
 _IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}

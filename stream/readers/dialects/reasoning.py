@@ -9,11 +9,13 @@ from stream.readers.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
     import re
+    from collections.abc import Callable
 
     from stream.events import CallStatus
     from stream.readers.dialects import Dialect
     from stream.readers.rounds import Call
     from stream.readers.text_machine import TextMachine
+    from stream.readers.turn import Turn
 
 __all__ = ["BLOCKS", "Rehearsals", "read_block", "reasoning_block", "template_block"]
 
@@ -72,8 +74,9 @@ class Rehearsals:
 
     silent = True
 
-    def __init__(self, max_argument_chars: int) -> None:
-        self.max_argument_chars = max_argument_chars
+    def __init__(self, turn: Turn | Rehearsals) -> None:
+        self.max_argument_chars: int = turn.max_argument_chars
+        self.new_array: Callable[[], int] = turn.new_array
         self.calls: list[Call] = []
         self.last: list[Call] = []  # the calls behind which nothing came yet
 
@@ -81,10 +84,6 @@ class Rehearsals:
     def has_calls(self) -> bool:
         """Whether the block has a call."""
         return bool(self.last or self.calls)
-
-    def new_array(self) -> int:
-        """Return a number that says nothing: calls get their arrays once they are real."""
-        return 0
 
     def text(self, text: str) -> None:
         """Take notice of text behind calls."""
@@ -115,7 +114,7 @@ class _Inside:
 
     def __init__(self, machine: TextMachine) -> None:
         self._outer = machine
-        self._found = Rehearsals(machine.max_argument_chars)
+        self._found = Rehearsals(machine.turn)
         self._inner = type(machine)(self._found, machine.table, nested=True)
         self._raw: list[str] = []  # what may be the text of calls
         self._raw_start = 0  # where it starts in what the inner machine was fed
@@ -146,7 +145,7 @@ class _Inside:
         complete = bool(calls) and all(call.status == "ok" for call in calls)
         self._pass_on(everything=not complete)
         if complete:
-            self._outer.turn.rehearse("".join(self._raw), self._with_arrays(calls))
+            self._outer.turn.rehearse("".join(self._raw), calls)
         elif calls:
             self._outer.turn.reasoning("".join(self._raw))
 
@@ -154,10 +153,5 @@ class _Inside:
         """The stream has ended in the block: its calls are real."""
         self._inner.close(was_cut=self._outer.was_cut)
         self._pass_on(everything=True)
-        for call in self._with_arrays(self._found.calls + self._found.last):
+        for call in self._found.calls + self._found.last:
             self._outer.turn.replay(call)
-
-    def _with_arrays(self, calls: list[Call]) -> list[Call]:
-        for call in calls:
-            call.array = self._outer.turn.new_array()
-        return calls
