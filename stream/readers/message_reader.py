@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
-__all__ = ["NOTHING_KNOWN", "MessageReader", "count", "failure", "number"]
+__all__ = ["MessageReader", "count", "failure", "number"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
 _LARGEST = 1e18
-NOTHING_KNOWN: dict[str, TextDelta] = {}
+_NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
 class MessageReader(ABC):
@@ -50,7 +50,7 @@ class MessageReader(ABC):
         self._calls = CallAssembler(self._turn)
         self._machine: TextMachine | None = None
         # The events of simple texts (see `Table`), as long as text can be passed on without a look at anything else.
-        self._known = NOTHING_KNOWN
+        self._known = _NOTHING_KNOWN
         self._finished = False
         self._failed = False
         self._closed = False
@@ -156,7 +156,7 @@ class MessageReader(ABC):
     def _take(self) -> list[Event]:
         """Return the events so far, and look whether the next text may pass by itself."""
         machine, turn = self._machine, self._turn
-        self._known = machine.table.simple if turn.idle and machine is not None and machine.clean else NOTHING_KNOWN
+        self._known = machine.table.simple if turn.idle and machine is not None and machine.clean else _NOTHING_KNOWN
         return turn.take()
 
     def fail(self, failed: StreamFailed) -> list[Event]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import NOTHING_KNOWN, MessageReader, count, failure, number
+from stream.readers.message_reader import MessageReader, count, failure, number
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.readers.text_machine import TextMachine
 
 __all__ = ["OpenAIReader"]
 
@@ -50,13 +49,13 @@ class OpenAIReader(MessageReader):
         StreamValueError
             If the reader was closed.
         """
-        known = self._known
-        if known is not NOTHING_KNOWN and type(chunk) is not dict and (text := _lone_text(chunk)):
-            machine: TextMachine = self._machine  # type: ignore[assignment]  # where anything is known
-            if delta := known.get(text):
-                machine.last = delta
+        if type(chunk) is not dict and self._turn.idle:
+            text = _lone_text(chunk)
+            delta = self._known.get(text)
+            if delta is not None:
+                self._machine.last = delta  # type: ignore[union-attr]  # where anything is known
                 return [delta]
-            if delta := machine.passes(text):
+            if text and (delta := self._machine.passes(text)):  # type: ignore[union-attr]  # where the turn is idle
                 return [delta]
         if self._closed:
             self._check_open()
