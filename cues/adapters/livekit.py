@@ -145,7 +145,10 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         self._paused = False
 
     def pause(self) -> None:
-        """Fade out, and keep what was not heard for `resume`."""
+        """Fade out, and keep what was not heard for `resume`.
+
+        The sink is not paused: it would cut off what it holds, the fade included, and it gets nothing more anyhow.
+        """
         if self._paused:
             return
         self._paused = True
@@ -153,12 +156,10 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         if n_back:
             self._waiting.appendleft(self._recent[-n_back:])
             self._n_fed -= n_back
-        self.sink.pause()
 
     def resume(self) -> None:
         """Go on where the speech was paused."""
         self._paused = False
-        self.sink.resume()
         self._feed()
 
     def on_attached(self) -> None:
