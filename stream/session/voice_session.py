@@ -8,7 +8,7 @@ event is handled, all that is due is put out; so a cue that is played now begins
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
@@ -16,7 +16,9 @@ from stream.events import Event, StreamFailed, TextDelta, ToolResult
 from stream.journal import Heard, Journal
 from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
+from stream.session.outbox import Outbox
 from stream.session.output import Output, Sink
+from stream.session.patience import Patience
 from stream.session.track import SpeechTrack
 from stream.word_chunks import words
 
@@ -30,16 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Sink", "VoiceSession"]
 
 
-@runtime_checkable
-class _CanBeCancelled(Protocol):
-    """A speaker that can forget an answer; others serve one answer, or begin the next with the rest of this one."""
-
-    async def cancel(self) -> None: ...
-
-
-_FLUSH, _FINISH = object(), object()
 _DEFAULT_LIMITS = Limits()
-_DRIED_UP_S = 0.2  # Speech of a speaker that tells neither words nor phrases is over after so much silence.
 
 
 class VoiceSession:
@@ -118,8 +111,8 @@ class VoiceSession:
                 task.cancel()
             done = await asyncio.gather(*self._tasks, return_exceptions=True)
             self._end()
-            if self.journal.interrupted and isinstance(self._speaker, _CanBeCancelled):
-                await self._speaker.cancel()
+            if self.journal.interrupted:
+                await self._outbox.cancel()
         for outcome in done:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -153,13 +146,13 @@ class VoiceSession:
     def _begin(self) -> None:
         self.journal = Journal(self._mixer.sample_rate)
         self._track = SpeechTrack()
-        self._outbox: asyncio.Queue[Any] = asyncio.Queue()
+        self._outbox = Outbox(self._speaker)
         self._n_dropped = 0
         self._heard_until = None
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
-        self._heard_at_s = self._spoken_at_s = self._clock.now()
+        self._patience = Patience(self._limits, self._clock)
         self._output = Output(
             self._mixer,
             self._sink,
@@ -200,21 +193,21 @@ class VoiceSession:
                 # A tool's result comes from whoever ran the tool, not from the model's bytes.
                 self._take(event, None if isinstance(event, ToolResult) else bytes_s())
         finally:
-            self._outbox.put_nowait(_FINISH)
+            self._outbox.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
         self._output.put_out_what_is_due()
-        self._heard_at_s = self._clock.now()
+        self._patience.heard_of_model()
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta) and event.channel != "json":  # that channel is for programs
             self.journal.spoken_text += event.text
             self._track.sent(event.text)
-            self._spoken_at_s = max(self._spoken_at_s, self._heard_at_s)
-            self._outbox.put_nowait(event.text)
+            self._patience.heard_of_speaker()
+            self._outbox.say(event.text)
         else:
-            self._outbox.put_nowait(_FLUSH)
+            self._outbox.flush()
         if isinstance(event, StreamFailed):
             self.journal.failure = event.message
         if self._transcript is not None:
@@ -223,9 +216,7 @@ class VoiceSession:
     async def _send(self) -> None:
         """Hand text to the speaker, as fast as it takes it."""
         try:
-            while (item := await self._outbox.get()) is not _FINISH:
-                await (self._speaker.flush() if item is _FLUSH else self._speaker.send(item))
-            await self._speaker.finish()
+            await self._outbox.deliver()
         except SpeakerError as error:
             self._speaker_failed(error)
 
@@ -233,7 +224,7 @@ class VoiceSession:
         """Queue the speech as it is made."""
         try:
             async for speech in self._speaker:
-                self._spoken_at_s = self._clock.now()
+                self._patience.heard_of_speaker()
                 self._output.pacer.push(speech.samples)
                 self._track.push(speech)
                 if speech.phrase:
@@ -270,19 +261,17 @@ class VoiceSession:
 
     def _watch(self) -> None:
         """Keep the waiting sound out of the speech, answer who waits for its end, and lose patience."""
-        queued, now = self._output.pacer.queued_samples, self._clock.now()
-        if queued:
+        if queued := self._output.pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
-            self._spoken_at_s = now
-        elif now - self._spoken_at_s > _DRIED_UP_S and not self._track.awaits_speech:
+            self._patience.heard_of_speaker()
+        elif self._patience.speech_dried_up and not self._track.awaits_speech:
             self._track.all_passed()
-        patience_s = self._limits.tool_s if self._router.waits else self._limits.model_s
         listening, _, speaking = self._tasks
-        if not listening.done() and now - self._heard_at_s > patience_s:
-            self._take(StreamFailed(f"the model has said nothing for {patience_s:g} s", code="stalled"), None)
+        if not listening.done() and (failed := self._patience.end_with_model(a_tool_runs=self._router.waits)):
+            self._take(failed, None)
             listening.cancel()
-        if not speaking.done() and self._track.awaits_speech and now - self._spoken_at_s > self._limits.speech_s:
-            self._speaker_failed(SpeakerError(f"the speaker has said nothing for {self._limits.speech_s:g} s"))
+        if not speaking.done() and self._track.awaits_speech and (error := self._patience.end_with_speaker()):
+            self._speaker_failed(error)
 
     def _note_frame(self) -> None:
         """Note the words that began in the frame just put out, at the output samples where they did."""
