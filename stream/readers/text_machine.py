@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.draft import Draft, clean_name
+from stream.readers.draft import Drafting, clean_name
 from stream.readers.malformed import skip_malformed
 from stream.readers.markers import normalize
-from stream.readers.passing import Speech
 from stream.readers.tape import CutOff, NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before 
 SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
 
 
-class TextMachine(Speech):
+class TextMachine(Drafting):
     """Reads the text of a round.
 
     Parameters
@@ -43,14 +42,10 @@ class TextMachine(Speech):
     def __init__(self, turn: Turn | Rehearsals, table: Table, start: str = "text", *, nested: bool = False) -> None:
         super().__init__(turn, table)
         self.nested = nested
-        self.draft: Draft | None = None
-        self.fenced = False
         self.was_cut = False
-        self.ended_call = False  # the last thing read was the end of a call
         self._row: Dialect | None = None  # of the candidate that is being read
         self._beginning = True  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
-        self._attempt_at = 0  # where in the text the last candidate began
         self._run = self._main(start)
         next(self._run)
 
@@ -158,7 +153,7 @@ class TextMachine(Speech):
             marker = normalize(half)
             if self._superseded or (self.fresh and self.turn.has_calls and self._closes(marker)):
                 raise
-            self._attempt_at = self.passed + self.position
+            self.attempt_at = self.passed + self.position
             if self.was_cut and len(half) >= SHORTEST_HALF and self._is_half_marker(marker):
                 if self.table.begins_call(marker, fresh=self.fresh):
                     self.turn.finish(self.new_draft().call, "incomplete")
@@ -204,7 +199,7 @@ class TextMachine(Speech):
         """
         self._row = row
         if not self.fenced:
-            self._attempt_at = self.passed + self.position
+            self.attempt_at = self.passed + self.position
         try:
             yield from row.read(self, row, size)
         except Unreadable:
@@ -232,64 +227,7 @@ class TextMachine(Speech):
         if self.turn.has_calls:
             yield from self.skip(_SEPARATORS)
 
-    # --- calls ----------------------------------------------------------------------------------------------------
-
-    def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
-        """Return a draft of the call that comes next."""
-        self.draft = Draft(array or self.turn.new_array(), strong=strong)
-        self.draft.call.offset = self._attempt_at
-        return self.draft
-
-    def call(self, name: str, array: int = 0) -> Draft:
-        """Announce a call whose name is certain; return its draft. Raises as `announce` does."""
-        draft = self.new_draft(array)
-        draft.name = name
-        self.announce(draft)
-        return draft
-
-    def announce(self, draft: Draft) -> None:
-        """Take the draft for a call with a certain name.
-
-        Raises
-        ------
-        NotACall
-            In a code fence, if the tools are declared and this is none of them: the fence is documentation.
-        Unreadable
-            If the name is empty.
-        """
-        name = clean_name(draft.name)
-        if not name:
-            raise Unreadable
-        if self.fenced and self.recording and self.table.declared is not None and name not in self.table.declared:
-            raise NotACall
-        draft.call.name = draft.name = name
-        self._identify(draft)
-        self.commit()
-        self.turn.begin(draft.call)
-
-    def _identify(self, draft: Draft) -> None:
-        if draft.call.id:
-            draft.call.token = ("id", draft.call.id)
-
-    def json_arguments(self, draft: Draft) -> Reading[None]:
-        """Read the arguments of an announced call as JSON, which ends it.
-
-        Raises
-        ------
-        Unreadable
-            If they are not JSON, or neither an object, nor a string, nor null.
-        """
-        if (yield from self.skip_space()) not in '{"n':
-            raise Unreadable
-        draft.arguments = yield from self.json_value()
-        self.settle(draft, draft.arguments)
-
-    def settle(self, draft: Draft, arguments: str) -> None:
-        """End a call whose arguments are complete."""
-        self.draft = None
-        self._identify(draft)
-        self.ended_call = True
-        self.turn.finish(draft.call, "ok", arguments)
+    # --- calls that end some other way --------------------------------------------------------------------------------
 
     def _settle_malformed(self) -> None:
         draft = self.draft or self.new_draft()
