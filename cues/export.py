@@ -132,7 +132,13 @@ def sidecar(cue: Cue, file_name: str, subtype: str) -> dict[str, Any]:
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue.samples),
         "loop": cue.loop,
-        "measured": asdict(cue.measured) if cue.measured is not None else None,
+        "measured": _rounded(asdict(cue.measured)) if cue.measured is not None else None,
         "spec": cue.spec.to_table() if cue.spec is not None else None,
         "engine": f"cue-engine {__version__}",
     }
+
+
+def _rounded(levels: dict[str, float | None]) -> dict[str, float | None]:
+    """Levels to a ten-thousandth of a dB, DC to a billionth: from there on they differ from processor to processor."""
+    digits = {"dc": 9}
+    return {name: level and round(level, digits.get(name, 4)) + 0.0 for name, level in levels.items()}
