@@ -88,8 +88,6 @@ _LONGEST_CLOSING_LINE = 200
 def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
     machine.take(size)
-    if not machine.fresh:
-        raise NotACall
     mark = "".join(machine.held)[-1]
     while (yield from machine.peek()) == mark:
         machine.take(1)

@@ -94,6 +94,14 @@ def test_arguments_of_any_depth_are_read_without_recursion():
         assert [(end.status, end.arguments_json) for end in ends] == [("ok", deep)]
 
 
+def test_results_and_errors_of_any_depth_raise_nothing():
+    deep = []
+    for _ in range(10_000):
+        deep = [deep]
+    events = read(OllamaReader(), [{"tool_results": [{"name": "f", "content": deep}]}, {"error": {"message": deep}}])
+    assert [type(event).__name__ for event in events] == ["ToolResult", "StreamFailed"]
+
+
 def test_python_literals_past_any_sane_depth_are_malformed():
     events = read(TextReader(), ["[f(a=" + "[" * 10_000 + "]" * 10_000 + ")] x"])
     assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
@@ -147,11 +155,11 @@ def test_callers_mistakes_raise():
         OllamaReader().feed(5)
     with pytest.raises(StreamTypeError, match="int is neither"):
         OpenAIReader().feed(5)
-    reader = TextReader()
-    assert reader.close()
-    assert reader.close() == []
-    with pytest.raises(StreamValueError, match="closed"):
-        reader.feed("x")
+    for reader, item in ((TextReader(), "x"), (OpenAIReader(), {"choices": []}), (OllamaReader(), b"{}\n")):
+        assert reader.close()
+        assert reader.close() == []
+        with pytest.raises(StreamValueError, match="closed"):
+            reader.feed(item)
 
 
 def test_megabyte_of_arguments_before_their_name_is_not_kept_and_not_spoken():

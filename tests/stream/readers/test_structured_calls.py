@@ -115,6 +115,17 @@ def test_text_that_overtakes_a_call_waits_for_its_end():
     assert [type(event) for event in events] == [ToolCallStart, ToolCallEnd, TextDelta, Finish]
 
 
+def test_calls_between_texts_are_announced_one_after_the_other():
+    reader = OpenAIReader()
+    for number, name in enumerate("fgh"):
+        reader.feed(calls(call(name, "{", number, name)))
+        reader.feed(chunk({"content": "And "}))
+    for number, (name, following) in enumerate(zip("fgh", "gh.", strict=True)):
+        end, text, *start = reader.feed(calls(call(None, "}", number)))
+        assert (end.tool_name, text) == (name, TextDelta("And "))
+        assert [event.tool_name for event in start] == [following] * (following != ".")
+
+
 def test_call_without_arguments_is_complete_once_text_and_another_call_have_followed():
     reader = OpenAIReader()
     reader.feed(calls(call("f", "", 0, "a")))
