@@ -132,7 +132,7 @@ class OllamaReader(MessageReader):
     def _content(self, content: str, line: Mapping[str, Any]) -> None:
         self._last_finish = None
         channel = line.get("channel") or line.get("kind")  # servers call it either
-        self._turn.channel = channel.lower() if isinstance(channel, str) else None
+        self._turn.change_channel(channel.lower() if isinstance(channel, str) else None)
         if content:
             self._text(content)
 

@@ -44,7 +44,7 @@ class Turn:
         self.max_argument_chars = max_argument_chars
         self._rehearsal: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
-        self.channel: str | None = None  # of the text that comes next, where the server says so
+        self.channel: str | None = None  # of the text that comes next
         self.idle = False  # text can be passed on with nothing to take notice of, and no channel
         self.silent = True  # neither spoken text nor a call so far
 
@@ -63,6 +63,11 @@ class Turn:
     def emit(self, event: Event) -> None:
         """Pass an event on that has no place of its own among text and calls."""
         self._events.append(event)
+
+    def change_channel(self, channel: str | None) -> None:
+        """Say which channel the text that comes next belongs to, None where the server tells none."""
+        if channel != self.channel:
+            self.channel, self.idle = channel, False
 
     def text(self, text: str) -> None:
         """Take in text to be spoken."""

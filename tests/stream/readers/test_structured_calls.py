@@ -256,6 +256,18 @@ def test_native_tool_loop_tells_status_calls_results_and_timings():
     ]  # fmt: skip
 
 
+def test_text_that_changes_its_channel_says_so_from_then_on():
+    said = [("So, ", None), ("this ", None), ("is it", "Final"), (" now", "Final"), (".", None)]
+    lines = [
+        {"model": "m", "created_at": "t", "message": {"role": "assistant", "content": text}, "done": False}
+        | ({"channel": channel} if channel else {})
+        for text, channel in said * 2
+    ]
+    reader = OllamaReader()
+    events = [event for line in lines for event in reader.feed(line)]
+    assert events == [TextDelta(text, channel and channel.lower()) for text, channel in said * 2]
+
+
 def test_messages_of_role_tool_are_results_and_never_spoken():
     said = {"role": "tool", "content": "12 degrees", "tool_call_id": "a"}
     events = read(calls(call("f", "{}", 0, "a")), chunk(said), chunk({"content": "It is 12."}, "stop"))
