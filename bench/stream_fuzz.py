@@ -4,7 +4,7 @@
 
 For each stream: nothing raises, every start has its end, and the outcome is the same whole and in random chunks. A
 stream that is intact must give its calls and its text; one that breaks off must speak none of the arguments.
-Last full run: seeds 8001 … 8005 and 8011 … 8015 with 100,000 streams each, 1,000,000 in all, no broken promise, 240 s on
+Last full run: seeds 8001 … 8005 and 8011 … 8015, 100,000 streams each, 1,000,000 in all: no broken promise, 240 s on
 two cores.
 
 The first streams that break a promise are printed; the exit code says whether there were any.
