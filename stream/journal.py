@@ -74,7 +74,7 @@ class Journal:
     seen, sounded, heard : events, cues and words, each in order.
     spoken_text : the text that the speaker was given.
     heard_text : the beginning of it that was heard.
-    interrupted : whether the user's barge-in ended the turn.
+    interrupted : whether a barge-in or a cancellation ended the turn.
     underruns : how often speech came too late for its frame.
     speech_samples : how much speech passed, samples.
     output_samples : how much was put out in all, samples.
@@ -99,10 +99,12 @@ class Journal:
         self.seen.append(seen)
         return seen
 
-    def add_cue(self, seen: Seen, played: Played) -> None:
-        """Note the cue that an event started."""
+    def add_cue(self, played: Played) -> None:
+        """Note the cue that an event of the record started."""
         onset = played.onset_samples
-        self.sounded.append(Sounded(played.cue, seen, onset, onset / self.sample_rate, played.placement))
+        seen = next((seen for seen in reversed(self.seen) if seen.event is played.event), None)
+        if seen is not None:
+            self.sounded.append(Sounded(played.cue, seen, onset, onset / self.sample_rate, played.placement))
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON-ready values; neighbouring text keeps its pieces, because each has a time of its own."""

@@ -6,6 +6,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stream.listeners import tell
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -64,7 +66,10 @@ class Spans:
         return len(self._spans)
 
     def subscribe(self, callback: Callable[[Span], None]) -> Callable[[], None]:
-        """Have `callback` called with every span that begins or changes; returns the way to end that."""
+        """Have `callback` called with every span that begins or changes; returns the way to end that.
+
+        What it raises is logged, and keeps no cue from its place.
+        """
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
@@ -109,5 +114,4 @@ class Spans:
                 return
 
     def _publish(self, span: Span) -> None:
-        for callback in tuple(self._subscribers):
-            callback(span)
+        tell(tuple(self._subscribers), span)

@@ -68,14 +68,26 @@ class Output:
     def put_out_what_is_due(self) -> None:
         """Hand all frames to the sink whose time has come."""
         now_s = self._now_s()
-        while (next_s := self._start_s + self._n_out * self._frame / self._mixer.sample_rate) <= now_s + 1e-9:
-            self._device_s = next_s
-            self._n_out += 1
-            self.pacer.due()
+        while self._next_s <= now_s + 1e-9:
+            self._put_out_one()
+
+    def put_out_the_rest(self) -> None:
+        """Hand over at once what is queued or sounds: the fade of a turn that nobody waits for any more."""
+        while self.pacer.queued_samples or self._mixer.active:
+            self._put_out_one()
 
     def until_next_frame_s(self) -> float:
         """Seconds until the next frame is due."""
-        return max(self._start_s + self._n_out * self._frame / self._mixer.sample_rate - self._now_s(), 0.0)
+        return max(self._next_s - self._now_s(), 0.0)
+
+    @property
+    def _next_s(self) -> float:
+        return self._start_s + self._n_out * self._frame / self._mixer.sample_rate
+
+    def _put_out_one(self) -> None:
+        self._device_s = self._next_s
+        self._n_out += 1
+        self.pacer.due()
 
     # What the pacer takes for its mixer.
 

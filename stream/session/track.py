@@ -40,7 +40,7 @@ class SpeechTrack:
         self._n_words_sent = 0
         self._n_words_begun = 0
         self._n_words_complete = 0
-        self._phrase_start = self._sound_end = 0
+        self._phrase_start = self._sound_end = self._word_start = 0
         self._tells_words = self._tells_phrases = self._spoke_since_sent = False
         self._ends: deque[tuple[int, int]] = deque()  # (words spoken by then, sample of speech at which they are)
         self._words: deque[tuple[int, str]] = deque()
@@ -64,7 +64,10 @@ class SpeechTrack:
         for word in speech.words:
             self._tells_words = True
             self._n_words_begun += 1
-            self._words.append((self.n_pushed + word.start_samples, word.text))
+            # Times that go back are taken for the time before, so that words are told in their order.
+            start = max(self.n_pushed + word.start_samples, self._word_start)
+            self._word_start = start
+            self._words.append((start, word.text))
             if word.end_samples is not None:
                 self._ends.append((self._n_words_begun, self.n_pushed + word.end_samples))
         sounding = np.flatnonzero(np.abs(speech.samples) > _SILENCE)

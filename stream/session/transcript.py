@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError
 from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolResult
+from stream.listeners import tell
 
 try:
     from pydantic import BaseModel, Field
@@ -115,8 +116,8 @@ TranscriptEvent: TypeAlias = Annotated[
 class Transcript:
     """Tells a subscriber what happens, in order; see the module."""
 
-    def __init__(self, tell: Callable[[BaseModel], None]) -> None:
-        self._tell = tell
+    def __init__(self, listener: Callable[[BaseModel], None]) -> None:
+        self._listener = listener
 
     def event(self, event: Event) -> None:
         """An event of the model's stream."""
@@ -148,3 +149,6 @@ class Transcript:
         """The turn is over."""
         self._tell(TextDone(text=journal.heard_text))
         self._tell(AudioDone())
+
+    def _tell(self, news: BaseModel) -> None:
+        tell((self._listener,), news)

@@ -11,22 +11,24 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from stream.clock import Clock, WallClock
-from stream.errors import SpeakerError
+from stream.errors import SpeakerError, StreamValueError
 from stream.events import Event, StreamFailed, TextDelta, ToolResult
 from stream.journal import Heard, Journal
+from stream.session.ending import end_tasks
 from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
 from stream.session.outbox import Outbox
 from stream.session.output import Output, Sink
 from stream.session.patience import Patience
 from stream.session.track import SpeechTrack
+from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Callable
 
     from cues import Mixer
-    from stream.routing.router import CueRouter, Played
+    from stream.routing.router import CueRouter
     from stream.speech.speaker import Speaker
 
 __all__ = ["Sink", "VoiceSession"]
@@ -40,7 +42,7 @@ class VoiceSession:
 
     Parameters
     ----------
-    mixer : mixes the cues into the speech; its sample rate is the session's.
+    mixer : mixes the cues into the speech; at the speakers' sample rate, 24 kHz.
     router : decides on the cues.
     speaker : turns text into speech, started; the caller closes it.
     sink : takes the frames.
@@ -48,13 +50,17 @@ class VoiceSession:
     frame_samples : length of a frame, samples.
     lead_ms : how far the output runs ahead of stream time, milliseconds: at least what the sink's buffer needs.
     history : gets what was heard of each answer.
-    on_event : is told of every transcript event (`stream.session.transcript`), as it happens.
+    on_event : is told of every transcript event (`stream.session.transcript`), as it happens; what it raises is logged.
     limits : patience with the model, its tools and the speaker.
 
     Attributes
     ----------
     journal : the record of the turn under way, or of the last one.
     history : the conversation as it was heard.
+
+    Raises
+    ------
+    StreamValueError : for a mixer of another sample rate.
     """
 
     def __init__(
@@ -71,6 +77,8 @@ class VoiceSession:
         on_event: Callable[[Any], None] | None = None,
         limits: Limits = _DEFAULT_LIMITS,
     ) -> None:
+        if mixer.sample_rate != SAMPLE_RATE:
+            raise StreamValueError(f"the mixer has {mixer.sample_rate} Hz; it must have the speaker's {SAMPLE_RATE} Hz")
         self._mixer, self._router, self._speaker, self._sink = mixer, router, speaker, sink
         self._clock = clock or WallClock()
         self._frame_samples, self._lead_ms, self._limits = frame_samples, lead_ms, limits
@@ -82,7 +90,6 @@ class VoiceSession:
 
             self._transcript = Transcript(on_event)
             router.spans.subscribe(self._transcript.cue)
-        router.tell(after_words=self._after_words, on_played=self._note_played)
         self._tasks: list[asyncio.Task[None]] = []
         self._output: Output
         self._track: SpeechTrack
@@ -91,7 +98,8 @@ class VoiceSession:
     async def run(self, events: AsyncIterable[Any], *, bytes_s: Callable[[], float | None] = lambda: None) -> Journal:
         """Speak one answer to its end, or to a barge-in; returns the record of it.
 
-        What went wrong in the stream or the speaker is in the journal's `failure`; what was spoken before is kept.
+        What went wrong in the stream or the speaker is in the journal's `failure`; what was spoken before is kept. A
+        cancellation is a barge-in whose fade goes to the sink at once.
 
         Parameters
         ----------
@@ -99,23 +107,27 @@ class VoiceSession:
         bytes_s : stream time at which the last bytes were read from the network.
         """
         self._begin()
+        reading, is_over = words(events), False
         self._tasks = [
-            asyncio.create_task(self._listen(words(events), bytes_s)),
+            asyncio.create_task(self._listen(reading, bytes_s)),
             asyncio.create_task(self._send()),
             asyncio.create_task(self._speak()),
         ]
         try:
             await self._pump()
+            is_over = True
+        except asyncio.CancelledError:
+            self._cut(30.0)
+            self._output.put_out_the_rest()
+            raise
         finally:
-            for task in self._tasks:
-                task.cancel()
-            done = await asyncio.gather(*self._tasks, return_exceptions=True)
-            self._end()
-            if self.journal.interrupted:
-                await self._outbox.cancel()
-        for outcome in done:
-            if isinstance(outcome, Exception):
-                raise outcome
+            errors = await end_tasks(self._tasks, reading, events)
+            is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
+            self._end(is_whole=is_whole)
+            if not is_whole:
+                await self._outbox.cancel()  # The next answer does not begin with the rest of this one.
+        if errors:
+            raise errors[0]
         return self.journal
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
@@ -124,6 +136,14 @@ class VoiceSession:
         To be called in the loop that `run` runs in, which returns when the fade is over.
         """
         if self.journal.interrupted or not self._tasks:
+            return
+        self._cut(fade_ms)
+        if self._transcript is not None:
+            self._transcript.interrupted()
+
+    def _cut(self, fade_ms: float) -> None:
+        """Let what sounds fade, drop the rest, and give the tasks up."""
+        if self.journal.interrupted:
             return
         self._output.put_out_what_is_due()
         self.journal.interrupted = True
@@ -134,8 +154,6 @@ class VoiceSession:
         self._track.forget()
         for task in self._tasks:
             task.cancel()
-        if self._transcript is not None:
-            self._transcript.interrupted()
 
     def now_s(self) -> float:
         """Stream seconds since the turn's first sample was due."""
@@ -149,6 +167,7 @@ class VoiceSession:
         self._outbox = Outbox(self._speaker)
         self._n_dropped = 0
         self._heard_until = None
+        self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue)
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
@@ -162,19 +181,19 @@ class VoiceSession:
             on_frame=self._note_frame,
         )
 
-    def _end(self) -> None:
+    def _end(self, *, is_whole: bool) -> None:
         """Close the books of the turn."""
         self._tasks = []
         self._router.cancel()
         journal, taken = self.journal, self._n_taken
         journal.output_samples = self._mixer.position
         journal.underruns = self._output.pacer.underruns
-        if journal.interrupted or journal.failure is not None:
+        if is_whole:
+            journal.heard_text = journal.spoken_text
+        else:
             until = taken if self._heard_until is None else self._heard_until
             n_words = self._track.n_words_heard(until)
             journal.heard_text = heard_text(journal.spoken_text, (heard.text for heard in journal.heard), n_words)
-        else:
-            journal.heard_text = journal.spoken_text
         self.history.add("assistant", journal.heard_text)
         if self._transcript is not None:
             self._transcript.done(journal)
@@ -290,9 +309,3 @@ class VoiceSession:
     def _after_words(self, then: Callable[[int], None]) -> None:
         """Call `then` with the output sample after the last word sent so far, as soon as that is known."""
         self._track.after_words(lambda at: then(self._mixer.position + max(at - self._n_taken, 0)))
-
-    def _note_played(self, played: Played) -> None:
-        for seen in reversed(self.journal.seen):
-            if seen.event is played.event:
-                self.journal.add_cue(seen, played)
-                return
