@@ -61,6 +61,14 @@ def words_sync(events: Iterable[Event]) -> Iterator[Event]:
     yield from chunker.flush()
 
 
+def _well_formed(word: str) -> str:
+    """The word with halves of surrogate pairs joined, or U+FFFD for one that is alone: it could not be sent anywhere.
+
+    JSON can hold them, and a server that cuts an emoji in two sends the halves in two pieces of text.
+    """
+    return word if word.isascii() else word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class _WordChunker:
     """Holds the word that has begun, and whether a space stands before it."""
 
@@ -90,5 +98,5 @@ class _WordChunker:
         self._pieces = []
         if not word:
             return []
-        word, self._space = self._space + word, ""
+        word, self._space = self._space + _well_formed(word), ""
         return [TextDelta(word, self._channel)]

@@ -54,3 +54,8 @@ def test_asynchronous_twin_gives_the_same(text):
         return [event async for event in words(source())]
 
     assert asyncio.run(collect()) == list(words_sync([*map(TextDelta, text), CALL]))
+
+
+def test_halves_of_a_surrogate_pair_become_a_character_and_a_lonely_one_can_be_encoded():
+    told = list(words_sync([TextDelta("ha \ud83d"), TextDelta("\ude00! so \ud83d it")]))
+    assert [event.text for event in told] == ["ha", " \U0001f600!", " so", " \ufffd", " it"]
