@@ -2,10 +2,9 @@
 
     python bench/unmute_package.py PATH_TO_A_CHECKOUT_OF_UNMUTE
 
-Needs Python 3.12 with unmute's own dependencies in the versions of its `uv.lock` (its fastrtc does not import with a later
-gradio) and this project. Applies the patch of `cues/adapters/README.md` to a
-copy of the package, lets the handler respond with a tool call in mid-sentence, once with cues and once without, and
-once interrupted, and prints what was emitted.
+Needs Python 3.12 with unmute's own dependencies, in the versions of its `uv.lock` (a later gradio breaks its fastrtc),
+and this project. Applies the patch of `cues/adapters/README.md` to a copy of the package, lets the handler respond with
+a tool call in mid-sentence, once with cues and once without, and once interrupted, and prints what was emitted.
 """
 
 import asyncio
