@@ -11,11 +11,12 @@ from cues.errors import CueValueError
 from stream.routing.router import DEFAULT_RULES, CueRouter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from cues import Cue, Mixer
+    from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
 
 __all__ = ["Deck"]
@@ -30,7 +31,7 @@ class Deck:
     channels : how many channels are interleaved in it; the cues sound in all.
     bank : cues by name; `None` loads the built-in ones.
     rules : what sounds for what.
-    tools : names of the declared tools, if they are known.
+    tools : the declared tools, if they are known, as `stream.read` takes them.
     now_s : a clock, where frames do not flow all the time.
 
     Attributes
@@ -46,7 +47,7 @@ class Deck:
         channels: int = 1,
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
-        tools: Collection[str] | None = None,
+        tools: Tools = None,
         now_s: Callable[[], float] | None = None,
     ) -> None:
         if channels < 1:

@@ -22,12 +22,13 @@ FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 from fastrtc import AsyncStreamHandler, CloseStream  # noqa: E402  (a missing package is told first)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from cues import Cue, Pacer
     from stream.clock import Clock
+    from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
 
@@ -207,7 +208,7 @@ def with_cues(
     *,
     bank: Mapping[str, Cue] | None = None,
     rules: CueRules | None = None,
-    tools: Collection[str] | None = None,
+    tools: Tools = None,
     lead_ms: float = 80.0,
     clock: Clock | None = None,
 ) -> CuedHandler:
@@ -218,7 +219,7 @@ def with_cues(
     handler : a `StreamHandler` or `AsyncStreamHandler` that emits mono audio; it gets an attribute `cues`, the router.
     bank : cues by name; `None` takes the built-in ones.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other sounds as an error. `None`: not known.
+    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
     lead_ms : how far the frames run ahead of what is heard at most, milliseconds. They begin 40 ms ahead, and run 20 ms
         further ahead when the process was late.
     clock : `None` is the machine's.

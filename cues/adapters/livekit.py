@@ -29,12 +29,13 @@ from livekit import rtc  # noqa: E402  (a missing package is told first)
 from livekit.agents.voice import io  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from numpy.typing import NDArray
 
     from cues import Cue, Pacer
     from stream.clock import Clock
+    from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
 
@@ -66,7 +67,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
     sink : the output that takes the frames, such as the room's.
     bank : cues by name; `None` takes the built-in ones.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other sounds as an error. `None`: not known.
+    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
     lead_ms : how far the frames run ahead of what is heard at most, milliseconds. They begin 40 ms ahead, and run 20 ms
         further ahead when the process was late.
     clock : `None` is the machine's.
@@ -78,7 +79,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         *,
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
-        tools: Collection[str] | None = None,
+        tools: Tools = None,
         lead_ms: float = 80.0,
         clock: Clock | None = None,
     ) -> None:

@@ -34,10 +34,11 @@ from pipecat.frames.frames import (  # noqa: E402
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from cues import Cue
     from stream.events import Event
+    from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
 
@@ -218,7 +219,7 @@ def create(
     *,
     bank: Mapping[str, Cue] | None = None,
     rules: CueRules | None = None,
-    tools: Collection[str] | None = None,
+    tools: Tools = None,
     wrap: BaseAudioMixer | None = None,
     is_error: Callable[[Any], bool] = lambda _: False,
     early: Any = None,
@@ -231,7 +232,7 @@ def create(
     channels : of the transport (`audio_out_channels`).
     bank : cues by name, as `cues.load_bank` makes them; `None` takes the built-in ones.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other sounds as an error. `None`: not known.
+    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
     wrap : another mixer, whose sound is in what the cues are mixed into.
     is_error : whether a tool's result means that it failed, beside what raised.
     early : an OpenAI-compatible LLM service whose stream is watched, so that the cue sounds when the call is named

@@ -18,12 +18,13 @@ from cues.errors import CueTypeError, CueValueError
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from cues import Cue
     from stream.clock import Clock
+    from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
     from stream.services.notices import ServiceEvent
@@ -44,7 +45,7 @@ class UnmuteCues:
     ----------
     bank : cues by name; `None` takes the built-in ones.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other sounds as an error. `None`: not known.
+    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
     sample_rate : of the handler's output, Hz.
     clock : `None` is the machine's.
 
@@ -58,7 +59,7 @@ class UnmuteCues:
         *,
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
-        tools: Collection[str] | None = None,
+        tools: Tools = None,
         sample_rate: int = 24000,
         clock: Clock | None = None,
     ) -> None:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
 from stream.routing.cue_rules import DEFAULT_RULES, CueRules
 from stream.routing.stage import FADE_MS, Played, RouterStats, Stage
@@ -17,9 +18,10 @@ from stream.routing.waiting_sound import WaitingSound
 from stream.services.notices import InvalidToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from cues import Cue, Mixer
+    from stream.readers.options import Tools
     from stream.routing.calls import CallUnderWay
     from stream.routing.spans import Spans
     from stream.services.notices import ServiceEvent
@@ -41,8 +43,8 @@ class CueRouter:
         pack), they come before those of `rules`.
     mixer : what plays the cues; its position is the router's clock.
     rules : what sounds for what.
-    tools : names of the declared tools; a call of any other is announced with the cue for invented ones. `None`: not
-        known.
+    tools : the declared tools, as `stream.read` takes them: names, OpenAI tool dicts, or objects with a `name`. A call
+        of any other is announced with the cue for invented ones. `None`: not known.
     now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
         the mixer's position, and the default.
     """
@@ -53,11 +55,11 @@ class CueRouter:
         mixer: Mixer,
         *,
         rules: CueRules = DEFAULT_RULES,
-        tools: Collection[str] | None = None,
+        tools: Tools = None,
         now_samples: Callable[[], int] | None = None,
     ) -> None:
         self._rules = rules
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = declared_names(tools)
         self._calls = CallsUnderWay()
         self._spoke_at = 0
         self._connect(bank, mixer, now_samples)

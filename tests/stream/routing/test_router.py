@@ -1,10 +1,13 @@
 """The router: which cue for what, and when none."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import cues
-from stream.errors import StreamValueError
+from stream import OpenAIReader, TextReader
+from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import DEFAULT_RULES, CueRouter, CueRules
 from stream.services.notices import InvalidToolCall
@@ -80,6 +83,33 @@ def test_patterns_are_tried_in_order_and_a_packs_rules_come_first():
 def test_a_tool_that_was_never_declared_is_announced_as_an_error():
     assert Pipeline(tools=["read_file"]).handle(ToolCallStart("reed_file")) == ["error"]
     assert Pipeline(tools=["read_file"]).handle(ToolCallStart("read_file")) == ["tool_call"]
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        ["read_file"],
+        [{"type": "function", "function": {"name": "read_file"}}],
+        [SimpleNamespace(name="read_file")],
+        {"read_file": print},
+        iter(["read_file"]),
+    ],
+    ids=["names", "tool dicts", "objects", "by name", "iterator"],
+)
+def test_tools_are_declared_as_a_reader_takes_them(tools):
+    pipeline = Pipeline(tools=tools)
+    assert pipeline.handle(ToolCallStart("read_file"), ToolCallStart("reed_file")) == ["tool_call", "error"]
+
+
+@pytest.mark.parametrize(
+    "tools",
+    ["read_file", 1, {"type": "function", "function": {"name": "read_file"}}, [None]],
+    ids=["one text", "a number", "one tool", "nothing"],
+)
+@pytest.mark.parametrize("make", [Pipeline, OpenAIReader, TextReader], ids=["router", "messages", "text"])
+def test_what_is_no_collection_of_tools_is_told_at_once(make, tools):
+    with pytest.raises(StreamTypeError, match=r"^tools: "):
+        make(tools=tools)
 
 
 def test_a_cue_that_the_bank_lacks_is_silent():

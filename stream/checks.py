@@ -1,0 +1,66 @@
+"""Checks that parameters of this package have in common: what is wrong is told where it is said, not in a live call."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import StreamTypeError, StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["check_number", "check_whole_number", "did_you_mean"]
+
+
+def check_number(name: str, value: object) -> Any:
+    """`value`, if it is a number; a `bool` and a text are none, and neither is NaN.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError : if it is not.
+
+    Examples
+    --------
+    >>> check_number("tool_s", "60")
+    Traceback (most recent call last):
+    stream.errors.StreamTypeError: tool_s is '60'; it must be a number
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise StreamTypeError(f"{name} is {value!r}; it must be a number")
+    if math.isnan(value):
+        raise StreamValueError(f"{name} is {value!r}; it must be a number")
+    return value
+
+
+def check_whole_number(name: str, value: object, least: int) -> None:
+    """Take a whole number from `least` on, and nothing else.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError : for anything else; a `bool` is no number.
+
+    Examples
+    --------
+    >>> check_whole_number("burst", 0, 1)
+    Traceback (most recent call last):
+    stream.errors.StreamValueError: burst is 0; it must be 1 or more
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise StreamTypeError(f"{name} is {value!r}; it must be a whole number")
+    if value < least:
+        raise StreamValueError(f"{name} is {value!r}; it must be {least} or more")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that is not known: the closest one that is, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("sucess", ["error", "success"])
+    "; did you mean 'success'?"
+    """
+    near = get_close_matches(name, [*known], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
