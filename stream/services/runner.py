@@ -49,7 +49,7 @@ class ToolRunner:
     Some servers (an Ollama with tools of its own) run the tools themselves: where a stream says so, nothing is run
     here. The calls of one answer run at the same time, after it has ended; every outcome is a `ToolResult`, an
     exception and a call that cannot be run included. In the last round no tools are offered, so that it brings an
-    answer.
+    answer; a model that calls one all the same gets an error for its result, and nothing is run.
 
     Parameters
     ----------
@@ -129,7 +129,12 @@ class ToolRunner:
                     if isinstance(event, InvalidToolCall) and self._attempts is not None:
                         self._attempts.invalid(self.model, event)
                     yield turn.take(event)
-            if last or not self._is_ours(turn):
+            if not self._is_ours(turn):
+                return
+            if last:
+                why = f"The tool was not run: {rounds} rounds of calls are used up."
+                for call in turn.calls:
+                    yield ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
                 return
             results: dict[int, ToolResult] = {}
             async with aclosing(self._run(turn)) as running:

@@ -179,6 +179,12 @@ def test_rounds_are_bounded_and_the_last_one_offers_no_tools_so_that_an_answer_c
     assert exchange.text == "Enough."
 
 
+def test_a_model_that_calls_on_without_tools_is_told_apart_from_one_that_answers():
+    exchange = running(says([["call", "read_file", {"path": "a"}]]), TOOLS, rounds=2)
+    assert [is_error for _, is_error, _ in exchange.results] == [False, False, True]
+    assert exchange.results[-1][2] == "The tool was not run: 2 rounds of calls are used up."
+
+
 def test_calls_are_numbered_through_all_rounds():
     exchange = running(says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "x"]]), TOOLS, rounds=3)
     assert [event.index for event in exchange.of(ToolCallStart)] == [0, 1, 2]
