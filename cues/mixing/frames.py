@@ -8,7 +8,7 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.pcm import float_of_pcm16, pcm16_of_float
+from cues.mixing.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -44,7 +44,7 @@ def mix_frame(session: Session, frame: ArrayLike, out: Samples | None) -> Sample
 
 def mix_bytes(session: Session, data: bytes) -> bytes:
     """`Mixer.mix_pcm16`."""
-    raw = _bytes_of(data)
+    raw = bytes_of_pcm16(data)
     if len(raw) % 2:
         raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
     if not raw:
@@ -88,13 +88,3 @@ def _check_out(out: Any, n_samples: int) -> None:
         raise CueValueError(
             f"out has shape {out.shape}; it must be a writeable, contiguous array of shape ({n_samples},)"
         )
-
-
-def _bytes_of(data: Any) -> bytes:
-    """The bytes of anything with a buffer; itself if it is `bytes`."""
-    if isinstance(data, bytes):
-        return data
-    try:
-        return bytes(memoryview(data))
-    except TypeError:
-        raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None

@@ -159,7 +159,7 @@ class Mixer(InPlace):
 
         Parameters
         ----------
-        data : bytes or anything with a buffer, an even number of bytes.
+        data : bytes, or anything with a buffer of bytes or int16; an even number of bytes.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Mixer(InPlace):
 
         Raises
         ------
-        CueTypeError : for something without a buffer.
+        CueTypeError : for something without a buffer, or one of anything else: floats are for `mix`.
         CueValueError : for an odd number of bytes; the session is left as it was.
         """
         return self._mix_pcm16(data)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.lead import Lead
-from cues.mixing.pcm import float_of_pcm16
+from cues.mixing.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class Pacer:
             self._dry = False
 
     def push_pcm16(self, data: bytes) -> None:
-        """Queue speech as int16 little-endian bytes; a sample may be cut in two by the network."""
-        whole = self._odd_byte + bytes(data)
+        """Queue speech as int16 little-endian bytes, or an int16 array; a sample may be cut in two by the network."""
+        whole = self._odd_byte + bytes_of_pcm16(data)
         even = len(whole) - len(whole) % 2
         self._odd_byte = whole[even:]
         self.push(float_of_pcm16(whole[:even]))

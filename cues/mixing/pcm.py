@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cues.errors import CueTypeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Samples = NDArray[np.float32]
 
-__all__ = ["float_of_pcm16", "pcm16_of_float"]
+__all__ = ["bytes_of_pcm16", "float_of_pcm16", "pcm16_of_float"]
 
 _FULL_SCALE = np.float32(32768.0)
+_FORMATS = frozenset(order + kind for order in ("", "<", "=", "@") for kind in "bBch")
+"""What a buffer of samples may hold, as `struct` writes it: single bytes, or int16 of this (little-endian) machine."""
+
+
+def bytes_of_pcm16(data: Any) -> bytes:
+    """The bytes of a buffer that holds bytes or int16; itself if it is `bytes`.
+
+    Raises
+    ------
+    CueTypeError : for something without a buffer, or one of floats, which would be read as noise, twice as long.
+    """
+    if isinstance(data, bytes):
+        return data
+    try:
+        view = memoryview(data)
+    except (TypeError, ValueError):
+        raise CueTypeError(f"data is {type(data).__name__}; it must be bytes or have a buffer") from None
+    if view.format not in _FORMATS:
+        raise CueTypeError(
+            f"data has dtype {getattr(data, 'dtype', view.format)}; "
+            "it must be int16 little-endian bytes (floats: `mix`, `push`)"
+        )
+    return view.tobytes()
 
 
 def float_of_pcm16(data: bytes) -> Samples:

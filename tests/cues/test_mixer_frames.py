@@ -86,6 +86,17 @@ def test_anything_with_a_buffer_is_taken_for_bytes(kind):
     assert mixer.mix_pcm16(kind(data)) == twin.mix_pcm16(data)
 
 
+@pytest.mark.parametrize("sounding", [False, True], ids=["idle", "sounding"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">i2", "u2", "i4"])
+def test_an_array_that_holds_no_int16_is_never_read_as_if_it_did(dtype, sounding):
+    mixer = cues.Mixer()
+    if sounding:
+        mixer.play(noise_cue())
+    with pytest.raises(cues.CueTypeError, match=rf"dtype {np.dtype(dtype)}; it must be int16 .*`mix`"):
+        mixer.mix_pcm16(np.ones(480, dtype=dtype))
+    assert mixer.position == 0
+
+
 def test_a_huge_frame_is_mixed_like_many_small_ones():
     mixer, twin = cues.Mixer(), cues.Mixer()
     for each in (mixer, twin):

@@ -302,6 +302,26 @@ def test_a_pacer_that_cannot_be_is_refused(options):
         cues.Pacer(cues.Mixer(), **options)
 
 
+def test_an_int16_array_is_pushed_as_its_bytes():
+    pacer, twin = paced()[0], paced()[0]
+    pcm = np.arange(-480, 480, dtype="<i2")
+    pacer.push_pcm16(pcm)
+    twin.push_pcm16(pcm.tobytes())
+    np.testing.assert_array_equal(np.concatenate(pacer.due()), np.concatenate(twin.due()))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(np.ones(480, dtype=np.float32), "dtype float32.*int16.*`push`"), ("text", "data is str"), (480, "data is int")],
+    ids=["floats", "text", "a number"],
+)
+def test_what_is_no_int16_is_not_pushed(data, words):
+    pacer = paced()[0]
+    with pytest.raises(cues.CueTypeError, match=words):
+        pacer.push_pcm16(data)
+    assert pacer.queued_samples == 0
+
+
 def test_an_hour_of_frames_keeps_to_the_clock():
     pacer, mixer, clock = paced(frame_samples=24000, lead_ms=2000)
     second = np.zeros(24000, dtype=np.float32)
