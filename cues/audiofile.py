@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import stat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from cues.errors import AudioFileError, CueValueError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 __all__ = [
@@ -20,6 +19,7 @@ __all__ = [
     "FORMATS",
     "MAX_FILE_BYTES",
     "MAX_FILE_S",
+    "check_complete",
     "check_format",
     "decoded",
     "default_subtype",
@@ -39,6 +39,7 @@ _MAX_PEAK = 1000.0  # +60 dBFS: more is no float audio, but whole numbers that w
 _CANCELLED = 1e-3  # of the loudest channel is left of the mean: −60 dB
 _READABLE = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 _RATES_HZ = (1_000, 768_000)
+_UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
 
 FORMATS = {
     "wav": {"16": "PCM_16", "24": "PCM_24", "float": "FLOAT"},
@@ -72,7 +73,7 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
     import soundfile
 
-    _check_complete(path, data)
+    check_complete(io.BytesIO(data), str(path))
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
             _check_header(path, file)
@@ -114,28 +115,58 @@ def file_bytes(path: Path) -> bytes:
     raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
 
 
-def _check_complete(path: Path, data: bytes) -> None:
+def check_complete(source: Path | IO[bytes], name: str) -> None:
     """Raise for a WAV file that ends before its header says so: libsndfile would play what is left of it.
 
-    A length of 2³² − 1 says that it was not known when the header was written, as in a pipe.
+    A length of 2³² − 1 bytes, or of the whole frames in 2³¹ − 4096, says that it was not known when the header was
+    written, as in a pipe.
+
+    Parameters
+    ----------
+    source : a file, or an open one, which is left at its start; what is no regular file is not looked at.
+    name : what the error calls it.
+
+    Raises
+    ------
+    AudioFileError : it is cut off.
+    OSError : it cannot be read.
     """
-    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+    if isinstance(source, Path):
+        if source.exists() and not source.is_file():  # a pipe can be read only once
+            return
+        with source.open("rb") as file:
+            check_complete(file, name)
         return
+    size = source.seek(0, io.SEEK_END)
+    source.seek(0)
+    cut = _cut_off(source, size)
+    source.seek(0)
+    if cut is not None:
+        promised, there = cut
+        raise AudioFileError(
+            f"{name}: is cut off: its header promises {promised} bytes of samples, and {there} are there; "
+            f"it must be whole"
+        )
+
+
+def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
+    """Bytes of samples that a WAV file's header promises, and those that are there, if a frame is missing."""
+    head = file.read(12)
+    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
+        return None
     start, frame_bytes = 12, 1
-    while start + 8 <= len(data):
-        kind, length = data[start : start + 4], int.from_bytes(data[start + 4 : start + 8], "little")
+    while start + 8 <= size:
+        file.seek(start)
+        kind, length = file.read(4), int.from_bytes(file.read(4), "little")
         start += 8
         if kind == b"fmt ":
-            frame_bytes = max(1, int.from_bytes(data[start + 12 : start + 14], "little"))
+            frame_bytes = max(1, int.from_bytes(file.read(16)[12:14], "little"))
         if kind == b"data":
-            there = len(data) - start
-            if length != 0xFFFFFFFF and length - there >= frame_bytes:
-                raise AudioFileError(
-                    f"{path}: is cut off: its header promises {length} bytes of samples, and {there} are there; "
-                    f"it must be whole"
-                )
-            return
+            there = size - start
+            known = all(not 0 <= unknown - length < frame_bytes for unknown in _UNKNOWN_BYTES)
+            return (length, there) if known and length - there >= frame_bytes else None
         start += length + length % 2
+    return None
 
 
 def _check_header(path: Path, file: Any) -> None:

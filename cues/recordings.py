@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.audiofile import check_complete
 from cues.errors import AudioFileError
 
 if TYPE_CHECKING:
@@ -45,12 +46,13 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
 
     Raises
     ------
-    AudioFileError : for a file that is missing, unreadable, no audio, empty, too large or not finite.
+    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too large or not finite.
     """
     import soundfile
 
     name = name or str(source)
     try:
+        check_complete(source, name)
         with soundfile.SoundFile(source) as file:
             _check_size(name, 4 * file.frames * file.channels, file.frames / file.samplerate)
             data = _samples(file)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.audiofile import dithered_int16
+from cues.audiofile import check_complete, dithered_int16
 from cues.errors import AudioFileError, CueValueError
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
     import soundfile
 
     opened = source.open()
+    check_complete(opened, source.file)
     try:
         with soundfile.SoundFile(opened) as file:
             channels = file.read(dtype="float32", always_2d=True)

@@ -138,3 +138,23 @@ def test_an_interrupt_says_what_is_kept(run, calls, monkeypatch):
     result = run("batch", "measure", "calls")
     assert result.code == 130
     assert result.err.endswith("cues: interrupted; 1 of 2 are done and kept: the same command goes on\n")
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def test_a_recording_that_was_cut_short_is_a_row_that_says_so_and_the_rest_is_done(run, calls, tmp_path):
+    cut_short(calls / "a.wav")
+    result = run("batch", "measure", "calls", "--workers", 1)
+    assert result.code == 1
+    assert [row["status"] for row in table(tmp_path / "measures.csv")] == ["failed", "ok"]
+    assert "is cut off: its header promises 96000 bytes" in table(tmp_path / "measures.csv")[0]["error"]
+
+
+def test_cues_are_not_mixed_into_a_recording_that_was_cut_short(run, calls, tmp_path):
+    cut_short(calls / "a.wav")
+    (tmp_path / "plan.csv").write_text("file,cue,time_s\ncalls/a.wav,agent,0.05\ncalls/b.wav,agent,0.1\n")
+    assert run("batch", "mix", "plan.csv", "--workers", 1).code == 1
+    assert "is cut off" in table(tmp_path / "mixed" / "mixed.csv")[0]["error"]
+    assert [path.name for path in (tmp_path / "mixed").rglob("*.wav")] == ["b.wav"]

@@ -103,3 +103,13 @@ def test_another_rate_of_the_recording_is_kept():
     mixed = mix_recording(speech(24000), 16000, [Insert(cue=cues.load_bank()["success"], at_s=0.25)])
     assert mixed.stats.started == 1
     assert len(mixed.samples) == 24000
+
+
+def test_a_speech_that_was_cut_short_is_not_mixed(speech_wav, tmp_path):
+    speech_wav.write_bytes(speech_wav.read_bytes()[:60000])
+    error = (
+        CliRunner().invoke(command, [str(speech_wav), "--cue", "error@0.1", "-o", str(tmp_path / "x.wav")]).exception
+    )
+    assert isinstance(error, cues.AudioFileError)
+    assert "is cut off" in str(error)
+    assert not (tmp_path / "x.wav").exists()

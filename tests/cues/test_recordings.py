@@ -71,3 +71,23 @@ def test_a_recording_that_would_not_fit_into_memory_is_refused_before_it_is_read
     monkeypatch.setattr(recordings, "MAX_RECORDING_BYTES", 4 * 4799)
     with pytest.raises(AudioFileError, match="at most"):
         read_recording(tmp_path / "x.wav")
+
+
+def test_a_recording_that_was_cut_short_is_refused_with_what_is_missing(tmp_path):
+    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
+    whole = (tmp_path / "x.wav").read_bytes()
+    (tmp_path / "x.wav").write_bytes(whole[: len(whole) // 3])
+    told = r"x\.wav: is cut off: its header promises 48000 bytes of samples, and 15970 are there"
+    with pytest.raises(AudioFileError, match=told):
+        read_recording(tmp_path / "x.wav")
+    with pytest.raises(AudioFileError, match=told):
+        read_recording(io.BytesIO(whole[: len(whole) // 3]), "x.wav")
+
+
+@pytest.mark.parametrize("length", [0xFFFFFFFF, 0x7FFFF000], ids=["all ones", "as sox writes it"])
+def test_a_length_that_was_not_known_in_a_pipe_is_no_fault(tmp_path, length):
+    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
+    data = bytearray((tmp_path / "x.wav").read_bytes())
+    data[40:44] = length.to_bytes(4, "little")
+    (tmp_path / "x.wav").write_bytes(data)
+    assert len(read_recording(tmp_path / "x.wav").samples) == 24000
