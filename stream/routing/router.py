@@ -9,13 +9,15 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from stream.errors import StreamTypeError
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
-from stream.routing.cue_rules import DEFAULT_RULES, CueRules
+from stream.routing.checking import check_bank, check_cue_names, check_mixer, check_rules
+from stream.routing.cue_rules import DEFAULT_RULES, MOTIF, CueRules
 from stream.routing.stage import FADE_MS, Played, RouterStats, Stage
 from stream.routing.waiting_sound import WaitingSound
-from stream.services.notices import InvalidToolCall
+from stream.services.notices import InvalidToolCall, ServiceEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,11 +26,9 @@ if TYPE_CHECKING:
     from stream.readers.options import Tools
     from stream.routing.calls import CallUnderWay
     from stream.routing.spans import Spans
-    from stream.services.notices import ServiceEvent
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
-_MOTIF = "motif"
 _OUTCOME_PRIORITY = 1  # Where voices are short, how it ended counts more than that it began.
 # A stream that ends with one of these leaves its calls to whoever reads it; any other reason means that they are over.
 _TOOLS_FOLLOW = ("tool_calls", "function_call")
@@ -39,14 +39,20 @@ class CueRouter:
 
     Parameters
     ----------
-    bank : cues by name; a name that it does not hold is silent. Where it has rules of its own (`bank.rules`, from a
-        pack), they come before those of `rules`.
+    bank : cues by name: what `cues.load_bank` makes, or a mapping of yours. It must hold the cues that you write into
+        `rules`; a default that it lacks is silent. Where it has rules of its own (`bank.rules`, from a pack), they come
+        before those of `rules`.
     mixer : what plays the cues; its position is the router's clock.
     rules : what sounds for what.
     tools : the declared tools, as `stream.read` takes them: names, OpenAI tool dicts, or objects with a `name`. A call
         of any other is announced with the cue for invented ones. `None`: not known.
     now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
         the mixer's position, and the default.
+
+    Raises
+    ------
+    StreamTypeError : for a bank, a mixer, rules or tools that are none.
+    StreamValueError : for rules that name a cue that is not in the bank.
     """
 
     def __init__(
@@ -58,6 +64,9 @@ class CueRouter:
         tools: Tools = None,
         now_samples: Callable[[], int] | None = None,
     ) -> None:
+        check_rules(rules)
+        check_bank(bank, rules)
+        check_mixer(mixer)
         self._rules = rules
         self._tools = declared_names(tools)
         self._calls = CallsUnderWay()
@@ -85,7 +94,14 @@ class CueRouter:
         """Go on with another mixer, of another sample rate say; switches, counts and subscribers stay.
 
         Calls under way are forgotten.
+
+        Raises
+        ------
+        StreamTypeError, StreamValueError : as of `CueRouter`; nothing has changed then.
         """
+        check_mixer(mixer)
+        if bank is not None:
+            check_bank(bank, self._rules)
         self.barge_in()
         self._spoke_at = 0
         self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._stage)
@@ -93,7 +109,12 @@ class CueRouter:
     # What the stream says.
 
     def handle(self, event: ServiceEvent) -> Played | None:
-        """Do what the rules say for one event; returns the cue that it started, if it did so at once."""
+        """Do what the rules say for one event; returns the cue that it started, if it did so at once.
+
+        Raises
+        ------
+        StreamTypeError : for what is no event. No event raises, whatever a server has put into it.
+        """
         match event:
             case ToolCallStart():
                 return self._call_known(event)
@@ -115,6 +136,8 @@ class CueRouter:
             case StreamFailed():
                 self._all_over()
                 return self._stage.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
+            case _ if not isinstance(event, ServiceEvent):
+                raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
         return None
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
@@ -173,13 +196,15 @@ class CueRouter:
             self._waiting.disarm()
 
     def mute(self, *cues: str) -> None:
-        """Switch some cues off for good, by name."""
+        """Switch some cues off for good, by name; names that neither bank nor rules know raise a `StreamError`."""
+        check_cue_names(cues, self._bank, self._rules)
         self._stage.mute(cues)
         if self._rules.working in cues:
             self._waiting.disarm()
 
     def unmute(self, *cues: str) -> None:
-        """Switch some cues on again; without names, all."""
+        """Switch some cues on again, by name as in `mute`; without names, all."""
+        check_cue_names(cues, self._bank, self._rules)
         self._stage.unmute(cues)
 
     @property
@@ -276,7 +301,7 @@ class CueRouter:
             if fnmatchcase(tool_name, pattern):
                 cue = name
                 break
-        return f"{_MOTIF}:{tool_name}" if cue == _MOTIF else cue
+        return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
 
     def _working_cue(self) -> Cue | None:
         name = self._rules.working
