@@ -24,6 +24,7 @@ __all__ = [
     "decoded",
     "default_subtype",
     "dithered_int16",
+    "encoded",
     "file_bytes",
     "read_audio",
     "write_audio",
@@ -196,12 +197,11 @@ def check_format(file_format: str, subtype: str) -> None:
         raise CueValueError(f"subtype of a {file_format} file is {subtype!r}; it must be one of {allowed}")
 
 
-def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
-    """Write `samples` to `path`; 16 bits are dithered, the same way for the same samples.
+def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> bytes:
+    """An audio file's bytes; 16 bits are dithered, the same way for the same samples.
 
     Parameters
     ----------
-    path : file to write; an existing one is replaced.
     samples : float32, shape `(n_samples,)`, full scale ±1.0.
     sample_rate : Hz.
     file_format, subtype : a pair of `FORMATS`.
@@ -209,17 +209,27 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     Raises
     ------
     CueValueError : for a pair that `FORMATS` does not hold.
-    AudioFileError : if the file cannot be written.
     """
     check_format(file_format, subtype)
     import soundfile
 
     data = dithered_int16(samples) if subtype == "16" else samples
-    encoded = io.BytesIO()
+    buffer = io.BytesIO()
+    soundfile.write(buffer, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+    return buffer.getvalue()
+
+
+def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
+    """Write `samples` to `path`, as `encoded` has them; an existing file is replaced.
+
+    Raises
+    ------
+    CueValueError : for a pair that `FORMATS` does not hold.
+    AudioFileError : if the file cannot be written.
+    """
     try:
-        soundfile.write(encoded, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
         # Not by soundfile, which calls every fault of the disk a "System error".
-        path.write_bytes(encoded.getbuffer())
+        path.write_bytes(encoded(samples, sample_rate, file_format, subtype))
     except (RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise AudioFileError(f"{path}: cannot be written: {reason}") from error

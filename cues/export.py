@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.audiofile import check_format, default_subtype, write_audio
+from cues.audiofile import check_format, default_subtype, encoded
 from cues.bank import NEW_CUE_LU, Bank
 from cues.catalog import CATALOG
 from cues.errors import AudioFileError, CueValueError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["export_bank", "sidecar"]
+__all__ = ["export_bank", "is_untouched", "sidecar"]
 
 _SAME_LU = 0.05
 
@@ -69,8 +70,9 @@ def export_bank(
         target.mkdir(parents=True, exist_ok=True)
         for name, cue in bank.items():
             path = target / f"{name}.{file_format}"
-            write_audio(path, cue.samples, cue.sample_rate, file_format, subtype)
-            text = json.dumps(sidecar(cue, path.name, subtype), indent=2, ensure_ascii=False)
+            data = encoded(cue.samples, cue.sample_rate, file_format, subtype)
+            path.write_bytes(data)
+            text = json.dumps(sidecar(cue, path.name, subtype, data), indent=2, ensure_ascii=False)
             path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
             if pictures:
                 _draw(cue, path.with_suffix(".png"))
@@ -121,14 +123,40 @@ def _draw(cue: Cue, path: Path) -> None:
     picture(cue).savefig(path, dpi=80, metadata={"Software": None})
 
 
-def sidecar(cue: Cue, file_name: str, subtype: str) -> dict[str, Any]:
-    """What the sidecar of an exported cue says, as plain tables; a pack's `spec` takes its `spec` as it stands."""
+def is_untouched(path: Path, cue: Cue, subtype: str) -> bool:
+    """Whether the audio file at `path` is as an export left it: its sidecar holds its digest.
+
+    Beside a sidecar without one, it must be what an export of `cue` would write now.
+    """
+    try:
+        data = path.read_bytes()
+        beside = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    if not isinstance(beside, dict):
+        return False
+    if "sha256" in beside:
+        return bool(beside["sha256"] == _digest(data))
+    return data == encoded(cue.samples, cue.sample_rate, path.suffix[1:], subtype)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
+    """What the sidecar of an exported cue says, as plain tables; a pack's `spec` takes its `spec` as it stands.
+
+    Its `sha256` is that of `data`, the audio file's bytes: by it the next export knows its own file from a sound that
+    has taken its place.
+    """
     from cues import __version__
 
     return {
         "name": cue.name,
         "file": file_name,
         "subtype": subtype,
+        "sha256": _digest(data),
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue.samples),
         "loop": cue.loop,

@@ -11,11 +11,11 @@ from cues.audiofile import FORMATS, default_subtype
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
-from cues.export import export_bank
+from cues.export import export_bank, is_untouched
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from cues.cue import Cue
 
@@ -60,13 +60,15 @@ def command(
     """Write every cue to DIR as an audio file, with its spec and levels beside it as JSON.
 
     The folder is a pack as it stands: `cues export DIR`, replace the files you like, and use it with `--pack DIR`.
+    The files of an earlier export are written anew; a sound of your own in its place is never written over.
     """
     subtype = subtype or default_subtype(file_format)
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
     bank = bank_of(pack, sample_rate)
-    _check_replaceable(folder / f"{name}.{file_format}" for name in bank)
+    for name, cue in bank.items():
+        _check_replaceable(folder / f"{name}.{file_format}", cue, subtype)
     written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         print_json({"folder": str(folder), "files": [str(path) for path in written]})
@@ -74,13 +76,14 @@ def command(
     _print(written, list(bank.values()))
 
 
-def _check_replaceable(paths: Iterable[Path]) -> None:
-    """Refuse to write over sounds of one's own: only what an earlier export left, with its sidecar, is replaced."""
-    for path in paths:
-        if path.exists() and not path.with_suffix(".json").exists():
-            raise click.BadParameter(
-                f"{str(path)!r} is there, and is no earlier export; name another folder", param_hint="'DIR'"
-            )
+def _check_replaceable(path: Path, cue: Cue, subtype: str) -> None:
+    """Refuse to write over sounds of one's own: only a file that is as an earlier export left it is replaced."""
+    if path.exists() and not is_untouched(path, cue, subtype):
+        raise click.BadParameter(
+            f"{str(path)!r} is there, and is no earlier export, or was changed since; name another folder, "
+            f"or delete the file",
+            param_hint="'DIR'",
+        )
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:

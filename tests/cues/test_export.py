@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -81,8 +82,42 @@ def test_the_command_replaces_an_earlier_export_and_never_a_sound_of_ones_own(tm
     before = (tmp_path / "agent.wav").read_bytes()
     refused = run(tmp_path, "--subtype", "16")
     assert refused.exit_code == 2
-    assert "is no earlier export; name another folder" in " ".join(refused.output.split())
+    assert "is no earlier export" in " ".join(refused.output.split())
     assert (tmp_path / "agent.wav").read_bytes() == before
+
+
+def test_a_sound_of_ones_own_in_the_place_of_an_exported_one_is_never_written_over(tmp_path):
+    assert run(tmp_path).exit_code == 0
+    (tmp_path / "success.wav").write_text("x")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    refused = run(tmp_path, "--subtype", "16")
+    assert refused.exit_code == 2
+    told = " ".join(refused.output.replace("│", " ").split())
+    assert "was changed since; name another folder, or delete the file" in told
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "success.wav").unlink()
+    assert run(tmp_path, "--subtype", "16").exit_code == 0
+
+
+def without_digest(path):
+    beside = json.loads(path.read_text())
+    del beside["sha256"]
+    path.write_text(json.dumps(beside))
+
+
+def test_beside_a_sidecar_without_a_digest_only_what_would_be_written_is_replaced(tmp_path):
+    run(tmp_path)
+    without_digest(tmp_path / "agent.json")
+    assert run(tmp_path, "--subtype", "16").exit_code == 2
+    assert run(tmp_path).exit_code == 0
+    assert "sha256" in json.loads((tmp_path / "agent.json").read_text())
+
+
+@pytest.mark.parametrize("text", ["[]", "{", ""])
+def test_a_file_beside_which_lies_no_sidecar_of_ours_is_no_export(tmp_path, text):
+    run(tmp_path)
+    (tmp_path / "agent.json").write_text(text)
+    assert run(tmp_path).exit_code == 2
 
 
 def test_the_command_speaks_json(tmp_path):
@@ -166,4 +201,6 @@ def test_the_samples_in_the_repository_are_what_the_bank_holds():
         stored, sample_rate = soundfile.read(samples / f"{name}.wav", dtype="float32")
         assert sample_rate == cue.sample_rate
         np.testing.assert_allclose(stored, cue.samples, atol=2.5 / 32768)
-        assert json.loads((samples / f"{name}.json").read_text())["spec"] == cue.spec.to_table()
+        beside = json.loads((samples / f"{name}.json").read_text())
+        assert beside["spec"] == cue.spec.to_table()
+        assert beside["sha256"] == hashlib.sha256((samples / f"{name}.wav").read_bytes()).hexdigest()
