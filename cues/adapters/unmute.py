@@ -15,6 +15,7 @@ import numpy as np
 from cues.adapters._continuation import faded_continuation
 from cues.adapters._deck import Deck
 from cues.errors import CueTypeError, CueValueError
+from cues.fades import raised_cosine
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _LEAD_S = 0.08
 _TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: after so long a cue waits for it no more.
 _POLL_S = 0.1  # As FastRTC's `wait_for_item`, whose place `next_item` takes.
 _TAIL_S = 0.04
+_RETURN_S = 0.005
 
 
 class UnmuteCues:
@@ -72,7 +74,7 @@ class UnmuteCues:
         self._heard_until_s = 0.0
         self._last_speech_s = -1.0
         self._past: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
-        self._cut = False
+        self._cut = self._paused = False
 
     # For the task that generates the response.
 
@@ -108,7 +110,7 @@ class UnmuteCues:
             now_s = self._clock.now()
             due_s = self._cue_due_s()
             if due_s is not None and due_s <= now_s + 1e-9:
-                return self._emitted(np.zeros(round(_FRAME_S * self._sample_rate), dtype=np.float32))
+                return self._emitted(self._pause())
             if now_s >= give_up_s - 1e-9:
                 return None
             item = await self._wait(queue, (give_up_s if due_s is None else min(due_s, give_up_s)) - now_s)
@@ -132,8 +134,9 @@ class UnmuteCues:
         speech = np.ascontiguousarray(audio.reshape(-1), dtype=np.float32)
         if speech.any():
             self._last_speech_s = self._clock.now()
-            self._past = speech
             self.router.speech(self._deck.mixer.position + len(speech))
+            speech = self._after_pause(speech)
+        self._past = speech
         return self._emitted(speech)
 
     def _emitted(self, speech: NDArray[np.float32]) -> tuple[int, NDArray[np.float32]]:
@@ -141,6 +144,23 @@ class UnmuteCues:
         mixed = self._deck.mixer.mix(speech)
         self.router.poll()
         return self._sample_rate, mixed
+
+    def _pause(self) -> NDArray[np.float32]:
+        """A frame for the time in which no speech comes.
+
+        unmute's text-to-speech holds back what it has when a tool runs, in the middle of a word, too: what is left of
+        it dies away in the first frame, and what comes after the pause fades in.
+        """
+        past, self._past = self._past, np.zeros(0, dtype=np.float32)
+        self._paused = True
+        return faded_continuation(past, round(_FRAME_S * self._sample_rate))
+
+    def _after_pause(self, speech: NDArray[np.float32]) -> NDArray[np.float32]:
+        if not self._paused:
+            return speech
+        self._paused = False
+        n_samples = min(round(_RETURN_S * self._sample_rate), len(speech))
+        return np.concatenate([speech[:n_samples] * raised_cosine(n_samples), speech[n_samples:]]).astype(np.float32)
 
     def _end_of_speech(self) -> tuple[int, NDArray[np.float32]]:
         """The end that interrupted speech did not get, because what was queued is gone."""

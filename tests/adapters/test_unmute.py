@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cues.adapters.unmute import UnmuteCues
+from cues.clicks import find_clicks
 from cues.errors import CueTypeError, CueValueError
 from stream.events import ToolCallStart, ToolResult
 from stream.routing.cue_rules import CueRules
@@ -171,6 +172,39 @@ def test_an_interruption_fades_what_sounds_and_what_is_still_written_is_not_hear
     assert last_sound(before, 0.0) <= until + 0.05 * RATE
     assert new_clicks(before, np.zeros_like(before)) == []
     assert np.abs(items[-1][1][1]).max() > 0.05
+
+
+def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_back_without_a_click():
+    voice, half = steady_voice(1.6), 10 * TTS_FRAME
+
+    async def script(cues_, queue, clock):
+        # What unmute's text-to-speech does while a tool runs: the rest stays where it is until more text comes.
+        await queue.put((RATE, voice[:half]))
+        await clock.sleep(0.5)
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.5)
+        cues_.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        await queue.put((RATE, voice[half:]))
+        await clock.sleep(2.0)
+
+    items, _ = on_virtual_clock(script)
+    emitted = np.concatenate([item[1] for _, item in items])
+    assert np.abs(voice[half - 100 : half + 100]).min() < 0.1 < np.abs(voice[half - 100 : half + 100]).max()
+    assert len(emitted) > len(voice) + RATE // 2
+    assert find_clicks(emitted).tolist() == []
+
+
+def test_an_interruption_after_silence_brings_nothing_back():
+    async def script(cues_, queue, clock):
+        await queue.put((RATE, steady_voice(1.0)[: 5 * TTS_FRAME]))
+        await queue.put((RATE, np.zeros(5 * TTS_FRAME, dtype=np.float32)))
+        await clock.sleep(0.1)
+        cues_.interrupt()
+        await clock.sleep(0.5)
+
+    items, _ = on_virtual_clock(script)
+    assert len(items) == 3
+    assert not items[-1][1][1].any()
 
 
 def test_audio_that_cues_cannot_be_mixed_into_is_refused_with_a_sentence():
