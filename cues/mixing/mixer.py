@@ -16,7 +16,7 @@ from cues.mixing.session import Session
 from cues.mixing.sounds import prepare
 from cues.mixing.state import InPlace, Row, new_table
 from cues.mixing.stats import MixerStats
-from cues.mixing.voices import Placement, Voice, checked_fade_ms, checked_gain_db
+from cues.mixing.voices import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class Mixer(InPlace):
         ----------
         fade_ms : 5 … 250 ms; what is outside is taken as the nearest of these.
         """
-        self._session.post(self._session.release, checked_fade_ms(fade_ms, 250.0))
+        self._session.post(self._session.release, checked_fade_ms(fade_ms, LONGEST_RELEASE_MS))
 
     def resume(self) -> None:
         """Let the speech pass again after `release`; it fades in over 20 ms."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.errors import CueTypeError, CueValueError
+from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing.lead import Lead
 from cues.mixing.pcm import bytes_of_pcm16, float_of_pcm16
-from cues.units import ms_to_samples
+from cues.mixing.voices import LONGEST_RELEASE_MS, checked_fade_ms
+from cues.units import checked_number, checked_whole_number, ms_to_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     Samples = NDArray[np.float32]
 
 __all__ = ["Pacer"]
+
+_LONGEST_LEAD_MS = 10_000.0
+_LONGEST_KEPT_MS = 3_600_000.0
 
 
 class Pacer:
@@ -41,10 +45,13 @@ class Pacer:
     when what was released has run out although more was waiting, makes it a frame longer (`cues.mixing.lead` tells when
     it shrinks). A change of the lead changes when frames are released, never what is in them.
 
+    When the mixer is closed, the pacer goes on: speech passes as it is, so that a loop that is still running meets no
+    error. `clear` drops what is queued. A new pacer needs a mixer that is open.
+
     Parameters
     ----------
     mixer : of the session; its `lead_samples` follows the lead.
-    frame_samples : length of every released frame, samples, ≥ 1.
+    frame_samples : length of every released frame, samples, 1 … 10 s of them.
     lead_ms : how far ahead of real time frames are released at most; at least one frame, at most 10,000 ms.
     first_lead_ms : the lead to begin with; at least one frame, at most `lead_ms`, which keeps it constant. `None`: two
         frames, which leave one frame's time for the call that is due, or `lead_ms` where that is less.
@@ -57,6 +64,7 @@ class Pacer:
     Raises
     ------
     CueTypeError, CueValueError : for a parameter outside of these limits.
+    MixerClosedError : for a mixer that is closed already.
 
     Examples
     --------
@@ -81,21 +89,16 @@ class Pacer:
         first_lead_ms: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if isinstance(frame_samples, bool) or not isinstance(frame_samples, int | np.integer):
-            raise CueTypeError(f"frame_samples is {frame_samples!r}; it must be a whole number")
-        least_ms = 1000.0 * frame_samples / mixer.sample_rate
-        if frame_samples < 1 or not least_ms <= lead_ms <= 10_000.0:
-            raise CueValueError(
-                f"frame_samples is {frame_samples}, lead_ms {lead_ms}; "
-                "a frame is at least 1 sample, the lead at least one frame and at most 10 s"
-            )
+        _check_mixer(mixer)
+        if not callable(clock):
+            raise CueTypeError(f"clock is {clock!r}; it must be a function that returns seconds")
+        most_samples = ms_to_samples(_LONGEST_LEAD_MS, mixer.sample_rate)
+        self._frame = checked_whole_number("frame_samples", frame_samples, 1, most_samples)
+        least_ms = 1000.0 * self._frame / mixer.sample_rate
+        lead_ms = checked_number("lead_ms", lead_ms, least_ms, _LONGEST_LEAD_MS)
         first_lead_ms = min(2.0 * least_ms, lead_ms) if first_lead_ms is None else first_lead_ms
-        if not least_ms <= first_lead_ms <= lead_ms:
-            raise CueValueError(
-                f"first_lead_ms is {first_lead_ms}; it must be one frame ({least_ms:g} ms) to lead_ms ({lead_ms:g} ms)"
-            )
+        first_lead_ms = checked_number("first_lead_ms", first_lead_ms, least_ms, lead_ms)
         self._mixer = mixer
-        self._frame = int(frame_samples)
         self._lead = Lead(
             first_samples=ms_to_samples(first_lead_ms, mixer.sample_rate),
             most_samples=ms_to_samples(lead_ms, mixer.sample_rate),
@@ -161,8 +164,10 @@ class Pacer:
 
         Parameters
         ----------
-        keep_ms : what of it still goes out first; the length of the fade that `mixer.release` was asked for.
+        keep_ms : what of it still goes out first, 0 … 3,600,000 ms; the length of the fade that `mixer.release` was
+            asked for.
         """
+        keep_ms = checked_number("keep_ms", keep_ms, 0.0, _LONGEST_KEPT_MS)
         keep = min(self._queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
         dropped = self._queued - keep
         kept = self._pop(keep)
@@ -179,8 +184,9 @@ class Pacer:
         """Barge-in: fade out what sounds, drop the rest, and return how many samples of speech were never spoken.
 
         Speech that is pushed afterwards is muted until `mixer.resume()` or the next cue, so that what an answer's task
-        still writes is not heard.
+        still writes is not heard. `fade_ms` is that of `Mixer.release`.
         """
+        fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # the speech that it fades must not end before it
         self._mixer.release(fade_ms=fade_ms)
         return self.clear(keep_ms=fade_ms)
 
@@ -263,3 +269,11 @@ class Pacer:
         if n_samples < len(head):
             self._queue.appendleft(head[n_samples:])
         self._queued -= n_samples
+
+
+def _check_mixer(mixer: object) -> None:
+    # Not by its class: what stands in front of a mixer and mixes like one will do.
+    if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "mix", "silence")):
+        raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
+    if getattr(mixer, "closed", False):
+        raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")

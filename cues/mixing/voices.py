@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from cues.mixing.session import Session
     from cues.mixing.sounds import Sound
 
-__all__ = ["MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
+__all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
 
 Placement = Literal["overlay", "replace", "gap"]
 
 MAX_GAIN_DB = 40.0
 """No voice is amplified by more (dB)."""
+LONGEST_RELEASE_MS = 250.0
+"""A barge-in takes no longer than this (ms)."""
 
 
 class Voice:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cues
+from cues.clicks import find_clicks
 from tests.cues.mixing_scripts import noise_cue, speech, tone
 
 
@@ -286,20 +287,62 @@ def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_wh
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "error", "words"),
     [
-        {"frame_samples": 0},
-        {"lead_ms": 5},
-        {"lead_ms": float("nan")},
-        {"first_lead_ms": 90},
-        {"first_lead_ms": 10},
-        {"first_lead_ms": float("nan")},
+        ({"frame_samples": 0}, cues.CueValueError, "frame_samples is 0; .* from 1 to 240000"),
+        ({"frame_samples": 480.0}, cues.CueTypeError, "frame_samples is 480.0; it must be a whole number"),
+        ({"lead_ms": 5}, cues.CueValueError, "lead_ms is 5; it must be from 20 to 10000"),
+        ({"lead_ms": "80"}, cues.CueTypeError, "lead_ms is '80'; it must be a number"),
+        ({"lead_ms": float("nan")}, cues.CueValueError, "lead_ms is nan"),
+        ({"first_lead_ms": 90}, cues.CueValueError, "first_lead_ms is 90; it must be from 20 to 80"),
+        ({"first_lead_ms": 10}, cues.CueValueError, "first_lead_ms is 10; it must be from 20 to 80"),
+        ({"first_lead_ms": float("nan")}, cues.CueValueError, "first_lead_ms is nan"),
+        ({"first_lead_ms": "20"}, cues.CueTypeError, "first_lead_ms is '20'; it must be a number"),
+        ({"clock": 0.0}, cues.CueTypeError, "clock is 0.0; it must be a function"),
     ],
     ids=str,
 )
-def test_a_pacer_that_cannot_be_is_refused(options):
-    with pytest.raises(cues.CueError, match="lead"):
+def test_a_pacer_that_cannot_be_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
         cues.Pacer(cues.Mixer(), **options)
+
+
+def test_what_is_no_open_mixer_is_refused():
+    with pytest.raises(cues.CueTypeError, match=r"mixer is 24000; it must be a cues.Mixer"):
+        cues.Pacer(24000)
+    mixer = cues.Mixer()
+    mixer.close()
+    with pytest.raises(cues.MixerClosedError, match="a new session needs a new Mixer"):
+        cues.Pacer(mixer)
+
+
+def test_over_a_mixer_that_was_closed_later_speech_passes_as_it_is():
+    pacer, mixer, clock = paced()
+    mixer.close()
+    talk = speech(4800)
+    pacer.push(talk)
+    pacer.end()
+    np.testing.assert_array_equal(ask(pacer, clock, np.arange(20) * 0.01), talk)
+
+
+@pytest.mark.parametrize("fade_ms", [-10.0, 0.0, 1000.0, float("inf")])
+def test_an_interrupt_keeps_as_much_speech_as_its_fade_takes(fade_ms):
+    pacer, _, clock = paced()
+    pacer.push(np.full(24000, 0.5, dtype=np.float32))
+    ask(pacer, clock, [0.0])
+    kept = 23040 - pacer.interrupt(fade_ms)
+    assert kept == (6000 if fade_ms > 250 else 120)
+    out = ask(pacer, clock, np.arange(40) * 0.01)
+    assert not find_clicks(np.concatenate([np.full(24000, 0.5), out]))[1:].any()
+
+
+@pytest.mark.parametrize(("keep_ms", "error"), [("80", TypeError), (-1, ValueError), (float("inf"), ValueError)])
+def test_a_keep_that_cannot_be_drops_nothing(keep_ms, error):
+    pacer = paced()[0]
+    pacer.push(speech(4800))
+    with pytest.raises(error, match="keep_ms"):
+        pacer.clear(keep_ms=keep_ms)
+    assert pacer.queued_samples == 4800
 
 
 def test_an_int16_array_is_pushed_as_its_bytes():
