@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,19 +17,23 @@ from cues.audiofile import check_complete, dithered_int16
 from cues.errors import AudioFileError, CueValueError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from cues.bank import Bank
     from cues.batch.sources import Source
     from cues.batch.tasks import Row
 
-__all__ = ["COLUMNS", "Mix"]
+__all__ = ["COLUMNS", "Mix", "sweep"]
 
 COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "channels", "n_cues")
 """Columns of the table of mixed recordings."""
 
 # Sample formats that are kept; all others become 24 bits.
 _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
+_PART = ".cues-part"
+_PART_NAME = re.compile(r"\.(?P<output>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ def _write(
     import soundfile
 
     output.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=_PART)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -135,10 +140,24 @@ def _write(
         temporary.chmod(0o644)
         temporary.replace(output)
     except (RuntimeError, OSError) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         _raise_if_full(output.parent)
         raise AudioFileError(f"{output}: cannot be written: {getattr(error, 'error_string', error)}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def sweep(outputs: Iterable[str]) -> None:
+    """Delete what workers that were killed left of these outputs: half files, under the names that `_write` gives."""
+    names: dict[Path, set[str]] = {}
+    for output in map(Path, outputs):
+        names.setdefault(output.parent, set()).add(output.name)
+    for folder, wanted in names.items():
+        with contextlib.suppress(OSError):  # the folder may not be there yet
+            for path in folder.iterdir():
+                found = _PART_NAME.fullmatch(path.name)
+                if found and found["output"] in wanted:
+                    path.unlink(missing_ok=True)
 
 
 def _raise_if_full(folder: Path) -> None:

@@ -24,6 +24,7 @@ CHUNK = 16
 """Tasks that a worker gets at once."""
 _AHEAD = 3
 _MAX_DEATHS = 2
+_KILLED_S = 5.0
 _DIED = "the process that worked on it died, twice"
 
 
@@ -57,8 +58,11 @@ def run_on_processes(tasks: Sequence[Task], workers: int, *, chunk: int = CHUNK)
             yield from _until_one_dies(pool, workers, waiting, suspects)
         except BaseException:
             # The tasks under way may take minutes, and the program cannot end before its workers do.
-            for worker in set(multiprocessing.active_children()) - others:
+            workers_left = set(multiprocessing.active_children()) - others
+            for worker in workers_left:
                 worker.kill()
+            for worker in workers_left:
+                worker.join(_KILLED_S)  # until then it may still write
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -91,7 +91,8 @@ def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None
         temporary.chmod(0o644)
         temporary.replace(path)
     except OSError as error:
+        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
-                temporary.unlink()
-        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
+                temporary.unlink(missing_ok=True)

@@ -120,7 +120,7 @@ def mix(
     with such objects, one a line. Several lines with the same file put several cues into it. A recording keeps its
     sample rate, its channels and its sample format.
     """
-    from cues.batch.mixing import COLUMNS, Mix
+    from cues.batch.mixing import COLUMNS, Mix, sweep
 
     tasks = [
         Mix(_source(planned.file), planned.cues, str(out / planned.output), *_pack_state(pack))
@@ -130,7 +130,11 @@ def mix(
         if Path(task.output).resolve() == Path(task.file).resolve():
             raise CueError(f"{task.file} would be written over itself; name another folder with --out")
     table = out / "mixed.csv"
-    run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
+    sweep(task.output for task in tasks)  # of a run that was killed, and could not do so itself
+    try:
+        run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
+    finally:
+        sweep(task.output for task in tasks)
     _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], dask=dask, as_json=as_json)
 
 

@@ -158,3 +158,12 @@ def test_cues_are_not_mixed_into_a_recording_that_was_cut_short(run, calls, tmp_
     assert run("batch", "mix", "plan.csv", "--workers", 1).code == 1
     assert "is cut off" in table(tmp_path / "mixed" / "mixed.csv")[0]["error"]
     assert [path.name for path in (tmp_path / "mixed").rglob("*.wav")] == ["b.wav"]
+
+
+def test_half_files_that_an_earlier_run_left_are_gone_after_the_next(run, calls, tmp_path):
+    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\n")
+    (tmp_path / "mixed").mkdir()
+    (tmp_path / "mixed" / ".a.wav.ab_d1234.cues-part").touch()
+    (tmp_path / "mixed" / ".mine.wav.ab_d1234.cues-part").touch()
+    assert run("batch", "mix", "calls/plan.csv", "--workers", 1).code == 0
+    assert [path.name for path in (tmp_path / "mixed").glob(".*")] == [".mine.wav.ab_d1234.cues-part"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from cues.batch.mixing import Mix
+from cues.batch.mixing import Mix, sweep
 from cues.batch.plan import read_plan
 from cues.batch.sources import find_sources
 from cues.batch.tasks import run_tasks
@@ -112,3 +112,36 @@ def test_an_output_that_cannot_be_written_is_a_row_that_failed_and_leaves_nothin
     row = mixed(tmp_path / "x.wav", (("agent", 0.2, 0.0),), tmp_path / "y.wav")
     assert row["status"] == "failed"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.wav", "y.wav"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
+def test_whatever_ends_the_writing_no_half_file_is_left(tmp_path, monkeypatch, error):
+    write(tmp_path / "x.wav", tone(300.0, 24000))
+    task = Mix(find_sources(str(tmp_path / "x.wav"))[0], (("agent", 0.2, 0.0),), str(tmp_path / "y.wav"))
+
+    def broken_off(*_, **__):
+        raise error
+
+    monkeypatch.setattr(soundfile, "write", broken_off)
+    with pytest.raises((error, CueError)):
+        task.run()
+    assert [path.name for path in tmp_path.iterdir()] == ["x.wav"]
+
+
+def test_half_files_of_a_killed_worker_are_swept_and_nothing_else(tmp_path, monkeypatch):
+    write(tmp_path / "x.wav", tone(300.0, 24000))
+    written, really_write = [], soundfile.write
+
+    def noting(path, *arguments, **options):
+        written.append(path)
+        really_write(path, *arguments, **options)
+
+    monkeypatch.setattr(soundfile, "write", noting)
+    assert mixed(tmp_path / "x.wav", (("agent", 0.2, 0.0),), tmp_path / "y.wav")["status"] == "ok"
+    (half,) = written
+    half.touch()
+    others = [half.name.replace("y.wav", "z.wav"), half.name.removesuffix(".cues-part"), half.name[1:], f"{half.name}2"]
+    for name in others:
+        (tmp_path / name).touch()
+    sweep([str(tmp_path / "y.wav"), str(tmp_path / "nowhere" / "y.wav")])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["x.wav", "y.wav", *others])
