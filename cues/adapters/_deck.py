@@ -55,8 +55,9 @@ class Deck:
         self.channels, self._is_built_in = channels, bank is None
         self._set_up(sample_rate)
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
+        rules = DEFAULT_RULES if rules is None else rules
         now_samples = None if now_s is None else lambda: round(now_s() * sample_rate)
-        self.router = CueRouter(bank, self.mixer, rules=rules or DEFAULT_RULES, tools=tools, now_samples=now_samples)
+        self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples)
 
     def retune(self, sample_rate: int) -> None:
         """Go on at another sample rate, with the same router."""

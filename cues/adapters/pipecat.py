@@ -15,6 +15,8 @@ import numpy as np
 from cues.adapters._continuation import faded_continuation
 from cues.adapters._deck import Deck
 from cues.adapters._packages import require
+from cues.errors import CueTypeError
+from cues.units import checked_whole_number
 from stream.events import TextDelta, ToolCallStart, ToolResult
 
 PIPECAT = require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
@@ -46,6 +48,7 @@ __all__ = ["CueFrame", "CueMixer", "CueTap", "create"]
 
 _PAST_S = 0.04
 _TAIL_S = 0.03
+_MOST_CHANNELS = 2  # The transports are mono or stereo.
 
 
 @dataclass
@@ -229,7 +232,7 @@ def create(
     Parameters
     ----------
     sample_rate : of the transport, Hz; where the transport says otherwise, that counts.
-    channels : of the transport (`audio_out_channels`).
+    channels : of the transport (`audio_out_channels`), 1 or 2.
     bank : cues by name, as `cues.load_bank` makes them; `None` takes the built-in ones.
     rules : what sounds for what.
     tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
@@ -237,7 +240,20 @@ def create(
     is_error : whether a tool's result means that it failed, beside what raised.
     early : an OpenAI-compatible LLM service whose stream is watched, so that the cue sounds when the call is named
         and not when its arguments are complete. Off by default: a call that is never made has sounded too.
+
+    Raises
+    ------
+    CueError, StreamError : for a parameter that is none of these.
     """
+    channels = checked_whole_number("channels", channels, 1, _MOST_CHANNELS)
+    if wrap is not None and not isinstance(wrap, BaseAudioMixer):
+        raise CueTypeError(f"wrap is {wrap!r}; it must be a BaseAudioMixer of Pipecat")
+    if not callable(is_error):
+        raise CueTypeError(f"is_error is {is_error!r}; it must be a function of a tool's result")
+    if early is not None and not callable(getattr(early, "get_chat_completions", None)):
+        raise CueTypeError(
+            f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
+        )
     deck = Deck(sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools)
     mixer = CueMixer(deck, wrap)
     if early is not None:

@@ -22,6 +22,8 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 import cues
 from cues.adapters.pipecat import CueFrame, create
+from stream.errors import StreamError
+from stream.events import ToolCallStart
 from stream.routing.cue_rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, run_pipeline, say
@@ -367,3 +369,30 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
     assert sounded_at < n_chunks - 3  # The arguments were still to come.
     assert stats.played == 1
     assert stats.coalesced == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"bank": "my-sounds"}, "bank is 'my-sounds'; it must be a mapping of cues by name"),
+        ({"rules": {"read_*": "agent"}}, "rules is .*; it must be stream.CueRules"),
+        ({"tools": "get_weather"}, "tools: 'get_weather' is one text"),
+        ({"channels": 0}, "channels is 0; it must be"),
+        ({"channels": 3}, "channels is 3; it must be"),
+        ({"channels": "2"}, "channels is '2'; it must be"),
+        ({"wrap": 3}, "wrap is 3; it must be a BaseAudioMixer"),
+        ({"is_error": True}, "is_error is True; it must be a function"),
+        ({"early": 3}, "early is 3; it must be an LLM service"),
+        ({"sample_rate": "24000"}, "sample_rate is '24000'; it must be"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_is_told_when_the_mixer_is_made(option, message):
+    with pytest.raises((cues.CueError, StreamError), match=message):
+        create(**option)
+
+
+def test_tools_may_be_declared_as_the_dicts_that_the_model_gets():
+    mixer, _ = create(RATE, tools=[{"type": "function", "function": {"name": "get_weather"}}])
+    assert mixer.router.handle(ToolCallStart("get_weather", "1")).cue == "tool_call"
+    assert mixer.router.handle(ToolCallStart("get_wether", "2")).cue == "error"
