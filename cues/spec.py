@@ -24,7 +24,8 @@ _MAX_NOTES = 64
 
 def _sequence(what: str, value: object, most: int) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise CueTypeError(f"{what} is {value!r}; it must be a list")
+        hint = ": (note,) for one" if isinstance(value, Note) else ""
+        raise CueTypeError(f"{what} is {value!r}; it must be a list{hint}")
     if not 1 <= len(value) <= most:
         raise CueValueError(f"{what} has {len(value)} entries; it must have 1 to {most}")
     return tuple(value)

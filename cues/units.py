@@ -24,6 +24,8 @@ __all__ = [
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 192_000
 """Rates at which cues are rendered and measured (Hz)."""
+_ENORMOUS = 1 << 31
+"""A limit this far from zero only guards the arithmetic: a message leaves it out, unless the value is beyond it."""
 
 
 def db_to_gain(db: float) -> float:
@@ -83,14 +85,14 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
     -6.0
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise CueTypeError(f"{name} is {value!r}; it must be a number from {least:g} to {most:g}")
+        raise CueTypeError(f"{name} is {value!r}; it must be a number{_limits(least, most)}")
     real: Any = value
     try:
         number = float(real)
     except OverflowError:  # a whole number may be too large for a float
         number = math.inf if real > 0 else -math.inf
     if not least <= number <= most:
-        raise CueValueError(f"{name} is {value!r}; it must be from {least:g} to {most:g}")
+        raise CueValueError(f"{name} is {value!r}; it must be{_limits(least, most, number) or ' a number'}")
     return number
 
 
@@ -107,10 +109,10 @@ def checked_whole_number(name: str, value: object, least: int, most: int) -> int
     8
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise CueTypeError(f"{name} is {value!r}; it must be a whole number from {least} to {most}")
+        raise CueTypeError(f"{name} is {value!r}; it must be a whole number{_limits(least, most)}")
     whole = operator.index(value)
     if not least <= whole <= most:
-        raise CueValueError(f"{name} is {whole}; it must be a whole number from {least} to {most}")
+        raise CueValueError(f"{name} is {whole}; it must be a whole number{_limits(least, most, whole)}")
     return whole
 
 
@@ -123,3 +125,14 @@ def checked_sample_rate(sample_rate: object) -> int:
     24000
     """
     return checked_whole_number("sample_rate", sample_rate, MIN_SAMPLE_RATE, MAX_SAMPLE_RATE)
+
+
+def _limits(least: float, most: float, value: float = 0) -> str:
+    """What a message says of the limits of a `value`: those that matter, or nothing."""
+    low, high = (str(limit) if isinstance(limit, int) else f"{limit:g}" for limit in (least, most))
+    has_low, has_high = least > -_ENORMOUS or value < least, most < _ENORMOUS or value > most
+    if has_low and has_high:
+        return f" from {low} to {high}"
+    if has_low:
+        return f" from {low} on"
+    return f" up to {high}" if has_high else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -221,7 +222,7 @@ class Mixer(InPlace):
         if session.closed:
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
         if not isinstance(cue, Cue):
-            raise CueTypeError(f"cue is {cue!r}; it must be a cues.Cue (a bank's value)")
+            raise CueTypeError(_no_cue(cue))
         if placement not in _PLACEMENTS:
             raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
         sound = prepare(cue, session.sample_rate, loop=bool(loop), replace=placement == "replace")
@@ -312,3 +313,13 @@ class Mixer(InPlace):
     def _mix_pcm16(self, data: bytes) -> bytes:
         self._connect()
         return mix_bytes(self._session, data)
+
+
+def _no_cue(thing: object) -> str:
+    """What to say of something that is no cue: never all samples of an array, but how to make a cue of them."""
+    if isinstance(thing, np.ndarray):
+        return (
+            f"cue is an array of {thing.dtype}, shape {thing.shape}; it must be a cues.Cue: "
+            'cues.Cue(name="mine", samples=…, sample_rate=…) makes one'
+        )
+    return f"cue is {reprlib.repr(thing)}; it must be a cues.Cue (a bank's value)"

@@ -63,6 +63,11 @@ def test_a_wrong_table_is_refused_by_key_value_and_what_is_allowed(table, error,
         Spec.from_table(table)
 
 
+def test_a_note_where_notes_belong_is_told_how_to_be_a_list_of_one():
+    with pytest.raises(cues.CueTypeError, match=r"Spec.notes is Note\(.*; it must be a list: \(note,\) for one"):
+        Spec(notes=Note(hz=660, length_ms=100))
+
+
 def test_defaults_are_within_their_own_limits():
     assert Oscillator().partials[0] == 1.0
     assert Envelope().attack_ms >= 5.0
