@@ -41,12 +41,14 @@ _SETTLE_SLOTS = 70
 
 
 def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> Measurement:
-    """All levels of one sound.
+    """All levels of one sound, which is taken to be at 24 kHz unless `sample_rate` says otherwise.
+
+    An array does not know its rate: at a wrong one the windows have wrong lengths and the weighting is shifted.
 
     Parameters
     ----------
     samples : float, shape `(n_samples,)`, full scale ±1.0, finite, not empty.
-    sample_rate : Hz, 8000 … 192,000.
+    sample_rate : of `samples`, Hz, 8000 … 192,000.
     dual_mono : measure the channel as if it came from two loudspeakers, +3.01 LU.
 
     Returns
@@ -98,7 +100,8 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
 def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> float | None:
     """Gated loudness of `samples`; None if they are shorter than 400 ms, minus infinity if nothing passes the gate.
 
-    Parameters, errors and reference are those of `measure`; this is the quick way to the one figure.
+    As for `measure`, they are at 24 kHz unless `sample_rate` says otherwise. Parameters, errors and reference are
+    those of `measure`; this is the quick way to the one figure.
     """
     sample_rate = checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
