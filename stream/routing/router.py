@@ -115,6 +115,7 @@ class CueRouter:
         ------
         StreamTypeError : for what is no event. No event raises, whatever a server has put into it.
         """
+        self.poll()
         match event:
             case ToolCallStart():
                 return self._call_known(event)
@@ -153,11 +154,18 @@ class CueRouter:
     # What the listener hears and does.
 
     def speech(self, until: int) -> None:
-        """Take note that speech passes up to an output sample: the waiting sound makes way for it."""
+        """Take note that speech passes up to an output sample: the waiting sound makes way for it.
+
+        To be called whenever speech is queued or mixed; the router hears none of it itself.
+        """
+        self.poll()
         self._waiting.speech(until)
 
     def poll(self) -> None:
-        """Take note of cues that have found their pause; to be called after frames were mixed."""
+        """Take note of cues that have found their pause, and publish them; `handle` and `speech` do so too.
+
+        To be called after frames were mixed, so that they are known at once.
+        """
         self._stage.poll()
 
     def begin_turn(self) -> None:

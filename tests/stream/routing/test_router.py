@@ -453,3 +453,16 @@ def test_only_cues_that_are_known_can_be_switched():
         with pytest.raises(StreamTypeError, match="names are given one by one"):
             switch(["working"])
         switch("working", "chime", "motif:read_file")
+
+
+@pytest.mark.parametrize(
+    "notice", [lambda router: router.handle(Usage()), lambda router: router.speech(0)], ids=["event", "speech"]
+)
+def test_a_cue_that_has_found_its_pause_is_known_with_the_next_event_or_speech(notice):
+    pipeline, told = Pipeline(rules=CueRules(placement="in_pause", working=None)), []
+    pipeline.router.spans.subscribe(told.append)
+    pipeline.handle(ToolCallStart("read_file", "1"))
+    pipeline.pass_s(1.5)
+    assert told == []
+    notice(pipeline.router)
+    assert [span.cue for span in told] == ["tool_call"]
