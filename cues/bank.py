@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +14,7 @@ from cues.catalog import CATALOG, DEFAULT_CUE, RULES
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueError, PackError, UnknownCueError
 from cues.motifs import motif
-from cues.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
+from cues.pack import MOTIF, PACK_VARIABLE, Override, Pack, did_you_mean, find_pack_dir, read_pack
 from cues.shaping import Loop, looped, trimmed, with_soft_edges
 from cues.units import checked_number, checked_sample_rate
 
@@ -70,8 +69,7 @@ class Bank(Mapping[str, Cue]):
             return self._cues[name]
         if _is_motif(name):
             return self._motif(name)
-        near = get_close_matches(str(name), self._cues, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, self._cues)
         raise UnknownCueError(f"no cue is named {name!r}; the bank holds {', '.join(self._cues)}{hint}")
 
     def __iter__(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from cues.errors import CueError, PackError
 from cues.faults import Problem, sound_problems
 from cues.likeness import CONFUSABLE, likeness
 from cues.normalize import MAX_GAIN_DB
-from cues.pack import Pack, read_pack
+from cues.pack import PACK_FILE, Pack, read_pack
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +31,7 @@ _LEVEL_LU = 1.0
 _PACK_FIXES = {
     "there is no such file": "put the file there, or correct its name",
     "is unknown": "correct its spelling, or delete it",
+    "it must be true or false": "write true or false, without quotes",
     "it must be from": "choose a value within these bounds",
     "or a cue of your own": "correct the name, or add a rule that uses it",
     "no cue of that name": "correct the name, or add the cue under [cues]",
@@ -41,6 +42,14 @@ _PACK_FIXES = {
     "is cut off": "export it again: the file ends before its header says so",
     "channels cancel": "export it as mono, or turn the phase of one channel",
     "no name for a cue": "choose a name that a file may have",
+    "the name is taken": "choose another name",
+    "it is for files": "delete it, or give the cue a file",
+    "Spec has no": "correct its spelling, or delete it",
+    "has both file and spec": "delete one of them",
+    "has neither file nor spec": 'add file = "NAME.wav"',
+    "has a file already": "delete one of the two files",
+    "it must lie inside": "copy the file into the pack's folder",
+    "holds neither": "cues new-pack NAME makes a pack to begin with",
 }
 
 
@@ -60,7 +69,7 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
         pack = read_pack(Path(folder), faults)
     except PackError as error:
         return [_of_pack(error, Path(folder))]
-    problems = [_of_pack(fault, pack.folder) for fault in faults]
+    problems = [_of_pack(fault, pack.folder, fault.about) for fault in faults]
     finished: list[Cue] = []
     for name, override in pack.cues.items():
         found, cue = _check_override(name, override, pack.folder)
@@ -74,11 +83,15 @@ def check_cue(cue: Cue) -> list[Problem]:
     return sound_problems(cue.name, cue.samples, cue.sample_rate, loop=cue.loop, recorded=False)
 
 
-def _of_pack(error: CueError, folder: Path) -> Problem:
-    """A fault that an error tells: its message says where, what and what is allowed."""
+def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
+    """A fault that an error tells: its message says where, what and what is allowed, and often all that there is to do.
+
+    Of the whole pack, the place is `pack.toml`, or the folder where there is none.
+    """
     message = str(error).removeprefix(f"{folder}/")
-    fix = next((fix for sign, fix in _PACK_FIXES.items() if sign in message), "correct it as the message says")
-    return Problem(where="", code="pack", message=message, fix=fix)
+    fix = next((fix for sign, fix in _PACK_FIXES.items() if sign in message), "")
+    whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
+    return Problem(where=where or whole, code="pack", message=message, fix=fix)
 
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
@@ -91,7 +104,7 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
             return problems, None
         cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)
     except CueError as error:
-        return [*problems, _of_pack(error, folder)], None
+        return [*problems, _of_pack(error, folder, name)], None
     if override.file is None:
         problems += check_cue(cue)
     return [*problems, *_level_problems(cue, override)], cue

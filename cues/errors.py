@@ -39,7 +39,14 @@ class AudioFileError(CueError, ValueError):
 
 
 class PackError(CueError, ValueError):
-    """A pack cannot be used: its folder, its `pack.toml`, or something that it says."""
+    """A pack cannot be used: its folder, its `pack.toml`, or something that it says.
+
+    Attributes
+    ----------
+    about : the cue, the rule or the file of the pack that it is about; empty if it is the whole pack.
+    """
+
+    about: str = ""
 
 
 class MissingFeatureError(CueError, RuntimeError):

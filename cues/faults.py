@@ -41,10 +41,10 @@ class Problem:
 
     Parameters
     ----------
-    where : the cue's name, or the place in `pack.toml`.
+    where : the cue's name, or the rule, the file or the folder that it is about.
     code : which kind of problem it is, for programs: `clipped`, `dc`, `clicks` and so on.
     message : what is wrong, with the figure and what is allowed.
-    fix : what to do.
+    fix : what to do; empty where the message has said it.
     """
 
     where: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,12 @@ from cues.folders import user_config_dir
 from cues.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cues.shaping import Loop
     from cues.spec import Spec
 
-__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "did_you_mean", "find_pack_dir", "read_pack"]
 
 MOTIF = "motif"
 """What a rule says instead of a cue to give each of its tools a motif of its own."""
@@ -121,14 +122,23 @@ def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
 
 
 @contextlib.contextmanager
-def _noting(faults: list[PackError] | None) -> Iterator[None]:
-    """Keep a fault and go on, where faults are collected; else let it through."""
+def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
+    """Keep a fault and go on, where faults are collected; else let it through. All within it are about `about`."""
+    n_before = len(faults or ())
     try:
         yield
     except PackError as error:
         if faults is None:
             raise
         faults.append(error)
+    for fault in (faults or ())[n_before:]:
+        fault.about = fault.about or about
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the known one that is meant, or nothing if none is near."""
+    near = get_close_matches(str(name), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
@@ -136,7 +146,7 @@ def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() not in ENDINGS or path.name.startswith("."):
             continue
-        with _noting(faults):
+        with _noting(faults, path.name):
             cues[path.stem] = _named_after_cue(folder, path, cues)
     if not cues and not faults:
         raise PackError(
@@ -173,12 +183,12 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     ruled = set(filter(_is_text, sections["rules"].values()))
     cues: dict[str, Override] = {}
     for name, value in sections["cues"].items():
-        with _noting(faults):
+        with _noting(faults, name):
             _check_name(path, name, ruled)
             cues[name] = _override(folder, path, name, value, faults)
     rules: list[tuple[str, str]] = []
     for pattern, cue in sections["rules"].items():
-        with _noting(faults):
+        with _noting(faults, f"[rules] {pattern}"):
             rules.append(_rule(path, pattern, cue, sections["cues"]))
     return Pack(folder=folder, cues=cues, rules=tuple(rules))
 
@@ -200,15 +210,18 @@ def _check_name(path: Path, name: str, ruled: set[str]) -> None:
     if name not in CATALOG and name not in ruled:
         raise PackError(
             f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
-            f"or a cue of your own that a rule under [rules] names"
+            f"or a cue of your own that a rule under [rules] names{did_you_mean(name, CATALOG)}"
         )
 
 
 def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tuple[str, str]:
     name: str = typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
     if name not in CATALOG and name not in own and name != MOTIF:
-        known = ", ".join([*CATALOG, *(name for name in own if name not in CATALOG), MOTIF])
-        raise PackError(f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {known}")
+        known = [*CATALOG, *(name for name in own if name not in CATALOG), MOTIF]
+        raise PackError(
+            f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
+            f"{did_you_mean(name, known)}"
+        )
     return pattern, name
 
 
@@ -247,4 +260,5 @@ def _known(
     for key in table:
         if key not in allowed:
             with _noting(faults):
-                raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}")
+                hint = did_you_mean(key, allowed)
+                raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{hint}")

@@ -7,11 +7,11 @@ import io
 import json
 import math
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueValueError
+from cues.pack import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -127,9 +127,7 @@ def _entry(
             raise CueValueError(f"lacks {name}")
     file, cue = _text("file", line["file"]), _text("cue", line["cue"])
     if cue not in known_cues:
-        near = get_close_matches(cue, known_cues, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise CueValueError(f"cue is {cue!r}; there are {', '.join(known_cues)}{hint}")
+        raise CueValueError(f"cue is {cue!r}; there are {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
     time_s = _number("time_s", line["time_s"], 0.0, _MAX_TIME_S)
     gain_db = _number("gain_db", line.get("gain_db", 0.0), *_GAIN_DB)
     output = _text("output", line["output"]) if "output" in line else _default_output(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 
 import cues
 from cues.catalog import CATALOG
-from cues.pack import MOTIF, read_pack
+from cues.pack import MOTIF, find_pack_dir, read_pack
 from cues.pitch import heard_notes
 
 if TYPE_CHECKING:
@@ -25,8 +26,14 @@ __all__ = ["bank_of", "complete_cue", "cue_record", "number", "pick", "print_jso
 
 
 def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
-    """The bank that a command works with."""
-    return cues.load_bank(pack, sample_rate=sample_rate)
+    """The bank that a command works with; the error of a pack tells its first fault, and where all are to be had."""
+    try:
+        return cues.load_bank(pack, sample_rate=sample_rate)
+    except (cues.PackError, cues.AudioFileError) as error:
+        folder = find_pack_dir(pack)
+        if folder is None or not folder.is_dir():
+            raise
+        raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} tells all)") from error
 
 
 def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:

@@ -12,6 +12,7 @@ import cues
 import stream
 from cues.cli._files import TurnFiles
 from cues.cli._live_device import LEAD_MS, LiveDevice, Sinks
+from cues.cli._records import bank_of
 from cues.cli._timeline import draw_timeline
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
@@ -113,7 +114,7 @@ def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
 
 async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str | None = None) -> TurnReport:
     """Ask the model, speak what it answers with cues, and leave the files."""
-    bank = cues.load_bank(setup.pack)
+    bank = bank_of(setup.pack)
     mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
     connection = stream.connect(

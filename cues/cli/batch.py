@@ -16,7 +16,7 @@ from cues.batch.sources import Source, find_sources
 from cues.batch.tables import ENDINGS as TABLES
 from cues.cli import _options
 from cues.cli._progress import progress_bar
-from cues.cli._records import number, print_json
+from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import CueError
 
@@ -143,10 +143,9 @@ def _output_is_there(row: Row) -> bool:
 
 
 def _planned(plan: Path, pack: Path | None) -> Sequence[Any]:
-    import cues
     from cues.batch.plan import read_plan
 
-    return read_plan(plan, list(cues.load_bank(pack)))
+    return read_plan(plan, list(bank_of(pack)))
 
 
 def _source(file: str) -> Source:

@@ -25,7 +25,7 @@ __all__ = ["command"]
 def command(*, folder: Path, as_json: bool) -> None:
     """Check the pack in DIR: its pack.toml, each of its sounds, and how they stand beside each other.
 
-    Every problem is one line, with its fix below it. The exit code is 1 if there is any.
+    Every problem is one line, with its fix below it where the line does not say it. The exit code is 1 if there is any.
     """
     problems = check_pack(folder)
     if as_json:
@@ -41,8 +41,10 @@ def _print(folder: Path, problems: list[Problem]) -> None:
 
     out = console()
     for problem in problems:
-        place = Text(f"{harmless(problem.where)}: ", style="cyan") if problem.where else Text()
+        # What is wrong with the pack itself begins with its place.
+        place = Text() if problem.code == "pack" else Text(f"{harmless(problem.where)}: ", style="cyan")
         out.print(place + Text(harmless(problem.message)), overflow="fold")
-        out.print(Padding(Text(f"→ {problem.fix}", style="dim", overflow="fold"), (0, 0, 0, 2), expand=False))
+        if problem.fix:
+            out.print(Padding(Text(f"→ {problem.fix}", style="dim", overflow="fold"), (0, 0, 0, 2), expand=False))
     count = {0: "no problem", 1: "1 problem"}.get(len(problems), f"{len(problems)} problems")
     out.print(f"{harmless(str(folder))}: {count}", style="bold green" if not problems else "bold", overflow="fold")

@@ -10,7 +10,7 @@ import click
 import cues
 from cues.audition import LINE, stand_in_speech
 from cues.cli import _options
-from cues.cli._records import source_of
+from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
 from cues.errors import CueError
 from cues.page.board import Set, board_page
@@ -86,7 +86,7 @@ def _built_in_set() -> Set:
 
 
 def _pack_set(folder: Path) -> Set:
-    bank = cues.load_bank(folder, sample_rate=_RATE_HZ)
+    bank = bank_of(folder, _RATE_HZ)
     # The page may be handed on: where the pack lies on this machine is nobody's business.
     sources = {name: Path(source_of(bank, name)).name for name in bank}
     return Set(folder.resolve().name, dict(bank), sources)

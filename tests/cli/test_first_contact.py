@@ -153,3 +153,35 @@ def test_an_output_that_is_full_ends_in_one_line(run, monkeypatch):
     monkeypatch.setattr("cues.cli.list.print_json", full)
     result = run("list", "--json")
     assert (result.code, result.err) == (1, f"cues: {os.strerror(errno.ENOSPC)}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("list",),
+        ("page", "x.html", "--speaker", "voice-like"),
+        ("demo", "--fast"),
+        ("show", "agent"),
+        ("export", "out"),
+    ],
+)
+def test_the_first_fault_of_a_pack_names_the_command_that_tells_all(run, tmp_path, command):
+    (tmp_path / "my pack").mkdir()
+    (tmp_path / "my pack" / "pack.toml").write_text("[cues]\ntoolcall = 3\nattenton = 4\n")
+    result = run(*command, "--pack", "my pack")
+    assert (result.code, result.out) == (1, "")
+    assert "toolcall: no cue of that name" in result.err
+    assert result.err.endswith("did you mean 'tool_call'? (cues check 'my pack' tells all)\n")
+    checked = run("check", "my pack")
+    assert all(name in checked.out for name in ("toolcall", "attenton"))
+
+
+def test_a_sound_of_a_pack_that_cannot_be_read_names_that_command_too(run, tmp_path):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "agent.wav").write_bytes(b"no sound")
+    assert run("list", "--pack", "pack").err.endswith(" (cues check pack tells all)\n")
+
+
+def test_a_pack_that_is_not_there_names_no_command(run, monkeypatch):
+    monkeypatch.setenv("CUES_PACK", "nowhere")
+    assert "cues check" not in run("list").err

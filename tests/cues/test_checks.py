@@ -97,3 +97,49 @@ def test_a_sound_given_as_a_spec_is_checked_too(tmp_path):
 def test_a_folder_without_any_pack_is_one_problem(tmp_path):
     (problem,) = check_pack(tmp_path)
     assert "neither" in problem.message
+
+
+def test_what_is_wrong_with_the_pack_itself_says_what_it_is_about(tmp_path):
+    (tmp_path / "broken.wav").write_bytes(b"RIFF and nothing more")
+    problems = pack(
+        tmp_path,
+        """
+        colour = "red"
+        [cues]
+        agent = { gain_db = 99, volum = 3 }
+        "ping: 1" = { loop = { begin = 3 } }
+        error = "broken.wav"
+        [rules]
+        "x_*" = "nobody"
+        "y" = "ping: 1"
+        """,
+    )
+    assert {problem.code for problem in problems} == {"pack"}
+    wheres = ["pack.toml", "agent", "agent", "ping: 1", "[rules] x_*", "error"]
+    assert [problem.where for problem in problems] == wheres
+    (tmp_path / "pack.toml").unlink()
+    assert [problem.where for problem in check_pack(tmp_path)] == ["broken.wav"]
+    (tmp_path / "broken.wav").unlink()
+    assert [problem.where for problem in check_pack(tmp_path)] == [str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("[cues]\ntoolcall = { gain_db = 3 }\n", "tool_call"),
+        ("[cues]\nattenton = { gain_db = 3 }\n", "attention"),
+        ("[cues]\nagent = { gain = 3 }\n", "gain_db"),
+        ('[rules]\nx = "agnt"\n', "agent"),
+        ('[rule]\nx = "agent"\n', "rules"),
+    ],
+    ids=["a cue", "another", "a field", "a rule's cue", "a section"],
+)
+def test_a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant(tmp_path, text, meant):
+    (problem,) = pack(tmp_path, text)
+    assert problem.message.endswith(f"; did you mean {meant!r}?")
+
+
+def test_a_fix_that_the_message_has_said_is_left_out(tmp_path):
+    (problem,) = pack(tmp_path, "[cues]\nagent = 3\n")
+    assert problem.message.endswith("agent is 3; it must be a file name or a table")
+    assert problem.fix == ""
