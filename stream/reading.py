@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
 from stream.readers.message_reader import failure
 from stream.readers.openai_reader import OpenAIReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
 
     from stream.readers.message_reader import MessageReader
     from stream.readers.options import Tools
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_sync"]
 
 _MS_PER_S = 1000.0
+_OPTIONS = ("max_argument_chars", "reasoning")
 # Of the standard library, httpx (and the `openai` and `ollama` packages above it) and aiohttp. A timeout is also an
 # OSError or a TransportError, so it comes first.
 _TRANSPORT_ERRORS = {
@@ -47,12 +50,20 @@ async def read(
     Yields
     ------
     Event
-        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes.
+        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes. What this
+        returns can be gone through once; a second time it yields nothing, as every asynchronous generator does.
+
+    Raises
+    ------
+    StreamTypeError
+        With the first event that is asked for: the source is no asynchronous iterable, or an option is not known.
     """
-    reader = OpenAIReader(tools, **options) if reader is None else reader
+    reader = _reader("read", tools, reader, options)
     try:
         chunks = await source if inspect.isawaitable(source) else source
-        iterator = aiter(chunks)
+        iterator = aiter(_asynchronous(chunks))
+    except StreamTypeError:
+        raise
     except Exception as error:  # noqa: BLE001  (every client has its own)
         for event in reader.fail(failed_by(error)):
             yield event
@@ -82,13 +93,19 @@ def read_sync(
 ) -> Iterator[Event]:
     """Yield the events of a stream of chunks, and close the stream at the end; see `read`.
 
+    Raises
+    ------
+    StreamTypeError
+        With the first event that is asked for: the source is no iterable, or an option is not known.
+
     Examples
     --------
     >>> chunks = [{"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]}]
     >>> list(read_sync(chunks))
     [TextDelta(text='Hi.', channel=None), Finish(reason='stop')]
     """
-    reader = OpenAIReader(tools, **options) if reader is None else reader
+    reader = _reader("read_sync", tools, reader, options)
+    _check_plain(source)
     iterator = iter(source)
     try:
         while True:
@@ -108,6 +125,39 @@ def read_sync(
         close = getattr(source, "close", None)
         if close is not None:
             close()
+
+
+def _reader(function: str, tools: Tools, reader: MessageReader | None, options: dict[str, Any]) -> MessageReader:
+    """Return the reader to use: the one given, or one with these options."""
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        allowed = ", ".join(("tools", "reader", *_OPTIONS))
+        raise StreamTypeError(f"stream.{function} knows no {unknown[0]!r}; its options are {allowed}")
+    if reader is None:
+        return OpenAIReader(tools, **options)
+    if isinstance(reader, type) or not all(hasattr(reader, method) for method in ("feed", "close", "fail")):
+        raise StreamTypeError(f"reader is {reader!r}; it must be an OpenAIReader(…) or an OllamaReader(…)")
+    return reader
+
+
+def _asynchronous(source: Any) -> AsyncIterable[Any]:
+    if not hasattr(source, "__aiter__"):
+        hint = "; stream.read_sync reads a plain one" if isinstance(source, Iterable) else ""
+        raise StreamTypeError(f"source is {_short(source)}, and no asynchronous iterable of chunks{hint}")
+    iterable: AsyncIterable[Any] = source
+    return iterable
+
+
+def _check_plain(source: Any) -> None:
+    if not hasattr(source, "__iter__"):
+        is_asynchronous = hasattr(source, "__aiter__") or inspect.isawaitable(source)
+        hint = "; stream.read reads an asynchronous one" if is_asynchronous else ""
+        raise StreamTypeError(f"source is {_short(source)}, and no iterable of chunks{hint}")
+
+
+def _short(source: object) -> str:
+    """What a source is, without the text that may be in it."""
+    return "None" if source is None else f"of type {type(source).__name__}"
 
 
 async def _close(chunks: Any) -> None:

@@ -8,7 +8,18 @@ import httpx
 import openai
 import pytest
 
-from stream import Finish, OllamaReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, read, read_sync
+from stream import (
+    Finish,
+    OllamaReader,
+    StreamFailed,
+    StreamTypeError,
+    TextDelta,
+    TextReader,
+    ToolCallEnd,
+    ToolCallStart,
+    read,
+    read_sync,
+)
 
 TEXT = {"choices": [{"delta": {"content": "Hello <to"}, "finish_reason": None}]}
 END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -245,3 +256,48 @@ def test_client_that_cannot_connect_reports_the_connection():
 
     (failed,) = asyncio.run(run())
     assert failed.code == "connection"
+
+
+async def _whole_answer():
+    return object()  # what a client gives without stream=True
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            [TEXT, END],
+            "source is of type list, and no asynchronous .*; stream.read_sync reads a plain one",
+        ),
+        (None, "source is None, and no asynchronous iterable of chunks$"),
+    ],
+    ids=["list", "None"],
+)
+def test_what_is_no_asynchronous_stream_is_the_callers_mistake(source, message):
+    with pytest.raises(StreamTypeError, match=message):
+        collect(source)
+
+
+def test_an_answer_that_is_not_streamed_is_the_callers_mistake():
+    with pytest.raises(StreamTypeError, match="source is of type object, and no asynchronous iterable"):
+        collect(_whole_answer())
+
+
+def test_what_is_no_plain_stream_is_the_callers_mistake():
+    with pytest.raises(StreamTypeError, match=r"source is of type Source, .*; stream.read reads an asynchronous one"):
+        list(read_sync(Source(TEXT)))
+    with pytest.raises(StreamTypeError, match=r"source is None, and no iterable of chunks$"):
+        list(read_sync(None))
+
+
+def test_an_option_that_is_not_known_is_told_with_the_function_and_those_that_are():
+    with pytest.raises(StreamTypeError, match=r"stream.read knows no 'toolz'; its options are tools, reader, max_arg"):
+        collect(Source(TEXT), toolz=[])
+    with pytest.raises(StreamTypeError, match=r"stream.read_sync knows no 'toolz'; its options are tools, reader"):
+        list(read_sync([TEXT], toolz=[]))
+
+
+@pytest.mark.parametrize("reader", [OllamaReader, TextReader(), "ollama"], ids=["class", "text", "name"])
+def test_what_cannot_read_messages_is_no_reader(reader):
+    with pytest.raises(StreamTypeError, match=r"reader is .*; it must be an OpenAIReader"):
+        collect(Source(TEXT), reader=reader)
