@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from stream.checks import check_whole_number
 from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.arguments import canonical, read_arguments
 from stream.readers.rounds import Call, Round
@@ -33,6 +34,7 @@ class Turn:
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
+        check_whole_number("max_argument_chars", max_argument_chars, 1)
         self._events: list[Event] = []
         self._waiting: deque[Call | TextDelta] = deque()
         self._texts_waiting = 0

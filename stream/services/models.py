@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from stream.errors import StreamValueError
+from stream.errors import StreamTypeError, StreamValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -107,6 +107,11 @@ def load_families(path: Path | str) -> list[dict[str, Any]]:
 def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, Any]] | None = None) -> ModelCapabilities:
     """What the table says of a model; the keys of the first matching override win over it, one by one.
 
+    Raises
+    ------
+    StreamTypeError : for a name that is no text.
+    StreamValueError : for overrides that cannot be used.
+
     Examples
     --------
     >>> capabilities_of("ministral-3:14b").dialect
@@ -114,6 +119,8 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     >>> capabilities_of("somebody/their-own-model").family
     'unknown'
     """
+    if not isinstance(model, str):
+        raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, as "qwen3:8b"')
     entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
     name = _plain(model)
     found, over = _first(name, _table()["family"]), _first(name, entries)

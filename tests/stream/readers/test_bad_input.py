@@ -176,3 +176,10 @@ def test_ten_thousand_calls_open_at_once_end_in_their_order():
     calls = [event for event in read(OpenAIReader(), chunks) if isinstance(event, ToolCallEnd)]
     assert [call.tool_call_id for call in calls] == [f"c{n}" for n in range(10_000)]
     assert {call.status for call in calls} == {"ok"}
+
+
+@pytest.mark.parametrize("cap", ["10", 0, 1.5, True, None], ids=repr)
+@pytest.mark.parametrize("kind", [TextReader, OpenAIReader, OllamaReader], ids=lambda kind: kind.__name__)
+def test_a_cap_that_cannot_be_is_told_when_the_reader_is_made(kind, cap):
+    with pytest.raises((StreamTypeError, StreamValueError), match=f"max_argument_chars is {cap!r}; it must be"):
+        kind(max_argument_chars=cap)

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 import stream
-from stream.errors import StreamValueError
+from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ToolCallEnd, ToolCallStart, ToolResult
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says, tool
@@ -335,3 +335,8 @@ def test_the_sample_tools_are_offered_like_any_other(tmp_path):
     exchange = chat("ollama-two-calls", wrap=lambda c: stream.ToolRunner(c, tools))
     assert sorted(exchange.results) == [("list_directory", False, '["a.txt"]'), ("read_file", False, "hello")]
     assert {t.name for t in tools} == {LIST_DIRECTORY.name, READ_FILE.name}
+
+
+def test_a_models_name_is_a_text():
+    with pytest.raises(StreamTypeError, match="model is 3; it must be a model's name"):
+        capabilities_of(3)

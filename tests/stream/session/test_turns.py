@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from stream.errors import SpeakerError
+from stream.errors import SpeakerError, StreamError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.cue_rules import CueRules
 from stream.session import Limits
@@ -355,3 +355,9 @@ def test_a_session_that_is_cancelled_leaves_no_task_and_closes_its_source():
 
     assert asyncio.run(go()) == (True, 1)
     assert closed
+
+
+@pytest.mark.parametrize("patience", ["60", 0, -1.0, float("nan"), None, True], ids=repr)
+def test_a_patience_that_cannot_be_is_told_when_it_is_set(patience):
+    with pytest.raises(StreamError, match=f"model_s is {patience!r}; it must be"):
+        Limits(model_s=patience)
