@@ -61,6 +61,7 @@ class Setup:
     speaker : one of `stream.speech.choice.SPEAKERS`.
     pack : folder with cues that replace the built-in ones, if any.
     play : whether it goes to the loudspeakers too, while it is made.
+    keeps_interrupted : whether the beginning of a turn that was interrupted is worth files.
     """
 
     clock: WallClock
@@ -69,6 +70,7 @@ class Setup:
     speaker: str
     pack: Path | None
     play: bool = False
+    keeps_interrupted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +145,8 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
                 try:
                     journal = await session.run(events, bytes_s=lambda: arrival.last_s)
                 finally:
-                    files.kept = _is_worth_keeping(session.journal)
+                    wanted = setup.keeps_interrupted or not session.journal.interrupted
+                    files.kept = wanted and _is_worth_keeping(session.journal)
     finally:
         await speaker.aclose()
         mixer.close()

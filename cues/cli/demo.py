@@ -38,10 +38,11 @@ def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: fl
     openai package reads it, a speaker speaks it, and the cue sounds over the speech as soon as the call is known. Then
     the "tool" answers, and so does the model (that part is scripted; no recorded server got a tool's result).
 
-    Writes demo.wav, demo-speech.wav (the same without cues), demo.png and demo.json.
+    Writes demo.wav, demo-speech.wav (the same without cues), demo.png and demo.json. Ctrl-C ends it and leaves the
+    files of an earlier one as they were.
     """
     clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
-    setup = Setup(clock=clock, out=out, stem="demo", speaker=speaker, pack=pack)
+    setup = Setup(clock=clock, out=out, stem="demo", speaker=speaker, pack=pack, keeps_interrupted=False)
     report(asyncio.run(_demo(setup)), as_json=as_json)
 
 

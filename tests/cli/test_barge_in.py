@@ -1,6 +1,7 @@
 """Ctrl-C while the assistant speaks: the first is the user's voice, the second ends the program."""
 
 import asyncio
+import itertools
 import os
 import signal
 
@@ -67,3 +68,19 @@ FAILED = Seen(StreamFailed("no server"), None, 0.0)
 )
 def test_a_turn_is_kept_if_it_was_heard_or_came_to_its_end(journal, kept):
     assert _is_worth_keeping(journal) is kept
+
+
+def test_an_interrupted_demo_leaves_the_files_of_a_whole_one(run, tmp_path, monkeypatch):
+    assert run("demo", "--fast", "--speaker", "voice-like").code == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write, n_frames = TurnFiles.write, itertools.count()
+
+    def pressed_after_a_second(files, mixed, speech):
+        write(files, mixed, speech)
+        if next(n_frames) == 100:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(TurnFiles, "write", pressed_after_a_second)
+    result = run("demo", "--fast", "--speaker", "voice-like")
+    assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
