@@ -123,3 +123,20 @@ async def _chunks():
     for delta in ({"content": "Let me look."}, {"tool_calls": [call]}):
         yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+
+
+def test_the_lines_for_a_voice_make_a_speaker_that_a_session_can_use():
+    mixer, sink = cues.Mixer(sample_rate=24000), block("session")["Sink"]()
+    speaker = block("speaker")["Beeper"]()
+
+    async def answer():
+        for event in (TextDelta("Hello there."), Finish("stop")):
+            yield event
+
+    async def go():
+        await speaker.start()
+        router = stream.CueRouter(cues.load_bank(), mixer)
+        return await stream.VoiceSession(mixer=mixer, router=router, speaker=speaker, sink=sink).run(answer())
+
+    assert asyncio.run(go()).heard_text == "Hello there."
+    assert sum(len(frame) for frame in sink.frames) >= len("Hello there.") * 1200
