@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from cues.batch.sources import Source
     from cues.batch.tasks import Row
 
-__all__ = ["COLUMNS", "Measure"]
+__all__ = ["COLUMNS", "KERNELS", "Measure"]
+
+KERNELS = ("clicks.prediction_errors", "metering.slot_energies")
+"""Compiled loops that no measurement can do without."""
 
 COLUMNS = (
     "file",

@@ -66,13 +66,15 @@ def run_batch(
     dask : address of a Dask scheduler that does the work instead.
     fresh : whether the results of earlier runs are forgotten.
     still_good : whether a result of an earlier run still holds (its output is still there, say).
-    progress : called with the number of tasks done, each time there are more.
+    progress : called with the number of tasks that are done or have failed, once before the work begins, and each time
+        there are more.
 
     Raises
     ------
     CueError : the table or its journal cannot be written, or the disk is full; what is done is kept.
     CueValueError : the table's name has another ending.
     MissingFeatureError : Dask or Parquet is asked for, and not installed.
+    KeyboardInterrupt : Ctrl-C; it says what is kept.
     """
     check_table_name(table)
     if dask is not None:
@@ -86,13 +88,19 @@ def run_batch(
         keys = [key_of(task) for task in tasks]
         left = [task for task, key in zip(tasks, keys, strict=True) if not _done(journal.rows.get(key), still_good)]
         done = resumed = len(tasks) - len(left)
-        progress(done)
+        tried = done
+        progress(tried)
         try:
             with contextlib.closing(_stream(left, workers, dask)) as stream:
                 for outcomes in stream:
                     journal.add(outcomes)
-                    done += len(outcomes)
-                    progress(done)
+                    tried += len(outcomes)
+                    done += sum(outcome.row["status"] == "ok" for outcome in outcomes)
+                    progress(tried)
+        except KeyboardInterrupt:
+            kept = f"{done} of {len(tasks)} are done and kept"
+            failed = f", {tried - done} failed" if tried > done else ""
+            raise KeyboardInterrupt(f"{kept}{failed}: the same command goes on") from None
         except OSError as error:
             if error.errno not in FATAL_ERRNOS:
                 raise

@@ -61,7 +61,8 @@ def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL_ERRNOS:
                 raise
-            row = failed_row(task, _sentence(error))
+            # The row names the file already.
+            row = failed_row(task, _sentence(error).removeprefix(f"{task.file}: "))
         outcomes.append(Outcome(key_of(task), row))
     return outcomes
 

@@ -67,10 +67,10 @@ def measure(
 
     A folder is gone through with all below it; a pattern may hold ** for that. A URL (s3://…) needs the extra `batch`.
     """
-    from cues.batch.measuring import COLUMNS, Measure
+    from cues.batch.measuring import COLUMNS, KERNELS, Measure
 
     tasks = [Measure(source, exact) for source in find_sources(place)]
-    run = _run(tasks, output, COLUMNS, workers=workers, dask=dask, fresh=fresh)
+    run = _run(tasks, output, COLUMNS, workers=workers, dask=dask, fresh=fresh, kernels=KERNELS)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
     summary = {
@@ -176,24 +176,34 @@ def _run(
     workers: int | None,
     dask: str | None,
     fresh: bool,
+    kernels: Sequence[str] = (),
     still_good: Callable[[Row], bool] = lambda _: True,
 ) -> Run:
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
-    done = 0
-    try:
-        with _one_interrupt(), progress_bar(len(tasks)) as advance:
+    begun = False
+    with _one_interrupt(), progress_bar(len(tasks)) as advance:
 
-            def progress(so_far: int) -> None:
-                nonlocal done
-                done = so_far
-                advance(so_far)
+        def progress(so_far: int) -> None:
+            nonlocal begun
+            if not begun and so_far < len(tasks) and dask is None and not _are_compiled(kernels):
+                click.echo("compiling loops, once on this machine", err=True)
+            begun = True
+            advance(so_far)
 
-            return run_batch(
-                tasks, table, columns, workers=workers, dask=dask, fresh=fresh, still_good=still_good, progress=progress
-            )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{done} of {len(tasks)} are done and kept: the same command goes on") from None
+        return run_batch(
+            tasks, table, columns, workers=workers, dask=dask, fresh=fresh, still_good=still_good, progress=progress
+        )
+
+
+def _are_compiled(kernels: Sequence[str]) -> bool:
+    """Whether the workers will find all of these loops in the cache. Imports numba, which takes a fifth of a second."""
+    if not kernels:
+        return True
+    from cues._kernels import compiling
+
+    folder = compiling._folder()  # noqa: SLF001  (a public name there would make every cache compile anew)
+    return folder is not None and all(any(folder.glob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
 @contextlib.contextmanager
@@ -238,7 +248,6 @@ def _finish(
 def _print_failures(failed: Sequence[Row]) -> None:
     err = console(stderr=True)
     for row in failed[:_FAILURES_TOLD]:
-        reason = str(row["error"]).removeprefix(f"{row['file']}: ")
-        err.print(f"failed: {harmless(row['file'])}: {harmless(reason)}", overflow="fold")
+        err.print(f"failed: {harmless(row['file'])}: {harmless(row['error'])}", overflow="fold")
     if len(failed) > _FAILURES_TOLD:
         err.print(f"… and {len(failed) - _FAILURES_TOLD} more, see the table")

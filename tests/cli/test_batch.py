@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cues.batch.tasks import Outcome, key_of
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
 
@@ -129,15 +130,31 @@ def test_what_is_wrong_with_a_plan_is_told_line_by_line(run, calls):
     assert "line 3: time_s is 'soon'" in result.err
 
 
-def test_an_interrupt_says_what_is_kept(run, calls, monkeypatch):
-    def interrupted(*_, progress, **__):
-        progress(1)
+def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls, monkeypatch):
+    write(calls / "c.wav", tone(440.0))
+
+    def interrupted(tasks, _workers):
+        for status in ("ok", "failed"):
+            task, *tasks = tasks
+            yield [Outcome(key_of(task), {"file": task.file, "status": status, "error": None})]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cues.cli.batch.run_batch", interrupted)
+    monkeypatch.setattr("cues.batch.runner.run_on_processes", interrupted)
     result = run("batch", "measure", "calls")
     assert result.code == 130
-    assert result.err.endswith("cues: interrupted; 1 of 2 are done and kept: the same command goes on\n")
+    assert result.err.endswith("cues: interrupted; 1 of 3 are done and kept, 1 failed: the same command goes on\n")
+    # The failed one is tried again, fails again, and is still not done.
+    result = run("batch", "measure", "calls")
+    assert result.err.endswith("cues: interrupted; 2 of 3 are done and kept, 1 failed: the same command goes on\n")
+
+
+def test_loops_that_have_to_be_compiled_are_announced(run, calls, tmp_path, monkeypatch):
+    run("batch", "measure", "calls", "--workers", 1)
+    told = "compiling loops, once on this machine\n"
+    assert told not in run("batch", "measure", "calls", "--workers", 1, "--fresh").err
+    monkeypatch.setattr("cues._kernels.compiling._folder", lambda: tmp_path)
+    assert told not in run("batch", "measure", "calls", "--workers", 1).err  # nothing is left to do
+    assert run("batch", "measure", "calls", "--workers", 1, "--fresh").err.startswith(told)
 
 
 def cut_short(path):
@@ -149,7 +166,8 @@ def test_a_recording_that_was_cut_short_is_a_row_that_says_so_and_the_rest_is_do
     result = run("batch", "measure", "calls", "--workers", 1)
     assert result.code == 1
     assert [row["status"] for row in table(tmp_path / "measures.csv")] == ["failed", "ok"]
-    assert "is cut off: its header promises 96000 bytes" in table(tmp_path / "measures.csv")[0]["error"]
+    # The path has a column of its own.
+    assert table(tmp_path / "measures.csv")[0]["error"].startswith("is cut off: its header promises 96000 bytes")
 
 
 def test_cues_are_not_mixed_into_a_recording_that_was_cut_short(run, calls, tmp_path):

@@ -71,8 +71,8 @@ def test_a_broken_file_and_one_that_vanished_are_rows_that_failed(folder):
     sources = find_sources(str(folder))
     (folder / "a.wav").unlink()
     rows = {outcome.row["file"].rpartition("/")[2]: outcome.row for outcome in run_tasks([*map(Measure, sources)])}
-    assert rows["a.wav"]["error"].endswith("a.wav: cannot be read: No such file or directory")
-    assert "cannot be read as audio" in rows["broken.wav"]["error"]
+    assert rows["a.wav"]["error"] == "cannot be read: No such file or directory"
+    assert rows["broken.wav"]["error"].startswith("cannot be read as audio")
     assert [rows[name]["status"] for name in ("b.flac", "c.wav")] == ["ok", "ok"]
 
 
