@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.adapters._continuation import faded_continuation
 from cues.adapters._deck import Deck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError
+from cues.mixing.continuation import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import TextDelta, ToolCallStart, ToolResult
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.adapters._continuation import faded_continuation
 from cues.adapters._deck import Deck
 from cues.errors import CueTypeError, CueValueError
 from cues.fades import raised_cosine
+from cues.mixing.continuation import faded_continuation
 from stream.clock import WallClock
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
+from cues.mixing.breaks import Breaks
 from cues.mixing.lead import Lead
 from cues.mixing.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.mixing.voices import LONGEST_RELEASE_MS, checked_fade_ms
@@ -40,6 +41,9 @@ class Pacer:
     A frame is due while what was released and has not been heard yet, the frame included, is at most the lead. Without
     speech, frames of silence are made while a cue sounds or is scheduled, and none otherwise. It does no I/O, sleeps
     never and starts nothing: call `due` from your loop, and `wait_s` says when the next call is worth it.
+
+    Where an utterance runs dry in the midst of sound, it dies away within 10 ms instead of breaking off, as far as a
+    frame goes out there, and what comes after the hole fades in within 5 ms.
 
     The lead is as short as your loop allows: it begins with two frames, and each call of `due` that comes too late,
     when what was released has run out although more was waiting, makes it a frame longer (`cues.mixing.lead` tells when
@@ -113,6 +117,7 @@ class Pacer:
         self._released = 0  # samples since then
         self._speaking = False
         self._dry = False
+        self._breaks = Breaks(mixer.sample_rate)
         self._more_waits = False  # something that could have been released before what was released runs out
         self.underruns = 0
         mixer.lead_samples = self._lead.samples
@@ -173,6 +178,7 @@ class Pacer:
         kept = self._pop(keep)
         self._queue.clear()
         self._queued = 0
+        self._breaks.forget()
         self._more_waits = self._more_waits and (keep > 0 or self._mixer.active)
         if keep:
             self._queue.append(kept)
@@ -226,6 +232,8 @@ class Pacer:
         if not self._queued:
             self._note_underrun(now)
             if not self._mixer.active:
+                if self._dry:
+                    self._breaks.broken_off(0)
                 return None
         if math.floor(self._ahead(now)) > self._limit():
             return None
@@ -233,12 +241,22 @@ class Pacer:
             self._heard_from, self._released = now, 0
         self._released += self._frame
         self._lead.released(self._frame)
+        end = self._breaks.broken_off(self._frame) if not self._queued and self._speaking else None
         if not self._queued:
-            return self._mixer.silence(self._frame)
-        short = self._queued < self._frame
-        if short and self._speaking:
+            if end is None:
+                return self._mixer.silence(self._frame)
+            self.underruns += not self._dry
+            self._dry = True
+            return self._mixer.mix(end)
+        n_speech = min(self._queued, self._frame)
+        frame = self._breaks.returned(self._pop(self._frame))
+        self._breaks.passed(frame[:n_speech])
+        if n_speech < self._frame and self._speaking:
             self.underruns += 1
-        return self._mixer.mix(self._pop(self._frame))
+            end = self._breaks.broken_off(self._frame - n_speech)
+            if end is not None:
+                frame[n_speech:] = end
+        return self._mixer.mix(frame)
 
     def _note_underrun(self, now: float) -> None:
         """Count once that an utterance ran dry before its end."""

@@ -250,6 +250,8 @@ class Tape:
         return np.zeros(n_samples, dtype=np.float32)
 
 
+SOFT = np.float32(2.0**-24)
+"""Numbers of samples become sounds that nobody hears: the edges of a hole in them need no mending."""
 STEPS = st.one_of(
     st.tuples(st.just("push"), st.integers(1, 100)),
     st.tuples(st.just("wait"), st.integers(0, 90)),
@@ -265,7 +267,7 @@ def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_wh
     n_pushed = n_released = 0
     for what, value in [*steps, ("end", None), *[("wait", 50)] * 200]:
         if what == "push":
-            pacer.push(np.arange(n_pushed + 1, n_pushed + value + 1, dtype=np.float32))
+            pacer.push(SOFT * np.arange(n_pushed + 1, n_pushed + value + 1, dtype=np.float32))
             n_pushed += value
         elif what == "wait":
             clock.now_s += value / 1000
@@ -278,12 +280,59 @@ def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_wh
         assert lead <= pacer.lead_samples == tape.lead_samples <= 80
         assert sum(len(frame) for frame in frames) <= pacer.lead_samples
         for frame in frames:
-            spoken = np.trim_zeros(frame, "b")
+            spoken = np.trim_zeros(frame, "b") / SOFT
             np.testing.assert_array_equal(spoken, np.arange(n_released + 1, n_released + len(spoken) + 1))
             n_released += len(spoken)
             assert len(spoken) == len(frame) or n_released == n_pushed
     assert n_released == n_pushed
     assert pacer.queued_samples == 0
+
+
+def stalled(voice, n_before, *, active):
+    """What is heard of a voice that stops after some samples, without a word, and goes on 0.3 s later."""
+    clock, tape = Clock(), Tape()
+    tape.sample_rate, tape.active = 24000, active
+    pacer = cues.Pacer(tape, clock=clock)
+    pacer.push(voice[:n_before])
+    heard = [ask(pacer, clock, np.arange(0, n_before / 24000 + 0.3, 0.005))]
+    pacer.push(voice[n_before:])
+    pacer.end()
+    tape.active = False
+    heard.append(ask(pacer, clock, np.arange(n_before / 24000 + 0.3, len(voice) / 24000 + 1.0, 0.005)))
+    return np.concatenate(heard), pacer
+
+
+def vowel(n_samples=24000):
+    return np.asarray(tone(n_samples, 220.0).samples)
+
+
+@pytest.mark.parametrize("n_before", [9600, 9700, 10001, 12345])
+def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before):
+    voice = vowel()
+    heard, pacer = stalled(voice, n_before, active=True)
+    assert find_clicks(np.insert(voice, n_before, np.zeros(7200, np.float32))).size > 0, "what it would be without"
+    assert find_clicks(heard).size == 0
+    assert pacer.underruns > 0
+    np.testing.assert_array_equal(heard[:n_before], voice[:n_before])
+    assert not heard[n_before + 240 : n_before + 4800].any()
+    back = n_before + 4800 + np.flatnonzero(heard[n_before + 4800 :])[0] - 1  # a fade begins with 0.0
+    np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
+
+
+def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in():
+    voice = vowel()
+    heard, _ = stalled(voice, 9600, active=False)
+    assert len(heard) == len(voice)
+    np.testing.assert_array_equal(heard[9720:], voice[9720:])
+    assert abs(heard[9600]) == 0.0
+    assert (np.abs(heard[9600:9720]) <= np.abs(voice[9600:9720])).all()
+
+
+def test_a_hole_between_words_is_left_as_it_is():
+    voice = np.concatenate([vowel(9600), vowel(9600)])
+    heard, _ = stalled(voice, 9600, active=True)
+    np.testing.assert_array_equal(heard[:9600], voice[:9600])
+    np.testing.assert_array_equal(heard[heard != 0.0], voice[voice != 0.0])
 
 
 @pytest.mark.parametrize(
