@@ -207,6 +207,22 @@ def test_nothing_is_wider_than_the_screen(open_page, board, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_no_word_of_a_player_is_broken_on_a_telephone(open_page, board):
+    page = open_page(board.as_uri(), viewport={"width": 390, "height": 844})
+    heights = page.evaluate("[...document.querySelectorAll('.players span')].map(each => each.offsetHeight)")
+    assert heights
+    assert max(heights) < 30  # one line, of 24 px
+
+
+def test_the_measures_of_a_cue_share_one_row_where_there_is_room(open_page, tmp_path):
+    page = board_page([cue_set("built in")], stand_in_speech(24000)[:2400], 24000)
+    (tmp_path / "board.html").write_text(page, encoding="utf-8")
+    shown = open_page((tmp_path / "board.html").as_uri(), viewport={"width": 1300, "height": 900})
+    tops = shown.evaluate("[...document.querySelectorAll('.measures')[0].children].map(each => each.offsetTop)")
+    assert len(tops) == 5
+    assert len(set(tops)) == 1
+
+
 def test_controls_are_large_enough_for_fingers(open_page, board):
     page = open_page(board.as_uri(), viewport={"width": 360, "height": 740}, is_mobile=True)
     sizes = page.evaluate(
