@@ -1,0 +1,77 @@
+"""Router, mixer and pacer without a session: what the page says of a loop of one's own."""
+
+import numpy as np
+
+import cues
+from stream.events import ToolCallStart, ToolResult
+from stream.routing.router import CueRouter
+
+
+class Loop:
+    """Mixer, pacer and router on a clock that is moved by hand."""
+
+    def __init__(self):
+        self.now_s = 0.0
+        self.mixer = cues.Mixer()
+        self.pacer = cues.Pacer(self.mixer, clock=lambda: self.now_s)
+        self.router = CueRouter(cues.load_bank(), self.mixer)
+        self.frames, self.copies = [], []
+
+    def pass_s(self, seconds):
+        for _ in range(round(seconds / 0.01)):
+            self.now_s += 0.01
+            due = self.pacer.due()
+            self.frames += due
+            self.copies += [frame.copy() for frame in due]
+            self.router.poll()
+
+    def speak(self, seconds):
+        self.pacer.push(0.1 * np.sin(np.arange(round(seconds * 24000)) * 0.1))
+        self.router.speech(self.mixer.position + self.pacer.queued_samples)
+
+
+def working(loop):
+    return [span for span in loop.router.spans if span.cue == "working"]
+
+
+def test_a_call_whose_outcome_nobody_tells_keeps_the_loop_alive_until_the_turn_is_ended():
+    loop = Loop()
+    loop.router.handle(ToolCallStart("get_weather", "1"))
+    loop.pass_s(20.0)
+    assert loop.pacer.wait_s() is not None
+    loop.router.cancel()
+    loop.pass_s(1.0)
+    assert loop.pacer.wait_s() is None
+
+
+def test_after_every_outcome_there_is_nothing_to_wait_for():
+    loop = Loop()
+    loop.router.handle(ToolCallStart("get_weather", "1"))
+    loop.router.handle(ToolResult("1", "get_weather", is_error=False, content=""))
+    loop.speak(1.0)
+    loop.pacer.end()
+    loop.pass_s(3.0)
+    assert loop.pacer.wait_s() is None
+
+
+def test_the_waiting_sound_makes_way_for_speech_that_the_router_is_told_of():
+    loop = Loop()
+    loop.router.handle(ToolCallStart("get_weather", "1"))
+    loop.pass_s(3.0)
+    loop.speak(5.0)
+    until = loop.mixer.position + loop.pacer.queued_samples
+    loop.pass_s(9.0)
+    assert [span.start_samples > until for span in working(loop)] == [True]
+
+
+def test_frames_may_be_kept_without_a_copy():
+    loop = Loop()
+    loop.speak(1.0)
+    loop.router.handle(ToolCallStart("get_weather", "1"))
+    loop.pass_s(2.0)
+    loop.speak(0.5)
+    loop.pass_s(1.0)
+    loop.pacer.interrupt()
+    loop.pass_s(1.0)
+    assert len(loop.frames) > 50
+    assert all(np.array_equal(frame, copy) for frame, copy in zip(loop.frames, loop.copies, strict=True))
