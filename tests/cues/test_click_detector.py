@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from cues import clicks
 from cues.bank import make_cue
 from cues.catalog import CATALOG
-from cues.clicks import find_clicks, residual
+from cues.clicks import find_clicks
 from cues.page.sketch import SKETCH
 from cues.voicelike import speak_voice_like
 
@@ -82,11 +82,35 @@ def test_most_hard_cuts_in_speech_are_found():
     assert found >= 27
 
 
-def test_the_compiled_loop_and_its_twin_agree(monkeypatch):
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_cuts_are_found_wherever_in_a_file_they_stand(seed):
+    speech, _ = speak_voice_like("Let me look that up for you, one moment please.")
+    rng = np.random.default_rng(seed)
+    for cut in rng.integers(3000, len(speech) - 3000, 6):
+        speech[cut : cut + 300] = 0.0
+    found = [find_clicks(np.pad(speech, (offset, 0)), 24000) - offset for offset in range(0, 2400, 170)]
+    assert len(found[0]) > 0
+    for others in found[1:]:
+        np.testing.assert_array_equal(others, found[0])
+
+
+def test_every_copy_of_a_sound_in_a_long_file_has_the_same_clicks():
+    speech, _ = speak_voice_like("One moment please.")
+    loudest = int(np.abs(speech).argmax())
+    speech[loudest : loudest + 300] = 0.0
+    copy = np.concatenate([speech, np.zeros(12_017, dtype=np.float32)])
+    found = find_clicks(np.tile(copy, 8), 24000)
+    assert len(found) % 8 == 0
+    assert len(found) > 0
+    np.testing.assert_array_equal(
+        found.reshape(8, -1) - len(copy) * np.arange(8)[:, None], np.tile(found[: len(found) // 8], (8, 1))
+    )
+
+
+def test_the_compiled_loop_and_its_twin_agree():
     speech, _ = speak_voice_like("The compiled loop and the plain one hear the same.")
-    plain = residual(speech, 24000)
-    monkeypatch.setattr(clicks, "_LONG_SAMPLES", 0)
-    compiled = clicks._errors(speech, 24000)
+    plain = clicks._errors(speech, 24000, compiled=False)
+    compiled = clicks._errors(speech, 24000, compiled=True)
     assert compiled.shape == plain.shape
     assert np.abs(compiled - plain).max() < 1e-6
 
