@@ -50,11 +50,13 @@ class Breaks:
 
     def broken_off(self, n_samples: int) -> Samples | None:
         """What is heard behind speech that stops here: float32, shape `(n_samples,)`; None where it ended softly."""
-        past = np.concatenate(self._past)[-self._n_past :] if self._past else np.zeros(0, dtype=np.float32)
+        if not self._past:
+            return None
+        self._is_broken = True
+        past = np.concatenate(self._past)[-self._n_past :]
         self._past = []
         if not _is_audible(past[-self._n_edge :]):
             return None
-        self._is_broken = True
         end = np.zeros(n_samples, dtype=np.float32)
         n_end = min(self._n_end, n_samples)
         if n_end:
