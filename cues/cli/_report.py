@@ -46,6 +46,8 @@ def _failure(turn: TurnReport) -> str:
     if not isinstance(last, StreamFailed):
         return turn.journal.failure or ""
     message = " ".join(last.message.split())
+    if last.code == "connection" and not turn.files.kept:
+        message += "; is the server running? `cues speak --replay FILE` works without one"
     if turn.server in message:
         return message
     return f"{turn.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"

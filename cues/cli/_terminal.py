@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ __all__ = ["NARROW", "console", "harmless", "levels", "unicode_output", "wavefor
 NARROW = 60
 """Columns below which tables become lists."""
 _PIPE_COLUMNS = 200
+_BLANKS = re.compile(r" +(?=\n)")
 # What stands for the characters that an output of few characters lacks.
 _PLAIN = {"−": "-", "–": "-", "→": "->", "↻": "*", "…": "...", "·": "-", "µ": "u", "✓": "ok", "♪": "*"}
 _PLAIN |= dict.fromkeys("“”", '"')
@@ -29,16 +31,36 @@ _BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for standard output. `NO_COLOR` and pipes turn color off; a pipe's lines are not cut at 80 columns."""
+    """A console for standard output. `NO_COLOR` and pipes turn color off.
+
+    A pipe's lines are not cut at 80 columns, and end where their text does.
+    """
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="plain")
     settings: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False, "stderr": stderr}
-    if not stream.isatty() and "COLUMNS" not in os.environ:
-        settings["width"] = _PIPE_COLUMNS
+    if not stream.isatty():
+        settings["file"] = _Trimmed(stream)
+        if "COLUMNS" not in os.environ:
+            settings["width"] = _PIPE_COLUMNS
     return Console(**settings)
+
+
+class _Trimmed:
+    """A stream without the blanks at the ends of lines, by which rich fills the last column of a table."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write `text`, which are whole lines."""
+        self._stream.write(_BLANKS.sub("", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -42,7 +42,8 @@ def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, ti
     """
     report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
     if as_json:
-        print_json(report.as_dict())
+        # What was measured of a server that did not answer is no entry for a table.
+        print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
     else:
         click.echo(_text(report))
     if not report.passed:
@@ -65,7 +66,7 @@ def _text(report: ProbeReport) -> str:
     verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
     head = harmless(f"{report.model} ({report.endpoint}): {verdict}")
     if report.silent:
-        return head
+        return head + ("; is the server running?" if str(report.failure).startswith("cannot reach") else "")
     form = {"structured": "structured, parsed by the server", "none": "none came"}
     rows = [
         ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),

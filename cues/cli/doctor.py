@@ -57,8 +57,9 @@ def command(*, pack: Path | None, as_json: bool) -> None:
         _print(findings)
 
 
-def _finding(topic: str, text: str, fix: str = "") -> dict[str, str]:
-    return {"topic": topic, "state": _HINT if fix else _OK, "text": text, "fix": fix}
+def _finding(topic: str, text: str, fix: str = "", line: str = "") -> dict[str, str]:
+    """What was found; `line` is one to copy as it stands."""
+    return {"topic": topic, "state": _HINT if fix else _OK, "text": text, "fix": fix, "line": line}
 
 
 def _version() -> dict[str, str]:
@@ -160,7 +161,7 @@ def _completion() -> dict[str, str]:
         "fish": ("_CUES_COMPLETE=fish_source cues | source", "~/.config/fish/config.fish"),
     }
     line, file = lines.get(shell, lines["bash"])
-    return _finding("completion", f"for names and options in the shell, add to {file}: {line}")
+    return _finding("completion", f"for names and options in the shell, add this line to {file}:", line=line)
 
 
 def _print(findings: list[dict[str, Any]]) -> None:
@@ -180,3 +181,5 @@ def _print(findings: list[dict[str, Any]]) -> None:
             cell.append(f"\n→ {harmless(finding['fix'])}", style="yellow")
         table.add_row(Text("ok" if fine else "!", style="green" if fine else "yellow"), finding["topic"], cell)
     out.print(Padding(table, 0))
+    for line in filter(None, (finding["line"] for finding in findings)):
+        out.print(Text(line), soft_wrap=True)  # broken in two it could not be copied

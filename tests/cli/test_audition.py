@@ -27,9 +27,25 @@ def test_list_names_every_cue_with_its_figures(run):
 @pytest.mark.parametrize("command", [("list",), ("show", "success"), ("doctor",)], ids=lambda command: command[0])
 def test_output_fits_the_terminal(run, monkeypatch, command, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("SHELL", "/bin/bash")
     result = run(*command)
     assert result.code == 0
-    assert max(map(len, result.out.splitlines())) <= columns
+    # A line that is to be copied is whole, however long it is.
+    assert max(len(line) for line in result.out.splitlines() if not line.startswith("eval ")) <= columns
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "success"), ("doctor",)], ids=lambda command: command[0])
+def test_lines_in_a_pipe_end_where_their_text_does(run, command):
+    lines = run(*command).out.splitlines()
+    assert lines
+    assert lines == [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("columns", [20, 60, 200])
+def test_the_line_for_completion_can_be_copied_from_a_terminal_of_any_width(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    assert run("doctor").out.splitlines()[-1] == 'eval "$(_CUES_COMPLETE=bash_source cues)"'
 
 
 def test_list_as_json_keeps_its_keys(run):

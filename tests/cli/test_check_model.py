@@ -148,7 +148,16 @@ def test_the_command_ends_with_1_where_there_is_no_server():
     result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m"])
     assert result.exit_code == 1
     assert result.output.startswith("m (openai): the check failed: cannot reach http://127.0.0.1:9")
+    assert result.output.endswith("; is the server running?\n")
     assert result.output.count("\n") == 1
+
+
+def test_json_of_a_server_that_is_not_there_holds_nothing_to_save():
+    result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m", "--json"])
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["suggestion"] is None
+    assert "[[family]]" not in result.stdout
 
 
 @pytest.mark.parametrize("arguments", [[], ["--base-url", "http://x"], ["--model", "m"]])

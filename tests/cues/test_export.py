@@ -66,7 +66,8 @@ def run(*arguments):
     return CliRunner().invoke(group, ["export", *map(str, arguments)])
 
 
-def test_the_command_writes_every_cue_and_says_so(tmp_path):
+def test_the_command_writes_every_cue_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # no path is folded
     done = run(tmp_path / "out", "--format", "flac", "--sample-rate", "48000")
     assert done.exit_code == 0
     heading, first, *others = done.output.splitlines()
