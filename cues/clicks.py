@@ -32,7 +32,7 @@ _SMALLEST = 1e-3
 _ALONE = 1.4
 """How much larger than those around it an error must be: the pulses of a voice stand alone too, but come in rows."""
 _APART_S = 0.005
-_MARGIN = 0.6
+_MARGIN = 0.8
 """A candidate may miss each limit by this factor: an error depends that much on where its frame and block lie."""
 _CENTERINGS = 3
 _CORRECTION = 1e-9
@@ -48,7 +48,7 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
     what follows it is as unpredictable as itself. The pulses of a voice are none: they come in rows.
 
     Where in a file a sound stands decides nothing: each candidate is judged with frames and blocks laid around it. What
-    is a candidate still depends on it a little: of 52 places, up to one misses a click of a voice that is hardly one.
+    is a candidate still depends on it a little: in rare places a click that is hardly one is missed.
 
     Parameters
     ----------
