@@ -44,7 +44,8 @@ async def read(
     source : what `client.chat.completions.create(stream=True)` gives, awaited or not; any other asynchronous
         iterable of chunks, objects or dicts.
     tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
-    reader : another reader to use, as `OllamaReader(tools)` for an iterable of network reads.
+    reader : another reader to use, as `OllamaReader(tools)` for an iterable of network reads; tools and options are
+        then its own.
     options : `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
 
     Yields
@@ -137,6 +138,9 @@ def _reader(function: str, tools: Tools, reader: MessageReader | None, options: 
         return OpenAIReader(tools, **options)
     if isinstance(reader, type) or not all(hasattr(reader, method) for method in ("feed", "close", "fail")):
         raise StreamTypeError(f"reader is {reader!r}; it must be an OpenAIReader(…) or an OllamaReader(…)")
+    if tools is not None or options:
+        name = "tools" if tools is not None else next(iter(options))
+        raise StreamTypeError(f"{name}: a reader is given, which takes it itself: {type(reader).__name__}({name}=…)")
     return reader
 
 

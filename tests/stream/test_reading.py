@@ -301,3 +301,12 @@ def test_an_option_that_is_not_known_is_told_with_the_function_and_those_that_ar
 def test_what_cannot_read_messages_is_no_reader(reader):
     with pytest.raises(StreamTypeError, match=r"reader is .*; it must be an OpenAIReader"):
         collect(Source(TEXT), reader=reader)
+
+
+@pytest.mark.parametrize("given", [{"tools": ["get_weather"]}, {"reasoning": False}], ids=["tools", "option"])
+def test_what_a_given_reader_takes_itself_is_not_taken_in_vain_beside_it(given):
+    (name,) = given
+    with pytest.raises(
+        StreamTypeError, match=rf"{name}: a reader is given, which takes \w+ itself: OllamaReader\({name}=…\)"
+    ):
+        collect(Source(TEXT), reader=OllamaReader(), **given)
