@@ -15,7 +15,7 @@ import soundfile
 from interleaved import best_s
 
 import cues
-from cues import bank, cache
+from cues.library import bank, cache
 
 
 def forgetting(disk: bool, pack_dir: str | None) -> None:

@@ -26,7 +26,7 @@ from cues.batch.measuring import COLUMNS, Measure
 from cues.batch.runner import run_batch
 from cues.batch.sources import find_sources
 from cues.batch.tasks import run_tasks
-from cues.voicelike import speak_voice_like
+from cues.synthesis.voicelike import speak_voice_like
 
 GOAL = 5.0
 RATE, LENGTH_S = 24000, 10

@@ -12,7 +12,7 @@ from pathlib import Path
 import cues
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.cues.mixing_scripts import RATE, clickless_script, new_clicks
+from tests.support.mixing_scripts import RATE, clickless_script, new_clicks
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import cues
-from cues.voicelike import speak_voice_like
+from cues.synthesis.voicelike import speak_voice_like
 
 SAYING = "Let me look that up for you, one moment please. I found three flights that leave before noon tomorrow."
 

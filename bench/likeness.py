@@ -11,8 +11,8 @@ import sys
 from dataclasses import replace
 
 import cues
-from cues.catalog import CATALOG
-from cues.likeness import CONFUSABLE, likeness
+from cues.meters.similarity import CONFUSABLE, likeness
+from cues.synthesis.catalog import CATALOG
 
 GOAL = 0.85
 SEMITONES = (-7, -3, 2, 5, 9)

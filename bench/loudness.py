@@ -22,7 +22,7 @@ import soundfile
 from interleaved import best_s
 
 import cues
-from cues.kweighting import REFERENCE, design, magnitude_db
+from cues.meters.kweighting import REFERENCE, design, magnitude_db
 
 GOALS = {"pyloudnorm": 10.0, "libebur128": 4.5}
 

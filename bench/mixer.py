@@ -22,7 +22,7 @@ import numpy as np
 import soundfile
 
 import cues
-from cues.mixing import engine
+from cues.mixing.backends import selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,15 +139,15 @@ def hot() -> dict[str, float]:
         contenders["pipecat SoundfileMixer"] = lambda: pipecat._mix_with_sound(raw)
     times = best_ns(contenders)
     times["mix(out), 1 cue, both ramps"] -= times.pop("reset for both ramps")
-    kernels = engine.kernels()
-    engine.install(None)
+    kernels = selection.kernels()
+    selection.install(None)
     twin = cues.Mixer()
     for _ in range(8):
         twin.play(cue, loop=True)
     for _ in range(20):
         twin.mix(a)
     times["numpy twin, 8 cues"] = best_ns({"twin": lambda: twin.mix(a, out=out)}, calls=20, rounds=40)["twin"]
-    engine.install(kernels)
+    selection.install(kernels)
     return times
 
 

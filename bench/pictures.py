@@ -14,17 +14,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from cues.audition import stand_in_speech
-from cues.bank import make_cue
-from cues.catalog import CATALOG
-from cues.clicks import find_clicks
 from cues.cue import Cue
-from cues.fades import raised_cosine
-from cues.loudness import measure
-from cues.page.board import Set, board_page
-from cues.page.sketch import SKETCH
-from cues.page.sounds import at_loudness
-from cues.plots import draw_spectrogram, draw_waveform
+from cues.library.bank import make_cue
+from cues.meters.clicks import find_clicks
+from cues.meters.loudness import measure
+from cues.show.audition import stand_in_speech
+from cues.show.board import Set, board_page
+from cues.show.plots import draw_spectrogram, draw_waveform
+from cues.show.sketch import SKETCH
+from cues.show.sounds import at_loudness
+from cues.signal.fades import raised_cosine
+from cues.synthesis.catalog import CATALOG
 
 RATE = 24000
 CLICK = "#c8553d"

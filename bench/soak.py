@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 import cues
-from cues.clicks import find_clicks
+from cues.meters.clicks import find_clicks
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.cues.mixing_scripts import speech, tone
+from tests.support.mixing_scripts import speech, tone
 
 MINUTE = 60 * 24000
 

@@ -15,7 +15,7 @@ from interleaved import best_s
 from scipy.signal import resample_poly
 
 import cues
-from cues import true_peak
+from cues.meters import true_peak
 
 GOALS = {"scipy": 20.0, "libebur128": 15.0}
 

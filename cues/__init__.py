@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cues.bank import Bank as Bank
-    from cues.bank import load_bank as load_bank
     from cues.cue import Cue as Cue
     from cues.errors import AudioFileError as AudioFileError
     from cues.errors import CueError as CueError
@@ -19,52 +17,54 @@ if TYPE_CHECKING:
     from cues.errors import MixerClosedError as MixerClosedError
     from cues.errors import PackError as PackError
     from cues.errors import UnknownCueError as UnknownCueError
-    from cues.loudness import Measurement as Measurement
-    from cues.loudness import Meter as Meter
-    from cues.loudness import integrated_lufs as integrated_lufs
-    from cues.loudness import measure as measure
-    from cues.loudness import true_peak_dbtp as true_peak_dbtp
+    from cues.library.bank import Bank as Bank
+    from cues.library.bank import load_bank as load_bank
+    from cues.meters.loudness import Measurement as Measurement
+    from cues.meters.loudness import Meter as Meter
+    from cues.meters.loudness import integrated_lufs as integrated_lufs
+    from cues.meters.loudness import measure as measure
+    from cues.meters.loudness import true_peak_dbtp as true_peak_dbtp
     from cues.mixing.mixer import Mixer as Mixer
     from cues.mixing.mixer import Voice as Voice
-    from cues.mixing.pacer import Pacer as Pacer
     from cues.mixing.pool import MixerPool as MixerPool
     from cues.mixing.warmup import warm_up as warm_up
-    from cues.motifs import motif as motif
-    from cues.spec import Envelope as Envelope
-    from cues.spec import LowPass as LowPass
-    from cues.spec import Note as Note
-    from cues.spec import Oscillator as Oscillator
-    from cues.spec import Spec as Spec
-    from cues.synth import render as render
+    from cues.pacing.pacer import Pacer as Pacer
+    from cues.synthesis.motifs import motif as motif
+    from cues.synthesis.render import render as render
+    from cues.synthesis.spec import Envelope as Envelope
+    from cues.synthesis.spec import LowPass as LowPass
+    from cues.synthesis.spec import Note as Note
+    from cues.synthesis.spec import Oscillator as Oscillator
+    from cues.synthesis.spec import Spec as Spec
 
 _HOMES = {
     "AudioFileError": "cues.errors",
-    "Bank": "cues.bank",
+    "Bank": "cues.library.bank",
     "Cue": "cues.cue",
     "CueError": "cues.errors",
     "CueTypeError": "cues.errors",
     "CueValueError": "cues.errors",
-    "Envelope": "cues.spec",
-    "LowPass": "cues.spec",
-    "Measurement": "cues.loudness",
-    "Meter": "cues.loudness",
+    "Envelope": "cues.synthesis.spec",
+    "LowPass": "cues.synthesis.spec",
+    "Measurement": "cues.meters.loudness",
+    "Meter": "cues.meters.loudness",
     "MissingFeatureError": "cues.errors",
     "Mixer": "cues.mixing.mixer",
     "MixerClosedError": "cues.errors",
     "MixerPool": "cues.mixing.pool",
-    "Note": "cues.spec",
-    "Oscillator": "cues.spec",
-    "Pacer": "cues.mixing.pacer",
+    "Note": "cues.synthesis.spec",
+    "Oscillator": "cues.synthesis.spec",
+    "Pacer": "cues.pacing.pacer",
     "PackError": "cues.errors",
-    "Spec": "cues.spec",
+    "Spec": "cues.synthesis.spec",
     "UnknownCueError": "cues.errors",
     "Voice": "cues.mixing.mixer",
-    "integrated_lufs": "cues.loudness",
-    "load_bank": "cues.bank",
-    "measure": "cues.loudness",
-    "motif": "cues.motifs",
-    "render": "cues.synth",
-    "true_peak_dbtp": "cues.loudness",
+    "integrated_lufs": "cues.meters.loudness",
+    "load_bank": "cues.library.bank",
+    "measure": "cues.meters.loudness",
+    "motif": "cues.synthesis.motifs",
+    "render": "cues.synthesis.render",
+    "true_peak_dbtp": "cues.meters.loudness",
     "warm_up": "cues.mixing.warmup",
 }
 

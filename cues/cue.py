@@ -13,8 +13,8 @@ from cues.errors import CueError, CueTypeError, CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.loudness import Measurement
-    from cues.spec import Spec
+    from cues.meters.loudness import Measurement
+    from cues.synthesis.spec import Spec
 
 __all__ = ["Cue"]
 
@@ -70,7 +70,7 @@ class Cue:
 
     def _repr_html_(self) -> str:
         """For notebooks: a player and a picture."""
-        from cues.page.notebook import cue_html
+        from cues.show.notebook import cue_html
 
         return cue_html(self)
 

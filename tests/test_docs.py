@@ -1,7 +1,7 @@
 """Every code block of the documentation is run, line by line where it is for a shell.
 
 What cannot run here (it asks a live server, serves for ever, installs, needs loudspeakers) is named in a table with its
-reason: a line that is neither run nor named fails. The pages of the pipelines have their own test (tests/adapters).
+reason: a line that is neither run nor named fails. The pages of the pipelines have their own test (tests/cues/adapters).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from click.testing import CliRunner
 
 import cues
 import stream
-from cues.audition import stand_in_speech
 from cues.cli import group
+from cues.show.audition import stand_in_speech
 from stream.readers.dialects import Dialect, json_calls
 from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer

@@ -1,6 +1,6 @@
 """Loop of the click detector: what a linear predictor of order 12 could not foresee, frame by frame.
 
-Its twin in plain numpy is `cues.clicks.residual`.
+Its twin in plain numpy is `cues.meters.clicks.residual`.
 """
 
 # ruff: noqa: ANN001, ANN202  (numba infers the types; the callers in cues/ state them)

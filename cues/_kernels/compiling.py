@@ -24,7 +24,7 @@ import numba.core.sigutils
 from llvmlite import __version__ as llvmlite_version  # type: ignore[import-untyped]  # it has no types
 from llvmlite import binding
 
-from cues.folders import user_cache_dir
+from cues.paths import user_cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable

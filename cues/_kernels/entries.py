@@ -1,7 +1,7 @@
 """C functions that CPython calls as methods: the way of a frame that needs nothing from Python.
 
-They get (self, arguments, count, keyword names). `self` is the tuple that `cues.mixing.direct` makes. Offsets are
-those of PyTupleObject, PyArrayObject and PyBytesObject; `cues.mixing.direct` refuses an interpreter with others.
+They get (self, arguments, count, keyword names). `self` is the tuple that `cues.mixing.backends.entries` makes. Offsets are
+those of PyTupleObject, PyArrayObject and PyBytesObject; `cues.mixing.backends.entries` refuses an interpreter with others.
 """
 
 from __future__ import annotations

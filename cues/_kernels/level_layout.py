@@ -1,4 +1,4 @@
-"""The speech level's numbers and where its state keeps what; see `cues.mixing.following`."""
+"""The speech level's numbers and where its state keeps what; see `cues.mixing.level`."""
 
 from __future__ import annotations
 

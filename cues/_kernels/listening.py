@@ -1,4 +1,4 @@
-"""The loop that listens to how loud the speech is; the method is told in `cues.mixing.following`."""
+"""The loop that listens to how loud the speech is; the method is told in `cues.mixing.level`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Loops over samples, by address: the only code that runs for every sample of a live session.
 
-All arithmetic is float32 in the order in which `cues.mixing.numpy_mixing` has it; every loop vectorizes.
+All arithmetic is float32 in the order in which `cues.mixing.backends.numpy_loops` has it; every loop vectorizes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Loops of the meters: K-weighted energy of a signal in slots of a millisecond, and its peak at four times the rate.
 
-Each has a twin in plain numpy that it is held against: `cues.kweighting.k_weighted`,
-`cues.true_peak.interpolated_peak`.
+Each has a twin in plain numpy that it is held against: `cues.meters.kweighting.k_weighted`,
+`cues.meters.true_peak.interpolated_peak`.
 """
 
 # ruff: noqa: ANN001, ANN202, PLR0917  (numba infers the types and takes positions; the callers in cues/ state both)

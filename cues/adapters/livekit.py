@@ -19,8 +19,8 @@ import numpy as np
 from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.pcm import float_of_pcm16, pcm16_of_float
-from cues.resample import resample
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from cues.signal.resample import resample
 from stream.events import ToolCallStart, ToolResult
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")

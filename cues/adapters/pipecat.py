@@ -15,7 +15,7 @@ import numpy as np
 from cues.adapters._deck import Deck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError
-from cues.mixing.continuation import faded_continuation
+from cues.pacing.extrapolation import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import TextDelta, ToolCallStart, ToolResult
 

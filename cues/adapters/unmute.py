@@ -14,8 +14,8 @@ import numpy as np
 
 from cues.adapters._deck import Deck
 from cues.errors import CueTypeError, CueValueError
-from cues.fades import raised_cosine
-from cues.mixing.continuation import faded_continuation
+from cues.pacing.extrapolation import faded_continuation
+from cues.signal.fades import raised_cosine
 from stream.clock import WallClock
 
 if TYPE_CHECKING:

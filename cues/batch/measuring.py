@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.clicks import find_clicks
-from cues.loudness import integrated_lufs, true_peak_dbtp
-from cues.recordings import read_recording
+from cues.library.recordings import read_recording
+from cues.meters.clicks import find_clicks
+from cues.meters.loudness import integrated_lufs, true_peak_dbtp
 from cues.units import gain_to_db
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.audiofile import check_complete, dithered_int16
 from cues.errors import AudioFileError, CueValueError
+from cues.library.audiofile import check_complete, dithered_int16
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from cues.bank import Bank
     from cues.batch.sources import Source
     from cues.batch.tasks import Row
+    from cues.library.bank import Bank
 
 __all__ = ["COLUMNS", "Mix", "sweep"]
 
@@ -103,7 +103,7 @@ def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
 @lru_cache(maxsize=4)
 def _bank(pack: str | None, pack_stamp: str) -> Bank:
     del pack_stamp
-    from cues.bank import load_bank
+    from cues.library.bank import load_bank
 
     return load_bank(pack)
 

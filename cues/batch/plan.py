@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueValueError
-from cues.pack import did_you_mean
+from cues.library.pack import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

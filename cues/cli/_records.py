@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import cues
-from cues.catalog import CATALOG
-from cues.pack import MOTIF, find_pack_dir, read_pack
-from cues.pitch import heard_notes
+from cues.library.pack import MOTIF, find_pack_dir, read_pack
+from cues.meters.pitch import heard_notes
+from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from cues.bank import Bank
     from cues.cue import Cue
+    from cues.library.bank import Bank
 
 __all__ = ["bank_of", "complete_cue", "cue_record", "number", "pick", "print_json", "source_of"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli._terminal import harmless
-from cues.cli._timeline import print_timeline
+from cues.cli.live.timeline import print_timeline
 from stream.events import StreamFailed
 
 if TYPE_CHECKING:
-    from cues.cli._turn import TurnReport
+    from cues.cli.live.turn import TurnReport
 
 __all__ = ["report"]
 

@@ -159,7 +159,7 @@ def _source(file: str) -> Source:
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:
     """The pack's folder, and a text that changes when a file in it does."""
-    from cues.pack import find_pack_dir
+    from cues.library.pack import find_pack_dir
 
     folder = find_pack_dir(pack)
     if folder is None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cues.checks import check_pack
 from cues.cli import _options
 from cues.cli._records import print_json
 from cues.cli._terminal import console, harmless
+from cues.library.lint import check_pack
 
 if TYPE_CHECKING:
-    from cues.faults import Problem
+    from cues.library.lint_rules import Problem
 
 __all__ = ["command"]
 

@@ -111,7 +111,7 @@ def _speaker() -> dict[str, str]:
 
 
 def _device() -> dict[str, str]:
-    from cues.cli._sound_device import device_names
+    from cues.cli.live.sound_device import device_names
 
     try:
         names = device_names()
@@ -123,7 +123,7 @@ def _device() -> dict[str, str]:
 
 
 def _compile_cache() -> dict[str, str]:
-    from cues.cache import cache_dir
+    from cues.library.cache import cache_dir
 
     folder = cache_dir()
     if folder is None:
@@ -141,8 +141,8 @@ def _compile_cache() -> dict[str, str]:
 
 
 def _pack(named: Path | None) -> dict[str, str]:
-    from cues.checks import check_pack
-    from cues.pack import find_pack_dir
+    from cues.library.lint import check_pack
+    from cues.library.pack import find_pack_dir
 
     folder = find_pack_dir(named)
     if folder is None:

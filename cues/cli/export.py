@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cues.audiofile import FORMATS, default_subtype
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
-from cues.export import export_bank, is_untouched
+from cues.library.audiofile import FORMATS, default_subtype
+from cues.library.export import export_bank, is_untouched
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from cues.audiofile import ENDINGS, default_subtype, write_audio
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, number, pick, print_json
 from cues.cli._terminal import harmless
+from cues.library.audiofile import ENDINGS, default_subtype, write_audio
+from cues.library.recordings import read_recording
 from cues.mixing.offline import Insert, mix_recording
-from cues.mixing.voices import MAX_GAIN_DB
-from cues.recordings import read_recording
+from cues.mixing.voice import MAX_GAIN_DB
 
 __all__ = ["command"]
 

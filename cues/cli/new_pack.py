@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 import cues
-from cues.audiofile import default_subtype, write_audio
-from cues.catalog import CATALOG
 from cues.cli._terminal import harmless
 from cues.errors import PackError
+from cues.library.audiofile import default_subtype, write_audio
+from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
-    from cues.bank import Bank
+    from cues.library.bank import Bank
 
 __all__ = ["command"]
 

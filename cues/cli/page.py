@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 import cues
-from cues.audition import LINE, stand_in_speech
 from cues.cli import _options
 from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
 from cues.errors import CueError
-from cues.page.board import Set, board_page
+from cues.show.audition import LINE, stand_in_speech
+from cues.show.board import Set, board_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,13 +95,13 @@ def _pack_set(folder: Path) -> Set:
 def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
     """What the cues are heard over, and who says it."""
     if over is not None:
-        from cues.recordings import read_recording
-        from cues.resample import resample
+        from cues.library.recordings import read_recording
+        from cues.signal.resample import resample
 
         recording = read_recording(over)
         return resample(recording.samples, recording.sample_rate, _RATE_HZ), over.name
     if speaker == "voice-like":
         return stand_in_speech(_RATE_HZ), "voice-like"
-    from cues.cli._spoken import spoken
+    from cues.cli.live.spoken import spoken
 
     return spoken(LINE, speaker, _RATE_HZ)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cues.audition import in_a_row, over_speech, stand_in_speech
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, pick
-from cues.cli._sound_device import play
-from cues.recordings import read_recording
+from cues.cli.live.sound_device import play
+from cues.library.recordings import read_recording
+from cues.show.audition import in_a_row, over_speech, stand_in_speech
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
     samples = in_a_row(sounds) if over is None else _over(sounds, over)
     rate = _RATE_HZ
     if telephone:
-        from cues.telephone import RATE_HZ, over_telephone
+        from cues.meters.telephone import RATE_HZ, over_telephone
 
         samples, rate = over_telephone(samples, rate), RATE_HZ
     play(samples, rate)
@@ -55,7 +55,7 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
 def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
     if over == STAND_IN and not over.exists():
         return over_speech(sounds, stand_in_speech(_RATE_HZ), _RATE_HZ)
-    from cues.resample import resample
+    from cues.signal.resample import resample
 
     speech = read_recording(over)
     return over_speech(sounds, resample(speech.samples, speech.sample_rate, _RATE_HZ), _RATE_HZ)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cues.checks import check_cue
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, cue_record, number, pick, print_json, source_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
 from cues.errors import CueError
+from cues.library.lint import check_cue
 from cues.units import db_to_gain, gain_to_db
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
 
 
 def _save_picture(cue: Cue, path: Path) -> None:
-    from cues.plots import picture
+    from cues.show.plots import picture
 
     figure = picture(cue)
     try:

@@ -15,7 +15,7 @@ import stream
 from cues.cli import _options
 from cues.cli._report import report
 from cues.cli._terminal import harmless
-from cues.cli._turn import Request, Setup, TurnReport, run_turn
+from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
 from stream.services.tool import as_tools

@@ -8,12 +8,12 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
+from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from cues.mixing.session import Session
+    from cues.mixing.scheduler import Session
 
     Samples = NDArray[np.float32]
 

@@ -10,14 +10,14 @@ import numpy as np
 from cues._kernels import layout as at
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
-from cues.mixing import direct, engine
+from cues.mixing.backends import entries, selection
 from cues.mixing.frames import mix_bytes, mix_frame
 from cues.mixing.parameters import SessionOptions
-from cues.mixing.session import Session
-from cues.mixing.sounds import prepare
+from cues.mixing.scheduler import Session
+from cues.mixing.sound import prepare
 from cues.mixing.state import InPlace, Row, new_table
 from cues.mixing.stats import MixerStats
-from cues.mixing.voices import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_gain_db
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -122,15 +122,15 @@ class Mixer(InPlace):
 
     def _connect(self) -> None:
         """Let Python find the compiled entries in place of `mix` and `mix_pcm16`, where there are any."""
-        kernels = engine.kernels()
-        if self._direct or kernels is None or not direct.understood():
+        kernels = selection.kernels()
+        if self._direct or kernels is None or not entries.understood():
             return
         self._direct = True
         if type(self).mix is Mixer.mix:  # a subclass may have its own
-            self.__dict__["mix"] = direct.mix_method(kernels, self._row, self._mix, Mixer.mix.__doc__)
+            self.__dict__["mix"] = entries.mix_method(kernels, self._row, self._mix, Mixer.mix.__doc__)
         if type(self).mix_pcm16 is Mixer.mix_pcm16:
             slow, doc = self._mix_pcm16, Mixer.mix_pcm16.__doc__
-            self.__dict__["mix_pcm16"] = direct.mix_pcm16_method(kernels, self._row, slow, doc)
+            self.__dict__["mix_pcm16"] = entries.mix_pcm16_method(kernels, self._row, slow, doc)
 
     # Sound.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
     from cues.mixing.stats import MixerStats
-    from cues.mixing.voices import Placement
+    from cues.mixing.voice import Placement
 
     Samples = NDArray[np.float32]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cues._kernels import layout as at
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing import engine
+from cues.mixing.backends import selection
 from cues.mixing.mixer import Mixer
 from cues.mixing.parameters import SessionOptions
 from cues.mixing.state import InPlace, Row, new_table
@@ -142,7 +142,7 @@ class MixerPool(InPlace):
 
     def _mix_the_rest(self, source: Samples, target: Samples) -> list[int]:
         """Mix all that need no planning; the numbers of those that do."""
-        kernels = engine.kernels()
+        kernels = selection.kernels()
         if kernels is None:
             idle = (self._table.view(np.int32)[:, at.FLAGS_I32] == 0) & (
                 self._table[:, at.POSITION_I64] + self._frame <= self._table[:, at.WAKE_I64]

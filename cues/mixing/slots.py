@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues._kernels import layout as at
-from cues.mixing.numpy_mixing import smoothstep
-from cues.mixing.sounds import Sound
+from cues.mixing.backends.numpy_loops import smoothstep
+from cues.mixing.sound import Sound
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.mixing.state import Row
-    from cues.mixing.voices import Voice
+    from cues.mixing.voice import Voice
 
 __all__ = ["STEAL_FADE_MS", "Slots"]
 

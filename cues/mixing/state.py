@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.mixing.parameters import SessionOptions
-    from cues.mixing.sounds import Sound
+    from cues.mixing.sound import Sound
 
 __all__ = ["InPlace", "Row", "new_table"]
 

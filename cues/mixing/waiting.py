@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.voices import Voice
+    from cues.mixing.voice import Voice
 
 __all__ = ["WaitingVoices"]
 

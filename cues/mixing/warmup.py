@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from threading import Lock
 
-from cues.mixing import engine
+from cues.mixing.backends import selection
 
 __all__ = ["warm_up"]
 
@@ -22,5 +22,5 @@ def warm_up() -> None:
     to compile nothing (`NUMBA_DISABLE_JIT=1`), numpy goes on mixing.
     """
     with _lock:
-        if engine.kernels() is None and not importlib.import_module("numba").config.DISABLE_JIT:
-            engine.install(importlib.import_module("cues._kernels.entries"))
+        if selection.kernels() is None and not importlib.import_module("numba").config.DISABLE_JIT:
+            selection.install(importlib.import_module("cues._kernels.entries"))

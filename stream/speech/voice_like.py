@@ -19,7 +19,7 @@ class VoiceLikeSpeaker(PhraseSpeaker):
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The signal for one phrase, in one piece."""
-        from cues.voicelike import speak_voice_like
+        from cues.synthesis.voicelike import speak_voice_like
 
         samples, words = speak_voice_like(phrase, sample_rate=SAMPLE_RATE)
         yield Speech(samples, tuple(Word(word.text, word.start_samples) for word in words))

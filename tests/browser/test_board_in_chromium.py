@@ -15,11 +15,11 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import cues
-from cues.audition import stand_in_speech
-from cues.bank import make_cue
-from cues.catalog import CATALOG
 from cues.cli._page_server import PageServer
-from cues.page.board import Set, board_page
+from cues.library.bank import make_cue
+from cues.show.audition import stand_in_speech
+from cues.show.board import Set, board_page
+from cues.synthesis.catalog import CATALOG
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = [

@@ -9,7 +9,7 @@ def speech(
     text="Let me look that up in the big book of birds, and then tell you all about the finches in it.", rate=RATE
 ):
     """Voice-like speech, float32."""
-    from cues.voicelike import speak_voice_like
+    from cues.synthesis.voicelike import speak_voice_like
 
     return speak_voice_like(text, sample_rate=rate)[0]
 

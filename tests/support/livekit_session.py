@@ -7,8 +7,8 @@ import uuid
 import numpy as np
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, tts
 
-from cues.mixing.pcm import pcm16_of_float
-from cues.voicelike import speak_voice_like
+from cues.signal.pcm import pcm16_of_float
+from cues.synthesis.voicelike import speak_voice_like
 
 
 def call_of(name, arguments, call_id="call_00000001"):

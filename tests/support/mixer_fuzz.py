@@ -15,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import cues
-from cues.mixing import direct, engine
+from cues.mixing.backends import entries, selection
 
 DTYPES = ["f4", "f4", "f4", "f4", "f8", "f2", "i2", "c8", "O", ">f4", "?", "U3", "M8[s]", [("a", "f4")], "V4"]
 SHAPES = [(480,), (480,), (480,), (7,), (1,), (0,), (), (2, 240), (480, 1), (1, 480), (5000,), (3000,)]
@@ -142,7 +142,7 @@ def main():
     faulthandler.enable()
     n_calls, seed = (int(number) for number in [*sys.argv[1:], "4000", "1"][:2])
     cues.warm_up()
-    if not direct.understood():
+    if not entries.understood():
         raise SystemExit("this interpreter's objects are not understood")
     cue = cues.Cue(name="a", samples=0.3 * np.sin(np.arange(2000) * 0.3))
     np.seterr(all="ignore")
@@ -163,7 +163,7 @@ def main():
         assert (mixer.position, mixer.stats) == (twin.position, twin.stats), number
         refused += isinstance(told[0][0], str)
     print(  # noqa: T201  (what the command is for)
-        f"{n_calls} calls, {refused} refused, the same by both ways; {engine.kernels().__name__}"
+        f"{n_calls} calls, {refused} refused, the same by both ways; {selection.kernels().__name__}"
     )
 
 

@@ -10,7 +10,7 @@ from pipecat.transports.base_output import BaseOutputTransport
 from pipecat.transports.base_transport import TransportParams
 from pipecat.workers.runner import WorkerRunner
 
-from cues.mixing.pcm import pcm16_of_float
+from cues.signal.pcm import pcm16_of_float
 from tests.support.virtual_clock import VirtualClock
 
 SETTLING_TURNS = 100  # A frame passes several queues and tasks of the framework.

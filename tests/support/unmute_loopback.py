@@ -13,8 +13,8 @@ import msgpack
 import numpy as np
 from websockets.asyncio.server import serve
 
-from cues.fades import fade_edges
-from cues.voicelike import speak_voice_like
+from cues.signal.fades import fade_edges
+from cues.synthesis.voicelike import speak_voice_like
 from stream.clock import WallClock
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer

@@ -6,8 +6,8 @@ from cues.batch.mixing import Mix, sweep
 from cues.batch.plan import read_plan
 from cues.batch.sources import find_sources
 from cues.batch.tasks import run_tasks
-from cues.catalog import CATALOG
 from cues.errors import CueError, CueValueError
+from cues.synthesis.catalog import CATALOG
 from tests.support.packs import tone, write
 
 

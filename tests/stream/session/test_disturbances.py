@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cues
-from cues.clicks import find_clicks
+from cues.meters.clicks import find_clicks
 from stream.errors import StreamValueError
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter

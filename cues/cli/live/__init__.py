@@ -1,0 +1,1 @@
+"""Commands that play sound while it is made."""

@@ -1,0 +1,1 @@
+"""Cues by name: packs, files, cache and export."""

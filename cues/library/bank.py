@@ -1,0 +1,258 @@
+"""The bank: every cue by name, finished and leveled, the built-in set overlaid by a pack."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cues.cue import Cue
+from cues.errors import AudioFileError, CueError, PackError, UnknownCueError
+from cues.library import cache
+from cues.library.audiofile import decoded, file_bytes
+from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, did_you_mean, find_pack_dir, read_pack
+from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
+from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES
+from cues.synthesis.motifs import motif
+from cues.units import checked_number, checked_sample_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.meters.levels import Measurement
+    from cues.synthesis.spec import Spec
+
+    Finished = tuple[NDArray[np.float32], Measurement]
+
+__all__ = ["NEW_CUE_LU", "Bank", "load_bank", "make_cue"]
+
+_SPEECH_LUFS = (-60.0, 0.0)
+NEW_CUE_LU = -6.0
+"""Loudness against the speech of a cue that is not built in, unless its pack says another (LU)."""
+_LOOP_PERIOD_MS = 2000.0
+_MAX_REMEMBERED = 256
+_remembered: dict[str, Finished] = {}
+
+
+class Bank(Mapping[str, Cue]):
+    """Cues by name, and the choice of a cue for a tool's name. Made by `load_bank`.
+
+    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), made when it is first asked for;
+    iteration does not list motifs.
+
+    Attributes
+    ----------
+    sample_rate : of every cue, Hz.
+    speech_lufs : loudness of the speech that the cues are leveled for, LUFS.
+    rules : the pack's (tool-name pattern, cue name) pairs, first match first; patterns as in `fnmatch.fnmatchcase`.
+    pack_dir : folder of the pack, or None.
+    """
+
+    def __init__(
+        self, cues: Mapping[str, Cue], *, sample_rate: int, speech_lufs: float, pack: Pack | None = None
+    ) -> None:
+        self._cues = dict(cues)
+        self._motifs: dict[str, Cue] = {}
+        self.sample_rate = sample_rate
+        self.speech_lufs = speech_lufs
+        self.rules: tuple[tuple[str, str], ...] = pack.rules if pack else ()
+        self.pack_dir: Path | None = pack.folder if pack else None
+
+    def __getitem__(self, name: str) -> Cue:
+        if name in self._cues:
+            return self._cues[name]
+        if _is_motif(name):
+            return self._motif(name)
+        hint = did_you_mean(name, self._cues)
+        raise UnknownCueError(f"no cue is named {name!r}; the bank holds {', '.join(self._cues)}{hint}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cues)
+
+    def __len__(self) -> int:
+        return len(self._cues)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._cues or _is_motif(name)
+
+    def __repr__(self) -> str:
+        return f"<Bank of {', '.join(self._cues)} at {self.sample_rate} Hz for speech at {self.speech_lufs:g} LUFS>"
+
+    def name_for(self, tool_name: str) -> str:
+        """Name of the cue for a tool: the pack's rules, then the built-in ones, then `tool_call`."""
+        for pattern, cue in (*self.rules, *RULES):
+            if fnmatchcase(tool_name, pattern):
+                return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
+        return DEFAULT_CUE
+
+    def cue_for(self, tool_name: str) -> Cue:
+        """The cue for a tool; asking once beforehand saves the few ms that the making of a motif takes."""
+        return self[self.name_for(tool_name)]
+
+    def _motif(self, name: str) -> Cue:
+        if name not in self._motifs:
+            if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
+                self._motifs.pop(next(iter(self._motifs)), None)
+            spec = motif(name.removeprefix(f"{MOTIF}:"))
+            self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + NEW_CUE_LU))
+        return self._motifs[name]
+
+
+class _Level(NamedTuple):
+    """How loud a cue is to be (`m100_max`, LUFS; None keeps its own level), and a gain on top (dB)."""
+
+    target_lufs: float | None
+    gain_db: float = 0.0
+
+
+def load_bank(
+    pack_dir: str | os.PathLike[str] | None = None, *, sample_rate: int = 24000, speech_lufs: float = -20.0
+) -> Bank:
+    """All cues, finished: the built-in set, overlaid by a pack if there is one.
+
+    Parameters
+    ----------
+    pack_dir : folder of a pack; an empty text means no pack. Without it the environment variable `CUES_PACK` counts
+        (empty: no pack), then the folder `cue-engine/pack` in the user's configuration folder, if it is there.
+    sample_rate : of the cues, Hz, 8000 … 192,000.
+    speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0. Under −30 the built-in cues
+        begin to stay too loud, because no cue is lowered by more than 20 dB; over −9 the ceiling holds them down.
+
+    Returns
+    -------
+    Bank, a `Mapping[str, Cue]`.
+
+    Raises
+    ------
+    PackError : for a pack that cannot be used; the message names file, key, value and what is allowed.
+    AudioFileError : for a file of the pack that is no audio, or none that a cue can be made of.
+    CueTypeError, CueValueError : for a parameter that is out of range.
+
+    Examples
+    --------
+    >>> bank = load_bank()
+    >>> bank["tool_call"].sample_rate
+    24000
+    """
+    sample_rate = checked_sample_rate(sample_rate)
+    speech = checked_number("speech_lufs", speech_lufs, *_SPEECH_LUFS)
+    pack = _found_pack(pack_dir)
+    overrides = pack.cues if pack else {}
+    cues = {
+        name: make_cue(name, overrides.get(name), sample_rate, speech)
+        for name in (*CATALOG, *(name for name in overrides if name not in CATALOG))
+    }
+    return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)
+
+
+def _found_pack(pack_dir: str | os.PathLike[str] | None) -> Pack | None:
+    folder = find_pack_dir(pack_dir)
+    if folder is None:
+        return None
+    try:
+        return read_pack(folder)
+    except PackError as error:
+        if pack_dir is None and PACK_VARIABLE in os.environ:  # set long ago, somewhere else
+            raise PackError(f"{PACK_VARIABLE}: {error}") from error
+        raise
+
+
+def _is_motif(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(f"{MOTIF}:")
+
+
+def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
+    """One finished cue: what a pack says about `name`, or without an override the built-in cue of that name.
+
+    Raises
+    ------
+    PackError, AudioFileError : the override cannot be used; the message begins with its place in the pack.
+    """
+    built_in = CATALOG.get(name)
+    if override is None:
+        assert built_in is not None
+        return _from_spec(name, built_in.spec, sample_rate, _Level(speech_lufs + built_in.target_lu))
+    target_lu = override.target_lu
+    if target_lu is None:
+        target_lu = built_in.target_lu if built_in else NEW_CUE_LU
+    try:
+        if override.file is None:
+            spec = override.spec or CATALOG[name].spec
+            level = _Level(speech_lufs + target_lu, override.gain_db)
+            return _from_spec(name, spec, sample_rate, level, loop=override.loop)
+        level = _Level(speech_lufs + target_lu if override.normalize else None, override.gain_db)
+        loops = built_in is not None and built_in.spec.loop
+        return _from_file(name, override, sample_rate, level, loops)
+    except PackError:
+        raise
+    except CueError as error:
+        kind = AudioFileError if isinstance(error, AudioFileError) else PackError
+        # A file that is named after its cue is its own place in the pack.
+        place = "" if str(error).startswith(f"{override.where}:") else f"{override.where}: "
+        raise kind(f"{place}{error}") from error
+
+
+def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:
+    recipe = {"spec": spec.to_table(), "rate": sample_rate, **level._asdict()}
+
+    def make() -> Finished:
+        from cues.library.normalize import leveled
+        from cues.synthesis.render import render
+
+        return leveled(render(spec, sample_rate), sample_rate, **level._asdict())
+
+    samples, measured = _finished(recipe, make)
+    loops = spec.loop if loop is None else bool(loop)
+    return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
+
+
+def _from_file(name: str, override: Override, sample_rate: int, level: _Level, loops: bool) -> Cue:
+    path, loop = override.file, override.loop
+    assert path is not None
+    if loop is True:
+        loop = Loop()
+    elif loop is None and loops:
+        # A cue that loops by nature, given as a file that says nothing of loops, must not become a machine gun.
+        loop = Loop(period_ms=_LOOP_PERIOD_MS)
+    data = file_bytes(path)
+    recipe = {
+        "file": hashlib.sha256(data).hexdigest(),
+        "rate": sample_rate,
+        **level._asdict(),
+        "trim": override.trim,
+        "loop": [loop.start_ms, loop.end_ms, loop.period_ms] if isinstance(loop, Loop) else None,
+    }
+
+    def make() -> Finished:
+        from cues.library.normalize import leveled
+        from cues.signal.resample import resample
+
+        samples = resample(*decoded(data, path), sample_rate)
+        if override.trim:
+            samples = trimmed(samples, sample_rate)
+        shaped = looped(samples, sample_rate, loop) if isinstance(loop, Loop) else with_soft_edges(samples, sample_rate)
+        return leveled(shaped, sample_rate, **level._asdict())
+
+    samples, measured = _finished(recipe, make)
+    return Cue(name=name, samples=samples, sample_rate=sample_rate, measured=measured, loop=isinstance(loop, Loop))
+
+
+def _finished(recipe: Mapping[str, Any], make: Callable[[], Finished]) -> Finished:
+    """What a recipe gives: from this process's memory, else from the disk, else made and kept in both."""
+    key = cache.key_of(recipe)
+    found = _remembered.get(key) or cache.load(key)
+    if found is None:
+        samples, measured = make()
+        samples.flags.writeable = False
+        found = samples, measured
+        cache.store(key, samples, measured)
+    if len(_remembered) >= _MAX_REMEMBERED and key not in _remembered:
+        _remembered.pop(next(iter(_remembered)), None)
+    _remembered[key] = found
+    return found

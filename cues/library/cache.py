@@ -1,0 +1,145 @@
+"""Finished cues on disk, so that they are rendered and measured once a machine and not once a process.
+
+An entry is one file: a mark, a digest of all that follows, a JSON header, the samples. It is written under another name
+and moved into place, so that two processes may write it at once; whatever does not read back exactly as it was
+written is no entry. Nothing here raises for the disk's sake: without a cache a cue is rendered anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.meters.levels import Measurement
+from cues.paths import user_cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["cache_dir", "key_of", "load", "store"]
+
+_MARK = b"cue-engine cache 1\n"
+_DIGEST_BYTES = 32
+_PREFIX_BYTES = len(_MARK) + _DIGEST_BYTES + 4
+_MAX_ENTRY_BYTES = 16 * 2**20  # 10 s at 192 kHz are 7.7 MB
+_MAX_ENTRIES = 512
+# What a finished cue depends on besides its recipe: a change to one of these makes every older entry unreachable.
+_SOURCES = (
+    "synth",
+    "fades",
+    "kweighting",
+    "levels",
+    "loudness",
+    "interpolation",
+    "true_peak",
+    "normalize",
+    "audiofile",
+)
+_SOURCES_OF_FILES = ("resample", "shaping", "bank", "cache")
+
+
+def cache_dir() -> Path | None:
+    """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if it is empty."""
+    named = os.environ.get("CUES_CACHE_DIR")
+    if named is None:
+        return user_cache_dir()
+    try:
+        return Path(named).expanduser() if named else None
+    except RuntimeError:  # "~" of a user without a home
+        return None
+
+
+def key_of(recipe: Mapping[str, Any]) -> str:
+    """Name of the entry of a cue that `recipe`, a table fit for JSON, describes fully: 64 hexadecimal digits."""
+    text = json.dumps({"engine": _engine(), **recipe}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _engine() -> str:
+    """The engine's version and a digest of the code that makes a cue: a checkout changes without a new version."""
+    from cues import __version__
+
+    digest = hashlib.sha256()
+    for module in (*_SOURCES, *_SOURCES_OF_FILES):
+        with contextlib.suppress(OSError):  # from a zip archive the version has to do
+            digest.update(Path(__file__).with_name(f"{module}.py").read_bytes())
+    return f"{__version__} {digest.hexdigest()}"
+
+
+def load(key: str) -> tuple[NDArray[np.float32], Measurement] | None:
+    """The entry `key`: read-only float32 samples and their levels; None if there is none that is sound."""
+    folder = cache_dir()
+    if folder is None:
+        return None
+    try:
+        path = folder / f"{key}.cue"
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_ENTRY_BYTES:
+            return None
+        return _unpacked(path.read_bytes(), key)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError):
+        return None
+
+
+def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None:
+    """Write the entry `key`, if the disk allows it."""
+    folder = cache_dir()
+    if folder is None:
+        return
+    import tempfile  # 8 ms of imports that a warm cache does not need
+
+    temporary = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
+            temporary = file.name
+            file.write(_packed(key, samples, measured))
+        Path(temporary).replace(folder / f"{key}.cue")
+        temporary = None
+        _prune(folder)
+    except (OSError, RuntimeError, ValueError):  # a path with a NUL in it is a ValueError
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+
+
+def _packed(key: str, samples: NDArray[np.float32], measured: Measurement) -> bytes:
+    header = json.dumps({"key": key, "n_samples": len(samples), "measured": asdict(measured)}).encode()
+    body = len(header).to_bytes(4, "little") + header + samples.astype("<f4").tobytes()
+    return _MARK + hashlib.sha256(body).digest() + body
+
+
+def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement] | None:
+    body = memoryview(entry)[len(_MARK) + _DIGEST_BYTES :]
+    digest = entry[len(_MARK) : len(_MARK) + _DIGEST_BYTES]
+    if entry[: len(_MARK)] != _MARK or hashlib.sha256(body).digest() != digest:
+        return None
+    header_bytes = int.from_bytes(body[:4], "little")
+    header = json.loads(bytes(body[4 : 4 + header_bytes]))
+    samples = np.frombuffer(body[4 + header_bytes :], dtype="<f4").astype(np.float32)
+    if header["key"] != key or header["n_samples"] != len(samples):
+        return None
+    samples.flags.writeable = False
+    return samples, Measurement(**header["measured"])
+
+
+def _prune(folder: Path) -> None:
+    """Keep the folder small: the oldest entries go, and what broken-off writes left behind."""
+    entries = [path for path in folder.iterdir() if path.suffix == ".cue" or path.name.startswith(".new-")]
+    if len(entries) > _MAX_ENTRIES:
+        entries.sort(key=lambda path: path.stat().st_mtime)
+        for path in entries[: len(entries) - _MAX_ENTRIES]:
+            with contextlib.suppress(OSError):
+                path.unlink()

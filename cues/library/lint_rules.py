@@ -1,0 +1,219 @@
+"""What can be wrong with a sound that is to become a cue, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.library.shaping import trimmed
+from cues.meters.clicks import find_clicks
+from cues.meters.loudness import measure
+from cues.meters.telephone import BAND_HZ
+from cues.units import gain_to_db
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["Problem", "sound_problems"]
+
+MAX_CUE_S = 1.0
+"""A cue that does not loop and lasts longer covers what is said (the built-in ones last 120 to 280 ms)."""
+MAX_TRUE_PEAK_DBTP = -1.0
+MAX_DC_OF_PEAK = 0.005
+MIN_IN_BAND = 0.6
+"""Share of the energy that a telephone must carry; the built-in cues have at least 0.8."""
+MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
+_SILENCE_LUFS = -70.0
+_FLAT_RUN, _FLAT = 4, 1e-4
+_HARD_EDGE = 0.02
+_ALIAS_DB, _LINE_DB = -45.0, -60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong.
+
+    Parameters
+    ----------
+    where : the cue's name, or the rule, the file or the folder that it is about.
+    code : which kind of problem it is, for programs: `clipped`, `dc`, `clicks` and so on.
+    message : what is wrong, with the figure and what is allowed.
+    fix : what to do; empty where the message has said it.
+    """
+
+    where: str
+    code: str
+    message: str
+    fix: str
+
+    def as_dict(self) -> dict[str, str]:
+        """The problem as a plain table."""
+        return asdict(self)
+
+
+def sound_problems(
+    name: str, samples: Samples, sample_rate: int, *, loop: bool = False, trim: bool = False, recorded: bool = True
+) -> list[Problem]:
+    """All that is wrong with a sound, before any loudness normalization.
+
+    Parameters
+    ----------
+    name : of the cue, for the problems.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0, finite.
+    sample_rate : Hz.
+    loop : it is played in a loop: its length and the silence in it are its own.
+    trim : silence at its ends will be cut off.
+    recorded : it comes from a file: edges, headroom and the marks of a bad conversion count.
+    """
+    if measure(samples, sample_rate).m100_max_lufs < _SILENCE_LUFS:
+        fix = "replace the file by a sound that can be heard"
+        return [Problem(where=name, code="silent", message="there is nothing to hear in it", fix=fix)]
+    if trim:
+        samples = trimmed(samples, sample_rate)
+    checks: list[Callable[[Samples, int], tuple[str, str, str] | None]] = [_dc, _clicks, _outside_telephone]
+    if recorded:
+        checks = [_too_hot, _clipped, *checks, _hard_edges, _alias]
+        checks += [] if loop or trim else [_silent_edges]
+    if not loop:
+        checks = [_too_long, *checks]
+    found = (check(samples, sample_rate) for check in checks)
+    return [Problem(where=name, code=code, message=message, fix=fix) for code, message, fix in filter(None, found)]
+
+
+def _too_long(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    length_s = len(samples) / sample_rate
+    if length_s <= MAX_CUE_S:
+        return None
+    message = f"too long: {length_s:.2f} s; at most {MAX_CUE_S:g} s, so that it does not cover what is said"
+    return "too_long", message, "shorten it to 120–500 ms, or set loop = true if it is to go on while work is done"
+
+
+def _too_hot(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    peak_dbtp = measure(samples, sample_rate).true_peak_dbtp
+    if peak_dbtp <= MAX_TRUE_PEAK_DBTP:
+        return None
+    message = f"too loud: its true peak is {peak_dbtp:+.1f} dBTP; at most {MAX_TRUE_PEAK_DBTP:g} leave converters room"
+    return "too_loud", message, "export it 6 dB lower; the bank brings it to its level"
+
+
+def _clipped(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    """Flat tops: the largest value held for several samples in a row, more than once or for long."""
+    del sample_rate
+    magnitude = np.abs(samples)
+    flat = np.concatenate([[False], magnitude >= (1.0 - _FLAT) * magnitude.max(), [False]])
+    edges = np.flatnonzero(np.diff(flat.astype(np.int8)))
+    runs = edges[1::2] - edges[::2]
+    held = runs[runs >= _FLAT_RUN]
+    if not (len(held) >= 2 or held.max(initial=0) >= 3 * _FLAT_RUN):
+        return None
+    level_dbfs = gain_to_db(float(magnitude.max()))
+    message = f"clipped: {len(held)} flat tops, {held.sum()} samples at {level_dbfs:.1f} dBFS"
+    return "clipped", message, "record or render it again at a lower level; what was cut off cannot be brought back"
+
+
+def _dc(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    del sample_rate
+    dc, peak = float(samples.mean(dtype=np.float64)), float(np.abs(samples).max())
+    if abs(dc) <= MAX_DC_OF_PEAK * peak:
+        return None
+    message = f"DC: its mean is {dc:+.4f}, {100 * abs(dc) / peak:.1f} % of its peak; at most {100 * MAX_DC_OF_PEAK:g} %"
+    return "dc", message, "take the mean out, or high-pass it at 20 Hz: DC thumps where the cue begins and ends"
+
+
+def _clicks(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    edge = round(0.002 * sample_rate)
+    clicks = find_clicks(samples, sample_rate)
+    inside = clicks[(clicks > edge) & (clicks < len(samples) - edge)]
+    if not len(inside):
+        return None
+    times = ", ".join(f"{1000 * click / sample_rate:.1f}" for click in inside[:5])
+    more = ", …" if len(inside) > 5 else ""
+    message = f"clicks: {len(inside)}, at {times}{more} ms"
+    return "clicks", message, "put a fade of at least 5 ms, flat at both ends, where notes or takes are joined"
+
+
+def _outside_telephone(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    power = np.abs(np.fft.rfft(samples.astype(np.float64))) ** 2
+    hz = np.fft.rfftfreq(len(samples), 1.0 / sample_rate)
+    audible = hz > 20.0
+    share = float(power[(hz >= BAND_HZ[0]) & (hz <= BAND_HZ[1])].sum() / max(power[audible].sum(), 1e-30))
+    if share >= MIN_IN_BAND:
+        return None
+    low = float(power[audible & (hz < BAND_HZ[0])].sum()) > float(power[hz > BAND_HZ[1]].sum())
+    message = (
+        f"telephone: only {100 * share:.0f} % of its energy lies within {BAND_HZ[0]:g}–{BAND_HZ[1]:g} Hz; "
+        f"at least {100 * MIN_IN_BAND:g} % keep it audible on a phone"
+    )
+    return "telephone", message, f"move it {'up, or add harmonics' if low else 'down'}: notes from C5 to C6 carry best"
+
+
+def _hard_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    """A sound that is already there in its first samples, or still there in its last."""
+    few = max(1, round(0.0005 * sample_rate))
+    peak = float(np.abs(samples).max())
+    start, end = (float(np.abs(part).max()) / peak for part in (samples[:few], samples[-few:]))
+    if max(start, end) <= _HARD_EDGE:
+        return None
+    hard = " and ".join(
+        f"{what} at {100 * level:.0f} % of its peak"
+        for what, level in (("begins", start), ("ends", end))
+        if level > _HARD_EDGE
+    )
+    fix = "fade it in and out over 10 ms, from and to zero; without that it is cut by a fade of 5 ms"
+    return "hard_edges", f"hard edges: it {hard}", fix
+
+
+def _silent_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    magnitude = np.abs(samples)
+    loud = np.flatnonzero(magnitude > 1e-3 * magnitude.max())
+    lead_s, tail_s = loud[0] / sample_rate, (len(samples) - 1 - loud[-1]) / sample_rate
+    if lead_s <= MAX_LEAD_S and tail_s <= MAX_TAIL_S:
+        return None
+    message = f"silent edges: {1000 * lead_s:.0f} ms before it and {1000 * tail_s:.0f} ms after it"
+    return "silent_edges", message, "set trim = true, or cut the file: the cue comes late by the silence before it"
+
+
+def _alias(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+    """Harmonics of its strongest tone folded at half the sample rate, and energy where a filter leaves none."""
+    size = max(len(samples), sample_rate // 5)
+    spectrum = np.abs(np.fft.rfft(samples * np.blackman(len(samples)), size)) ** 2
+    hz = np.fft.rfftfreq(size, 1.0 / sample_rate)
+    level_db = 10.0 * np.log10(np.maximum(spectrum / spectrum.max(), 1e-12))
+    top = float(level_db[hz > 0.47 * sample_rate].max())
+    folded = _folded_hz(level_db, hz, sample_rate)
+    if folded is None and top <= _ALIAS_DB:
+        return None
+    what = f"a folded harmonic at {folded:.0f} Hz" if folded else f"{top:.0f} dB just under half the sample rate"
+    fix = "render it band-limited, or convert the sample rate with a filter (soxr HQ)"
+    return "alias", f"alias: {what}; nothing stronger than {_ALIAS_DB:g} dB may be there", fix
+
+
+def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_rate: int) -> float | None:
+    """Frequency of the strongest line that is a mirrored harmonic of the strongest tone, and none of its harmonics."""
+    band = (hz > 60.0) & (hz < 0.45 * sample_rate)
+    base_hz = float(hz[band][np.argmax(level_db[band])])
+    width = max(2.5 * sample_rate / max(len(hz) * 2, 1), 12.0)
+    order = np.arange(2, 64)
+    harmonics = base_hz * order
+    mirrored = np.abs((harmonics + sample_rate / 2) % sample_rate - sample_rate / 2)[harmonics > 0.5 * sample_rate]
+    # A tone that aliases does so with its lowest harmonics too; high ones fold onto everything, other notes included.
+    mirrored = mirrored[:10]
+    # Mirrors beside true harmonics, or of notes beside the strongest one, prove nothing.
+    apart = np.abs(mirrored / base_hz - np.rint(mirrored / base_hz)) * base_hz > 6.0 * width
+    mirrored = mirrored[apart & (mirrored > 60.0) & (mirrored < 0.47 * sample_rate)]
+    levels = [float(level_db[np.abs(hz - line) < width].max()) for line in mirrored]
+    around = [
+        float(np.median(level_db[(np.abs(hz - line) > 2 * width) & (np.abs(hz - line) < 8 * width)]))
+        for line in mirrored
+    ]
+    strong = [k for k, level in enumerate(levels) if level > _ALIAS_DB and level > around[k] + 20.0]
+    # One line may be a note of its own; an aliased tone has several.
+    if len(strong) < 3:
+        return None
+    return float(mirrored[max(strong, key=lambda k: levels[k])])

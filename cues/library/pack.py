@@ -1,0 +1,264 @@
+"""Packs: a folder with sounds of one's own, and the rules that say which tool sounds which cue.
+
+`pack.toml` names them; a folder of audio files whose names are cue names is a pack too. Everything is checked before
+anything is used, and every error names the file, the key, its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cues.errors import CueError, CueTypeError, PackError
+from cues.library.audiofile import ENDINGS, file_bytes
+from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
+from cues.paths import user_config_dir
+from cues.synthesis.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from cues.library.shaping import Loop
+    from cues.synthesis.spec import Spec
+
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "did_you_mean", "find_pack_dir", "read_pack"]
+
+MOTIF = "motif"
+"""What a rule says instead of a cue to give each of its tools a motif of its own."""
+PACK_FILE = "pack.toml"
+PACK_VARIABLE = "CUES_PACK"
+"""The environment variable that names the pack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """What a pack says about one cue.
+
+    Parameters
+    ----------
+    where : the place in the pack, for errors.
+    file, spec : where the sound comes from: one of them, or neither, which keeps the built-in sound.
+    gain_db : on top of the normalization, dB, −40 … 20.
+    target_lu : loudness against the speech, LU, −40 … 10; None is the built-in cue's, or −6 for a new one.
+    normalize : False leaves a file's loudness as it is, but for `gain_db` and the ceiling.
+    trim : whether silence at a file's ends is cut off.
+    loop : how the sound loops, False if it does not, None as the built-in cue does.
+    """
+
+    where: str
+    file: Path | None = None
+    spec: Spec | None = None
+    gain_db: float = 0.0
+    target_lu: float | None = None
+    normalize: bool = True
+    trim: bool = False
+    loop: Loop | bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """A pack that was read and checked.
+
+    Parameters
+    ----------
+    folder : where it lies.
+    cues : cue name → what the pack says about it.
+    rules : (tool-name pattern, cue name or `"motif"`), first match first.
+    """
+
+    folder: Path
+    cues: Mapping[str, Override]
+    rules: tuple[tuple[str, str], ...] = ()
+
+
+def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
+    """The pack to use: the argument, else `$CUES_PACK`, else the user's configuration folder, else none.
+
+    An empty text as the argument, or `CUES_PACK` set and empty, means none. The folder `cue-engine/pack` in the
+    platform's configuration folder counts if it holds anything.
+    """
+    if pack_dir is not None:
+        if not isinstance(pack_dir, str | os.PathLike):
+            raise CueTypeError(f"pack_dir is {pack_dir!r}; it must be a path, or an empty text for no pack")
+        return Path(pack_dir) if pack_dir != "" else None
+    named = os.environ.get(PACK_VARIABLE)
+    if named is not None:
+        # Not every way of setting it goes through a shell that knows what `~` is.
+        return Path(os.path.expanduser(named)) if named else None  # noqa: PTH111  (Path's raises for unknown users)
+    users = user_config_dir()
+    try:
+        return users / "pack" if users is not None and any((users / "pack").iterdir()) else None
+    except OSError:  # not there
+        return None
+
+
+def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
+    """The pack in `folder`, checked but for the sounds themselves.
+
+    Parameters
+    ----------
+    folder : where it lies.
+    faults : if given, every fault inside of the pack is appended here instead of being raised, and what it is about is
+        left out of the pack.
+
+    Raises
+    ------
+    PackError : for a folder that is none, a `pack.toml` that cannot be read, or anything wrong in it.
+    """
+    try:
+        if not folder.is_dir():
+            raise PackError(f"{folder}: is no folder; a pack is a folder with a {PACK_FILE} or with audio files")
+        if os.path.lexists(folder / PACK_FILE):  # a link to nowhere is a fault, not an absence
+            return _from_toml(folder, folder / PACK_FILE, faults)
+        return _from_files(folder, faults)
+    except (OSError, ValueError) as error:
+        if isinstance(error, CueError):
+            raise
+        raise PackError(f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+@contextlib.contextmanager
+def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
+    """Keep a fault and go on, where faults are collected; else let it through. All within it are about `about`."""
+    n_before = len(faults or ())
+    try:
+        yield
+    except PackError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+    for fault in (faults or ())[n_before:]:
+        fault.about = fault.about or about
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the known one that is meant, or nothing if none is near."""
+    near = get_close_matches(str(name), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
+    cues: dict[str, Override] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() not in ENDINGS or path.name.startswith("."):
+            continue
+        with _noting(faults, path.name):
+            cues[path.stem] = _named_after_cue(folder, path, cues)
+    if not cues and not faults:
+        raise PackError(
+            f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue"
+        )
+    return Pack(folder=folder, cues=cues)
+
+
+def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> Override:
+    name = path.stem
+    if name not in CATALOG:
+        raise PackError(
+            f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
+        )
+    if name in cues:
+        raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
+    return Override(where=str(path), file=file_inside(folder, path.name, str(path)))
+
+
+def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
+    import tomllib  # most packs are folders of files, and most processes have none
+
+    try:
+        table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
+    except CueError as error:
+        raise PackError(str(error)) from error
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
+        raise PackError(f"{path}: is no valid TOML: {error}") from error
+    sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
+    _known(table, tuple(sections), f"{path}:", "the file", faults)
+    for name in sections:
+        with _noting(faults):
+            sections[name] = typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
+    ruled = set(filter(_is_text, sections["rules"].values()))
+    cues: dict[str, Override] = {}
+    for name, value in sections["cues"].items():
+        with _noting(faults, name):
+            _check_name(path, name, ruled)
+            cues[name] = _override(folder, path, name, value, faults)
+    rules: list[tuple[str, str]] = []
+    for pattern, cue in sections["rules"].items():
+        with _noting(faults, f"[rules] {pattern}"):
+            rules.append(_rule(path, pattern, cue, sections["cues"]))
+    return Pack(folder=folder, cues=cues, rules=tuple(rules))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _check_name(path: Path, name: str, ruled: set[str]) -> None:
+    if name == MOTIF or name.startswith(f"{MOTIF}:"):
+        raise PackError(
+            f"{path}: [cues] {name!r}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
+        )
+    if not is_plain_name(name):
+        raise PackError(
+            f"{path}: [cues] {name!r}: no name for a cue; it must be 1 to 80 printable characters that a file's name "
+            f"can have anywhere"
+        )
+    if name not in CATALOG and name not in ruled:
+        raise PackError(
+            f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
+            f"or a cue of your own that a rule under [rules] names{did_you_mean(name, CATALOG)}"
+        )
+
+
+def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tuple[str, str]:
+    name: str = typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
+    if name not in CATALOG and name not in own and name != MOTIF:
+        known = [*CATALOG, *(name for name in own if name not in CATALOG), MOTIF]
+        raise PackError(
+            f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
+            f"{did_you_mean(name, known)}"
+        )
+    return pattern, name
+
+
+def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override:
+    where = f"{path}: [cues] {name}"
+    if isinstance(value, str):
+        return Override(where=where, file=file_inside(folder, value, where))
+    table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
+    readers: Mapping[str, Callable[[Any, str], Any]] = {
+        "file": lambda given, at: file_inside(folder, given, at),
+        **FIELDS,
+    }
+    _known(table, tuple(readers), where, "a cue", faults)
+    if "file" in table and "spec" in table:
+        raise PackError(f"{where}: has both file and spec; one is allowed")
+    if "file" not in table and "spec" not in table and name not in CATALOG:
+        raise PackError(f"{where}: has neither file nor spec; a cue of your own needs one")
+    for key in (*FIELDS_OF_FILES, *(["loop"] if isinstance(table.get("loop"), dict) else [])):
+        if key in table and "file" not in table:
+            with _noting(faults):
+                raise PackError(f"{where}.{key} is {table[key]!r}; it is for files")
+    fields: dict[str, Any] = {}
+    for key in readers:
+        if key in table:
+            with _noting(faults):
+                fields[key] = readers[key](table[key], f"{where}.{key}")
+    if ("file" in table and "file" not in fields) or ("spec" in table and "spec" not in fields):
+        # Its fault is noted, and without it nothing is left of the cue.
+        return Override(where=where)
+    return Override(where=where, **fields)
+
+
+def _known(
+    table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str, faults: list[PackError] | None
+) -> None:
+    for key in table:
+        if key not in allowed:
+            with _noting(faults):
+                hint = did_you_mean(key, allowed)
+                raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{hint}")

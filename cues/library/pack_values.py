@@ -1,0 +1,103 @@
+"""What a `pack.toml` may say about a cue, and how it is read: every error names the place and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cues.errors import CueError, PackError
+from cues.library.shaping import Loop
+from cues.synthesis.catalog import CATALOG
+from cues.synthesis.spec import MAX_CUE_MS, Spec
+from cues.units import checked_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed"]
+
+_GAIN_DB = (-40.0, 20.0)
+_TARGET_LU = (-40.0, 10.0)
+_LOOP_KEYS = ("start_ms", "end_ms", "period_ms")
+_LOOP_MS = (0.0, MAX_CUE_MS)
+_MAX_NAME = 80
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|')
+
+
+def is_plain_name(name: object) -> bool:
+    """Whether a cue of that name can be a file of that name, in this folder and on any system."""
+    return (
+        isinstance(name, str)
+        and 1 <= len(name) <= _MAX_NAME
+        and name.isprintable()
+        and name == name.strip(" .")
+        and _NOT_IN_NAMES.isdisjoint(name)
+    )
+
+
+def file_inside(folder: Path, value: object, where: str) -> Path:
+    """The file that `value` names, if it lies in the folder: symbolic links are followed first."""
+    name: str = typed(value, str, where, "the name of a file in the pack")
+    try:
+        path, root = (folder / name).resolve(), folder.resolve()
+        missing, regular = not path.exists(), path.is_file()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise PackError(f"{where} is {name!r}; that is no file name: {error}") from error
+    if not path.is_relative_to(root) or Path(name).is_absolute():
+        raise PackError(f"{where} is {name!r}; it must lie inside of the pack's folder, {root}")
+    if missing:
+        raise PackError(f"{where} is {name!r}; there is no such file in {root}")
+    if not regular:
+        raise PackError(f"{where} is {name!r}; it must be a regular file")
+    return path
+
+
+def _spec(value: object, where: str) -> Spec:
+    if isinstance(value, str):
+        if value not in CATALOG:
+            raise PackError(f"{where} is {value!r}; it must be a table or one of {', '.join(CATALOG)}")
+        return CATALOG[value].spec
+    try:
+        return Spec.from_table(typed(value, dict, where, "a table or the name of a built-in cue"))
+    except PackError:
+        raise
+    except CueError as error:
+        raise PackError(f"{where}: {error}") from error
+
+
+def _loop(value: object, where: str) -> Loop | bool:
+    if isinstance(value, bool):
+        return value
+    table: dict[str, Any] = typed(value, dict, where, "true, false or a table")
+    for key in table:
+        if key not in _LOOP_KEYS:
+            raise PackError(f"{where} {key!r} is unknown; a loop has {', '.join(_LOOP_KEYS)}")
+    return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
+
+
+def typed(value: object, kind: type, where: str, allowed: str) -> Any:
+    """`value`, if it is of that type; `allowed` says in words what is."""
+    if not isinstance(value, kind):
+        raise PackError(f"{where} is {value!r}; it must be {allowed}")
+    return value
+
+
+def _number(value: object, where: str, low: float, high: float) -> float:
+    try:
+        return checked_number(where, value, low, high)
+    except CueError as error:
+        raise PackError(str(error)) from None
+
+
+FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
+    "spec": _spec,
+    "gain_db": lambda value, where: _number(value, where, *_GAIN_DB),
+    "target_lu": lambda value, where: _number(value, where, *_TARGET_LU),
+    "normalize": lambda value, where: typed(value, bool, where, "true or false"),
+    "trim": lambda value, where: typed(value, bool, where, "true or false"),
+    "loop": _loop,
+}
+"""What a cue's table may hold besides `file` → how it is read from its value and its place."""
+
+FIELDS_OF_FILES = ("normalize", "trim")
+"""Fields that say something about a file, and nothing about a spec; so do the bounds of a loop."""

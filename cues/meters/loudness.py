@@ -1,0 +1,165 @@
+"""Loudness and peaks of whole sounds, by ITU-R BS.1770-5 and EBU R 128; `Meter` is the streaming twin.
+
+One channel is measured: a full-scale sine of 997 Hz reads −3.01 LUFS. `dual_mono=True` measures what two loudspeakers
+playing that channel give, 3.01 LU more.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.arrays import mono_float32, read_only
+from cues.meters.kweighting import k_weighted, recursion
+from cues.meters.levels import (
+    HOP_SLOTS,
+    M100_SLOTS,
+    MOMENTARY_SLOTS,
+    SHORT_TERM_SLOTS,
+    Measurement,
+    gated_mean_square,
+    loudness_range_lu,
+    lufs,
+    slot_start,
+    whole_slots,
+    window_mean_squares,
+)
+from cues.meters.meter import Meter
+from cues.meters.true_peak import in_silence, interpolated_peak, true_peak_dbtp
+from cues.units import checked_sample_rate, gain_to_db
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Measurement", "Meter", "integrated_lufs", "measure", "true_peak_dbtp"]
+
+# From here on the compiled loops are worth their loading: shorter sounds are measured in plain numpy.
+_LONG_S = 5.0
+_SETTLE_SLOTS = 70
+
+
+def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> Measurement:
+    """All levels of one sound, which is taken to be at 24 kHz unless `sample_rate` says otherwise.
+
+    An array does not know its rate: at a wrong one the windows have wrong lengths and the weighting is shifted.
+
+    Parameters
+    ----------
+    samples : float, shape `(n_samples,)`, full scale ±1.0, finite, not empty.
+    sample_rate : of `samples`, Hz, 8000 … 192,000.
+    dual_mono : measure the channel as if it came from two loudspeakers, +3.01 LU.
+
+    Returns
+    -------
+    Measurement, with `None` where the sound is shorter than a level's window.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for samples that are no finite 1-D float array, or a rate that is out of range.
+
+    References
+    ----------
+    ITU-R BS.1770-5; EBU Tech 3341 (momentary and short-term); EBU Tech 3342 (range).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tone = np.sin(2 * np.pi * 997 * np.arange(48000) / 24000)
+    >>> round(measure(tone).integrated_lufs, 2)
+    -3.01
+    """
+    sample_rate = checked_sample_rate(sample_rate)
+    mono = mono_float32(samples)
+    weight = 2.0 if dual_mono else 1.0
+    after = np.zeros(slot_start(M100_SLOTS + 1, sample_rate), dtype=np.float32)
+    energies = weight * _slot_energies(np.concatenate([mono, after]), sample_rate)
+    inside = energies[: whole_slots(len(mono), sample_rate)]
+    around = np.concatenate([np.zeros(M100_SLOTS), energies])
+
+    def loudest(slots: NDArray[np.float64], window: int) -> float | None:
+        windows = window_mean_squares(slots, sample_rate, window)
+        return lufs(float(windows.max())) if len(windows) else None
+
+    m100 = window_mean_squares(around, sample_rate, M100_SLOTS, first_slot=-M100_SLOTS)
+    short_term = window_mean_squares(inside, sample_rate, SHORT_TERM_SLOTS, hop_slots=HOP_SLOTS)
+    sample_peak = float(np.abs(mono).max())
+    return Measurement(
+        integrated_lufs=_integrated(_hop_energies(inside), sample_rate),
+        momentary_max_lufs=loudest(inside, MOMENTARY_SLOTS),
+        short_term_max_lufs=loudest(inside, SHORT_TERM_SLOTS),
+        m100_max_lufs=lufs(float(m100.max())),
+        loudness_range_lu=loudness_range_lu(short_term) if len(short_term) else None,
+        true_peak_dbtp=gain_to_db(interpolated_peak(in_silence(mono), at_least=sample_peak)),
+        sample_peak_dbfs=gain_to_db(sample_peak),
+        dc=float(mono.mean(dtype=np.float64)),
+    )
+
+
+def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> float | None:
+    """Gated loudness of `samples`; None if they are shorter than 400 ms, minus infinity if nothing passes the gate.
+
+    As for `measure`, they are at 24 kHz unless `sample_rate` says otherwise. Parameters, errors and reference are
+    those of `measure`; this is the quick way to the one figure.
+    """
+    sample_rate = checked_sample_rate(sample_rate)
+    mono = mono_float32(samples, finite=False)
+    hops = _hop_energies(_slot_energies(mono, sample_rate))
+    # What is not finite shows in the energies, but for the samples after the last whole hop.
+    rest = mono[slot_start(len(hops) * HOP_SLOTS, sample_rate) :]
+    if not math.isfinite(hops.sum() + np.dot(rest, rest)):
+        mono_float32(mono)
+    return _integrated(hops * 2.0 if dual_mono else hops, sample_rate)
+
+
+def _hop_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:
+    n_hops = len(energies) // HOP_SLOTS
+    hops: NDArray[np.float64] = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
+    return hops
+
+
+def _integrated(hops: NDArray[np.float64], sample_rate: int) -> float | None:
+    per_block = MOMENTARY_SLOTS // HOP_SLOTS
+    n_blocks = len(hops) - per_block + 1
+    if n_blocks < 1:
+        return None
+    sums = hops[:n_blocks].copy()
+    for i in range(1, per_block):
+        sums += hops[i : i + n_blocks]
+    if sample_rate * HOP_SLOTS % 1000:
+        starts = np.arange(n_blocks) * HOP_SLOTS
+        sums /= (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000
+    else:
+        sums /= slot_start(MOMENTARY_SLOTS, sample_rate)
+    return lufs(gated_mean_square(sums))
+
+
+def _slot_energies(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
+    """K-weighted energy of each whole millisecond of `samples`."""
+    n_slots = whole_slots(len(samples), sample_rate)
+    if len(samples) >= _LONG_S * sample_rate:
+        return _compiled_slot_energies(samples, sample_rate, n_slots)
+    if not n_slots:
+        return np.zeros(0)
+    weighted = k_weighted(samples, sample_rate)[: slot_start(n_slots, sample_rate)]
+    return np.add.reduceat(weighted * weighted, np.arange(n_slots) * sample_rate // 1000)
+
+
+def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_slots: int) -> NDArray[np.float64]:
+    from cues._kernels.metering import LANES, lane_energies, slot_energies
+
+    coefficients, gain = recursion(sample_rate)
+    energies, state = np.empty(n_slots + 1), np.zeros(5)
+    whole = 1000 // math.gcd(sample_rate, 1000)  # so many slots hold a whole number of samples
+    lane = n_slots // LANES // whole * whole
+    done = LANES * lane
+    # With sixteen starts the time to settle counts; 70 ms leave 1e-6 of what was before, which no level shows.
+    settle = min(_SETTLE_SLOTS, lane)
+    if lane:
+        lane_energies(read_only(samples), coefficients, state, sample_rate, lane, settle, energies[:done])
+    begun = slot_start(done, sample_rate)
+    slot_energies(read_only(samples[begun:]), coefficients, state, begun, sample_rate, energies[done:])
+    whole_energies = energies[:n_slots]
+    whole_energies *= gain
+    return whole_energies

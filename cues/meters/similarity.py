@@ -1,0 +1,70 @@
+"""How much two cues sound alike to somebody who does not compare pitches: rhythm, and the shape of the melody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.signal.resample import resample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cues.cue import Cue
+
+__all__ = ["CONFUSABLE", "likeness"]
+
+CONFUSABLE = 0.9
+"""Likeness from which two cues are hard to tell apart; `bench/likeness.py` shows what the built-in ones reach."""
+
+_RATE_HZ = 24000
+_WINDOW, _HOP = 1024, 240
+_LOWEST_HZ, _BANDS_PER_OCTAVE, _N_BANDS = 125.0, 12, 68
+_HEARING_DB = 40.0
+_MAX_SHIFT_HOPS, _MAX_SHIFT_BANDS = 3, 12
+
+
+def likeness(first: Cue, second: Cue) -> float:
+    """Likeness of two cues, 0 (nothing in common) to 1 (the same but for pitch and level).
+
+    The patterns of level over time and pitch (10 ms, semitones, 40 dB) are laid over each other, shifted by up to
+    30 ms and an octave, where they match best.
+    """
+    return _best_match(_pattern(first), _pattern(second))
+
+
+def _pattern(cue: Cue) -> NDArray[np.float64]:
+    """Level above the threshold of hearing in bands over time: shape `(n_hops, n_bands)`, dB relative to it."""
+    samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
+    padded = np.pad(samples, (_WINDOW // 2, _WINDOW))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
+    power = np.abs(np.fft.rfft(windows, 4 * _WINDOW)) ** 2
+    hz = np.fft.rfftfreq(4 * _WINDOW, 1.0 / _RATE_HZ)
+    edges_hz = _LOWEST_HZ * 2.0 ** (np.arange(_N_BANDS + 1) / _BANDS_PER_OCTAVE)
+    edges = np.searchsorted(hz, edges_hz)
+    total = np.concatenate([np.zeros((len(power), 1)), np.cumsum(power, axis=1)], axis=1)
+    bands = total[:, edges[1:]] - total[:, edges[:-1]]
+    level_db = 10.0 * np.log10(np.maximum(bands / bands.max(), 1e-12))
+    pattern: NDArray[np.float64] = np.maximum(level_db + _HEARING_DB, 0.0)
+    sounding = np.flatnonzero(pattern.any(axis=1))
+    return pattern[sounding[0] : sounding[-1] + 1]
+
+
+def _best_match(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    n_hops = max(len(first), len(second)) + 2 * _MAX_SHIFT_HOPS
+    laid = _laid(first, n_hops)
+    other = _laid(second, n_hops)
+    return max(
+        float((laid * np.roll(other, (hops, bands), axis=(0, 1))).sum())
+        for hops in range(-_MAX_SHIFT_HOPS, _MAX_SHIFT_HOPS + 1)
+        for bands in range(-_MAX_SHIFT_BANDS, _MAX_SHIFT_BANDS + 1)
+    )
+
+
+def _laid(pattern: NDArray[np.float64], n_hops: int) -> NDArray[np.float64]:
+    """A pattern in the middle of an empty frame, its length (root of the energy) one."""
+    frame = np.zeros((n_hops, _N_BANDS + 2 * _MAX_SHIFT_BANDS))
+    frame[_MAX_SHIFT_HOPS : _MAX_SHIFT_HOPS + len(pattern), _MAX_SHIFT_BANDS:-_MAX_SHIFT_BANDS] = pattern
+    laid: NDArray[np.float64] = frame / np.sqrt((frame**2).sum())
+    return laid

@@ -1,0 +1,87 @@
+"""What a telephone leaves of a sound: 300 to 3400 Hz at 8 kHz, in the 8-bit µ-law of ITU-T G.711."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.arrays import mono_float32
+from cues.signal.resample import resample
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["BAND_HZ", "RATE_HZ", "mulaw_decode", "mulaw_encode", "over_telephone"]
+
+RATE_HZ = 8000
+BAND_HZ = (300.0, 3400.0)
+_EDGE_HZ = (100.0, 300.0)
+"""Widths of the flanks below and above the band: where the passband's mask of G.712 ends, Hz."""
+_BIAS, _CLIP = 33, 8158
+"""G.711 in units of its 14-bit scale: what is added before the segment is found, and the largest magnitude."""
+
+
+def mulaw_encode(samples: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """`samples` as µ-law bytes (ITU-T G.711, table 2a): sign, three bits of segment, four of step, all inverted.
+
+    Parameters
+    ----------
+    samples : float, any shape, full scale ±1.0; what lies beyond is clipped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [hex(byte) for byte in mulaw_encode(np.array([0.0, 1.0, -1.0]))]
+    ['0xff', '0x80', '0x0']
+    """
+    scaled = np.rint(np.asarray(samples, dtype=np.float64) * 8192.0).astype(np.int64)
+    magnitude = np.minimum(np.abs(scaled), _CLIP) + _BIAS
+    segment = np.floor(np.log2(magnitude)).astype(np.int64) - 5
+    step = (magnitude >> (segment + 1)) & 0x0F
+    sign = np.where(scaled < 0, 0x80, 0x00)
+    codes: NDArray[np.uint8] = (~(sign | (segment << 4) | step) & 0xFF).astype(np.uint8)
+    return codes
+
+
+def mulaw_decode(data: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Samples of µ-law bytes (ITU-T G.711, table 2b): float32 of the same shape, within ±8031/8192."""
+    code = ~np.asarray(data, dtype=np.int64) & 0xFF
+    segment, step = (code >> 4) & 0x07, code & 0x0F
+    magnitude = ((2 * step + _BIAS) << segment) - _BIAS
+    return (np.where(code & 0x80, -magnitude, magnitude) / 8192.0).astype(np.float32)
+
+
+def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float32]:
+    """`samples` as they come out of a telephone, at `RATE_HZ`.
+
+    Parameters
+    ----------
+    samples : float, shape `(n_samples,)`, full scale ±1.0, finite.
+    sample_rate : of `samples`, Hz.
+
+    Returns
+    -------
+    float32, shape `(round(n_samples · 8000 / sample_rate),)`.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for samples that are no finite 1-D float array.
+
+    References
+    ----------
+    ITU-T G.711 (11/88), tables 2a and 2b; ITU-T G.712 (11/2001), the 300–3400 Hz band.
+    """
+    narrow = _band_passed(resample(mono_float32(samples), sample_rate, RATE_HZ))
+    return mulaw_decode(mulaw_encode(narrow))
+
+
+def _band_passed(samples: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The band with raised-cosine flanks, zero phase; padded, so that the end does not leak into the start."""
+    size = len(samples) + RATE_HZ // 10
+    hz = np.fft.rfftfreq(size, 1.0 / RATE_HZ)
+    rise = np.clip((hz - (BAND_HZ[0] - _EDGE_HZ[0])) / _EDGE_HZ[0], 0.0, 1.0)
+    fall = np.clip((BAND_HZ[1] + _EDGE_HZ[1] - hz) / _EDGE_HZ[1], 0.0, 1.0)
+    gain = 0.25 * (1.0 - np.cos(np.pi * rise)) * (1.0 - np.cos(np.pi * fall))
+    passed: NDArray[np.float64] = np.fft.irfft(np.fft.rfft(samples, size) * gain, size)[: len(samples)]
+    return passed

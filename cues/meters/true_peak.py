@@ -1,0 +1,163 @@
+"""True peak: the largest value of the signal between its samples (ITU-R BS.1770-5, annex 2)."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.arrays import mono_float32, read_only
+from cues.errors import CueTypeError, CueValueError
+from cues.signal.interpolation import phases
+from cues.units import checked_sample_rate, gain_to_db
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FINE_OVERSAMPLING", "TAPS", "in_silence", "interpolated_peak", "true_peak_dbtp"]
+
+FINE_OVERSAMPLING = 16
+TAPS = 128
+"""Context that one interpolated point reads, samples."""
+_MAX_OVERSAMPLING = 64
+_BAND = 0.485
+# The quick meter: 12 taps fitted up to 0.37 of the rate err by no more than 0.035 dB more than scipy's 20 taps and
+# libebur128's 12 (bench/true_peak.py); what four points a sample miss is the larger part.
+_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND = 4, 12, 0.37
+_BLOCK, _HOP, _ROWS = 512, 8, 16  # a block is a stack of products of so many rows, one row for each hop
+# From here on the compiled loop is worth its loading.
+_LONG_SAMPLES = 200_000
+
+
+def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, oversampling: int = 4) -> float:
+    """True peak of `samples`, never below their sample peak; minus infinity for silence.
+
+    Four points a sample are what BS.1770 asks for at 48 kHz and read up to 0.7 dB too low near the Nyquist frequency;
+    8 read 0.17, 16 read 0.04 dB too low. `oversampling=4` is the quick meter: for long signals a compiled loop
+    with 12 taps a phase. All others have 128 taps a phase.
+
+    Parameters
+    ----------
+    samples : float, shape `(n_samples,)`, full scale ±1.0, finite; outside of it there is silence.
+    sample_rate : Hz, 8000 … 192,000; the result does not depend on it.
+    oversampling : points a sample, 1 … 64; 1 is the sample peak.
+
+    Returns
+    -------
+    float, dBTP.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for samples that are no finite 1-D float array, or a parameter that is out of range.
+
+    References
+    ----------
+    ITU-R BS.1770-5, annex 2.
+    """
+    checked_sample_rate(sample_rate)
+    mono = mono_float32(samples, finite=False)
+    if isinstance(oversampling, bool) or not isinstance(oversampling, int | np.integer):
+        raise CueTypeError(f"oversampling is {oversampling!r}; it must be a whole number from 1 to {_MAX_OVERSAMPLING}")
+    if not 1 <= oversampling <= _MAX_OVERSAMPLING:
+        raise CueValueError(f"oversampling is {oversampling}; it must be from 1 to {_MAX_OVERSAMPLING}")
+    if oversampling == _QUICK_OVERSAMPLING and len(mono) >= _LONG_SAMPLES:
+        return gain_to_db(_compiled_quick_peak(mono))
+    mono_float32(mono)
+    if oversampling == _QUICK_OVERSAMPLING:
+        return gain_to_db(_quick_peak(mono))
+    sample_peak = float(np.abs(mono).max())
+    return gain_to_db(
+        sample_peak if oversampling == 1 else interpolated_peak(in_silence(mono), oversampling, sample_peak)
+    )
+
+
+def in_silence(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """`samples` with as much silence on both sides as a point next to them reads."""
+    return np.pad(samples, TAPS - 1)
+
+
+def interpolated_peak(
+    padded: NDArray[np.float32], oversampling: int = FINE_OVERSAMPLING, at_least: float = 0.0
+) -> float:
+    """Largest magnitude of the points whose whole context lies inside `padded`, or `at_least` if that is larger.
+
+    Parameters
+    ----------
+    padded : float32, shape `(n_samples,)`.
+    oversampling : points a sample, ≥ 2.
+    at_least : a value that is known to be reached.
+    """
+    return _fir_peak(padded, _filters(oversampling, TAPS, _BAND), at_least)
+
+
+def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_least: float) -> float:
+    """Largest magnitude among the points of all filters, or `at_least`.
+
+    Blocks are read in the order of their sample peaks, and no further than where one could hold the
+    largest point: a point is at most the filter's absolute sum times the largest sample that it reads.
+    """
+    taps = filters.shape[1]
+    n_windows = len(padded) - taps + 1
+    if n_windows < 1:
+        return at_least
+    if n_windows < _BLOCK:
+        windows = np.lib.stride_tricks.sliding_window_view(padded, taps)
+        return max(at_least, float(np.abs(windows @ filters.T).max()))
+    starts = np.minimum(np.arange(0, n_windows, _BLOCK), n_windows - _BLOCK)
+    blocks = np.lib.stride_tricks.sliding_window_view(padded, _BLOCK + taps - 1)[starts]
+    loudest = np.maximum(blocks.max(axis=1), -blocks.min(axis=1))
+    reach = float(np.abs(filters).sum(axis=1).max())
+    side_by_side = _side_by_side(filters)
+    peak = at_least
+    for block in np.argsort(-loudest):
+        if loudest[block] * reach <= peak:
+            break
+        rows = np.lib.stride_tricks.sliding_window_view(blocks[block], taps + _HOP - 1)[::_HOP]
+        points = rows.reshape(-1, _ROWS, taps + _HOP - 1) @ side_by_side
+        peak = max(peak, float(points.max()), -float(points.min()))
+    return peak
+
+
+def _side_by_side(filters: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The filters of `_HOP` neighboring samples as columns of one matrix, which reads a row for all of them at once.
+
+    Small products in a stack stay below the size from which BLAS starts threads: on a busy machine these wait for
+    each other longer than they compute, and a live process has better uses for its cores.
+    """
+    n_filters, taps = filters.shape
+    matrix = np.zeros((taps + _HOP - 1, _HOP * n_filters), dtype=np.float32)
+    for i in range(_HOP):
+        matrix[i : i + taps, i * n_filters : (i + 1) * n_filters] = filters.T
+    return matrix
+
+
+@lru_cache(maxsize=16)
+def _filters(oversampling: int, taps: int, band: float) -> NDArray[np.float32]:
+    return phases(oversampling, taps, band).astype(np.float32)
+
+
+def _compiled_quick_peak(samples: NDArray[np.float32]) -> float:
+    from cues._kernels.metering import peak_4x
+
+    bits = peak_4x(read_only(samples), *_quick_halves())
+    peak = float(np.array(bits, dtype=np.int32).view(np.float32))
+    if not math.isfinite(peak):
+        mono_float32(samples)
+    return peak
+
+
+def _quick_peak(samples: NDArray[np.float32]) -> float:
+    """The twin of the compiled loop, for sounds so short that loading the loop would take longer."""
+    filters = _filters(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
+    return _fir_peak(np.pad(samples, _QUICK_TAPS - 1), filters, float(np.abs(samples).max()))
+
+
+@lru_cache(maxsize=1)
+def _quick_halves() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Even and odd part of the filter at 1/4, and the symmetric filter at 1/2: the first half of each."""
+    quarter, middle, _ = phases(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
+    half = _QUICK_TAPS // 2
+    even, odd = 0.5 * (quarter + quarter[::-1]), 0.5 * (quarter - quarter[::-1])
+    return even[:half].astype(np.float32), odd[:half].astype(np.float32), middle[:half].astype(np.float32)

@@ -1,0 +1,1 @@
+"""The loops that mix, in numpy and compiled."""

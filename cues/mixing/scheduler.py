@@ -1,0 +1,270 @@
+"""The planner behind one mixer: it turns commands and the passing of time into a row that the loops can mix.
+
+Commands come from any thread through a deque (its `append` and `popleft` are atomic) and are carried out at the start
+of the next `mix`, by the thread that mixes; nothing else writes to the row. Whatever the planner does happens at an
+absolute sample that does not depend on how the speech was cut into frames, and planning again in between changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from cues._kernels import layout as at
+from cues.errors import CueValueError
+from cues.mixing.backends import selection
+from cues.mixing.level import SpeechLevel
+from cues.mixing.limiter import Limiter
+from cues.mixing.slots import STEAL_FADE_MS, Slots
+from cues.mixing.speech_gain import DEEPEST, SpeechBus
+from cues.mixing.waiting import WaitingVoices
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.mixing.parameters import SessionOptions
+    from cues.mixing.sound import Sound
+    from cues.mixing.state import Row
+    from cues.mixing.voice import Voice
+
+__all__ = ["Session"]
+
+LEAST_SHARE = 0.25
+"""A cue is turned down by no more than this factor (12 dB) where others leave no room."""
+MAX_WAITING = 65_536
+"""Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
+
+
+class Session:
+    """State and plan of one session, whose row is as `cues.mixing.state.new_table` makes it."""
+
+    def __init__(self, row: Row, options: SessionOptions) -> None:
+        self.row = row
+        self.sample_rate = options.sample_rate
+        self.limiter = Limiter(options.sample_rate) if options.limiter else None
+        if self.limiter is not None:
+            row.words[at.LIMITER_I64] = self.limiter.address
+            row.ints[at.FLAGS_I32] |= at.FLAG_LIMITER
+        self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
+        self.started = self.late = self.stolen = self.silence_frames = 0
+        self.closed = False
+        self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
+        if self.level is not None:
+            row.words[at.LEVEL_I64] = self.level.address
+            row.ints[at.FLAGS_I32] |= at.FLAG_FOLLOW
+        self._planned_to = at.NEVER
+        self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
+        self._slots = Slots(row, options.sample_rate, options.voices)
+
+    # From any thread.
+
+    def post(self, command: Callable[..., None], *arguments: Any) -> None:
+        """Have `command` carried out at the start of the next `mix`; after `end` nothing is any more."""
+        if self.closed:
+            return
+        if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
+            raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
+        self._send(command, *arguments)
+
+    def end(self) -> None:
+        """Have the session closed at the start of the next `mix`."""
+        if not self.closed:
+            self.closed = True
+            self._send(self.close)
+
+    def _send(self, command: Callable[..., None], *arguments: Any) -> None:
+        self._inbox.append((command, arguments))
+        self.row.words[at.WAKE_I64] = -1
+
+    @property
+    def active(self) -> bool:
+        """Whether anything plays or is scheduled."""
+        return bool(
+            self.row.sounding()
+            or len(self._waiting)
+            or any(command == self.schedule for command, _ in list(self._inbox))
+        )
+
+    @property
+    def sounds(self) -> list[Sound | None]:
+        """What sounds in each slot; the last one is for the tails of stolen voices."""
+        return self._slots.sounds
+
+    def sounds_in(self, voice: Voice) -> bool:
+        """Whether the voice still has its slot."""
+        return self._slots.holds(voice)
+
+    # In the thread that mixes.
+
+    def move_to(self, row: Row) -> None:
+        """Go on in another row, which holds a copy of this one."""
+        self.row = row
+        self.bus.move_to(row)
+        self._slots.move_to(row)
+
+    def passes(self, n_samples: int) -> bool:
+        """Whether the next samples pass as they are, if a guard does not mind; plans first if a command is waiting."""
+        row = self.row
+        if self._due(n_samples):
+            self.plan()
+        flags = int(row.ints[at.FLAGS_I32]) & ~(at.FLAG_GUARD | at.FLAG_FOLLOW)
+        return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
+
+    def let_pass(self, n_samples: int, speech: Callable[[], NDArray[np.float32]]) -> None:
+        """Move on over samples that pass as they are; asks for them if somebody listens."""
+        if self.level is not None:
+            self.level.hear(speech(), self.row.position)
+        self.row.words[at.POSITION_I64] += n_samples
+
+    def _due(self, n_samples: int) -> bool:
+        """Whether something is to be planned within the next samples."""
+        return bool(self._inbox) or self.row.position + n_samples > self._planned_to
+
+    def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
+        """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
+        done = 0
+        while done < len(source):
+            step = len(source) - done
+            if self._due(step):
+                step = min(step, self.plan() - self.row.position)
+            part = source[done : done + step]
+            self._waiting.hear(part)
+            selection.mix_row(self, part, target[done : done + step])
+            done += step
+
+    def plan(self) -> int:
+        """Carry out what is due at the session's position; the sample up to which nothing else is."""
+        row = self.row
+        row.words[at.WAKE_I64] = at.NEVER
+        for _ in range(len(self._inbox)):  # not until it is empty: a busy thread must not hold up the sound
+            command, arguments = self._inbox.popleft()
+            command(*arguments)
+        now = row.position
+        self._reap()
+        for voice in self._waiting.pop_due(now):
+            self._start(voice)
+        horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), at.NEVER)
+        row.mark_busy(self.sounds)
+        self._planned_to = horizon
+        # Where a pause is listened for, every frame has to come by.
+        row.words[at.WAKE_I64] = -1 if self._waiting.listening else horizon
+        if self._inbox:  # posted meanwhile: its mark may just have been overwritten
+            row.words[at.WAKE_I64] = -1
+        return horizon
+
+    # Commands.
+
+    def schedule(self, voice: Voice) -> None:
+        """Start the voice at its sample, or now if that has passed."""
+        now = self.row.position
+        if voice.state != "waiting":
+            return
+        if voice.at is not None and voice.at < now:
+            self.late += 1
+        self._waiting.add(voice, now if voice.at is None else max(voice.at, now))
+
+    def stop(self, voice: Voice, fade_ms: float) -> None:
+        """Fade the voice out, or cancel it."""
+        if voice.state == "sounding":
+            self._fade_out(voice, fade_ms)
+        elif voice.state == "waiting":
+            self._waiting.stop(voice)
+
+    def change_gain(self, voice: Voice) -> None:
+        """Bring a sounding voice to its gain; while another ramp runs, after that."""
+        if voice.state != "sounding" or not self._slots.holds(voice) or self._slots.ends(voice):
+            return
+        voice.gain_waits = self._slots.ramp_end(voice) > self.row.position
+        if not voice.gain_waits:
+            self._slots.change_gain(voice, self._fitted_gain(voice, voice.slot))
+
+    def release(self, fade_ms: float) -> None:
+        """Fade everything out and keep silent."""
+        self._end_all(fade_ms)
+        self.bus.release(self.row.position, ms_to_samples(fade_ms, self.sample_rate))
+
+    def resume(self) -> None:
+        """Let the speech pass again."""
+        self.bus.resume()
+
+    def close(self) -> None:
+        """Fade the voices out for good; the speech goes on."""
+        self._end_all(STEAL_FADE_MS)
+        self.bus.resume()
+
+    def _end_all(self, fade_ms: float) -> None:
+        """Forget what has not begun, and fade out what sounds."""
+        self._waiting.stop_all()
+        for voice in self._slots.playing:
+            if voice is not None:
+                self._fade_out(voice, fade_ms)
+
+    # The parts of a plan.
+
+    def _reap(self) -> None:
+        """Let go of the voices that have ended."""
+        for voice in self._slots.reap():
+            voice.state = "done"
+            self.bus.ended(voice)
+
+    def _start(self, voice: Voice) -> None:
+        """Give the voice a slot, which another may have to leave."""
+        slot = self._slot_for(voice)
+        if slot is None:
+            voice.state = "done"
+            self.stolen += 1
+            return
+        now = self.row.position
+        if self.level is not None:
+            voice.offset_db = self.level.offset_db
+        self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
+        self._slots.begin(voice, slot, self._fitted_gain(voice, slot))
+        voice.state, voice.onset = "sounding", now
+        self.started += 1
+
+    def _fitted_gain(self, voice: Voice, slot: int) -> float:
+        """The voice's gain, lower where there is no room for it beside the others; and the bus makes what room it can.
+
+        All samples of a cue are known, so what the cues can reach from now on is known too: the sum of their largest
+        magnitudes to come. What it leaves to full scale is left to the speech.
+        """
+        others = self._slots.reach_beside(slot)
+        asked = float(voice.sound.peak) * voice.gain
+        room = max(1.0 - DEEPEST - others, LEAST_SHARE * asked)
+        self.bus.make_room(others + min(asked, room))
+        return voice.gain if asked <= room else voice.gain * room / asked
+
+    def _slot_for(self, voice: Voice) -> int | None:
+        """A free slot, or the one of the least important voice, or None where this voice is that."""
+        slot = self._slots.free()
+        if slot is not None:
+            return slot
+        loser = self._slots.least()
+        if loser.priority > voice.priority and not self._slots.ends(loser):
+            return None
+        self.stolen += 1
+        loser.state = "done"
+        self.bus.ends(loser, self.row.position)
+        self.bus.ended(loser)
+        return self._slots.steal(loser)
+
+    def _fade_out(self, voice: Voice, fade_ms: float) -> None:
+        """End the voice, unless it ends earlier by itself."""
+        if self._slots.holds(voice):
+            self.bus.ends(voice, self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate)))
+
+    def _change_waiting_gains(self, now: int) -> int:
+        """Begin the gain changes that waited for a ramp to end; the sample at which the next one can."""
+        wake = at.NEVER
+        for voice in self._slots.playing:
+            if voice is not None and voice.gain_waits:
+                self.change_gain(voice)
+                if voice.gain_waits:
+                    wake = min(wake, max(now + 1, self._slots.ramp_end(voice)))
+        return wake

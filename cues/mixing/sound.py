@@ -1,0 +1,173 @@
+"""Cues made ready for mixing: at the mixer's rate, with edges that cannot click, in the memory layout of the kernels.
+
+All of it happens in `play`, in the caller's thread, once for each cue: the frame path only ever reads finished samples.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues.mixing.backends.numpy_loops import smoothstep
+from cues.mixing.state import InPlace
+from cues.signal.fades import MIN_FADE_MS, raised_cosine
+from cues.units import ms_to_samples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cues.cue import Cue
+
+    Samples = NDArray[np.float32]
+
+__all__ = ["CROSSFADE_MS", "Sound", "prepare"]
+
+CROSSFADE_MS = 20.0
+"""Length of the equal-power crossfades of `placement="replace"` (ms)."""
+
+_MAX_CACHED_SAMPLES = 1 << 24
+_SILENT_EDGE = 1e-4
+_PEAK_BLOCK = 256
+_LARGEST = 1e9
+"""180 dB over full scale: louder samples are cut off, so that no sum of voices is infinity minus infinity."""
+
+
+class Sound(InPlace):
+    """Finished samples behind a small header, at an address that does not move.
+
+    Attributes
+    ----------
+    samples : float32, shape `(length,)`, at the mixer's rate.
+    address : of the header, for the kernels.
+    peak : largest magnitude.
+    soft_start : the first sample may sound at once; otherwise the voice fades in.
+    """
+
+    __slots__ = ("_block", "_peaks_to_end", "address", "length", "peak", "samples", "soft_start")
+
+    def __init__(self, samples: NDArray[np.floating], *, soft_start: bool = True) -> None:
+        self.length = len(samples)
+        self._block = np.empty(at.HEADER_FLOATS + self.length, dtype=np.float32)
+        self.samples: Samples = self._block[at.HEADER_FLOATS :]
+        self.samples[:] = np.clip(samples, -_LARGEST, _LARGEST)
+        blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
+        self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
+        self.peak = blocks.max()
+        self._block[:2].view(np.int64)[0] = self.length
+        self._block[2] = self.peak
+        self._block[3] = 0.0
+        self._block.flags.writeable = False
+        self.address = int(self._block.ctypes.data)
+        self.soft_start = soft_start
+
+    def peak_from(self, offset: int) -> float:
+        """Largest magnitude from sample `offset` on, to within a block of it; 0.0 after the end."""
+        block = offset // _PEAK_BLOCK
+        return self._peaks_to_end[block] if block < len(self._peaks_to_end) else 0.0
+
+
+class _Cache:
+    """The latest sounds by what they were made of; the samples kept beside each hold its key's `id` in place."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: OrderedDict[tuple[int, int, int, bool, bool], tuple[Samples, Sound]] = OrderedDict()
+        self._n_samples = 0
+
+    def get(self, cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
+        key = (id(cue.samples), cue.sample_rate, sample_rate, loop, replace)
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key][1]
+        sound = _make(cue, sample_rate, loop=loop, replace=replace)
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = cue.samples, sound
+                self._n_samples += sound.length
+            while self._n_samples > _MAX_CACHED_SAMPLES and len(self._held) > 1:
+                self._n_samples -= self._held.popitem(last=False)[1][1].length
+        return sound
+
+
+_CACHE = _Cache()
+
+
+def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = False) -> Sound:
+    """`cue` ready to sound at `sample_rate` Hz.
+
+    Parameters
+    ----------
+    loop : its end is joined to its beginning: a seam that would click becomes an equal-gain crossfade.
+    replace : its edges follow the equal-power law of the speech's crossfade.
+    """
+    return _CACHE.get(cue, sample_rate, loop=loop, replace=replace)
+
+
+def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
+    samples = cue.samples.astype(np.float64)
+    if cue.sample_rate != sample_rate:
+        import soxr
+
+        samples = soxr.resample(samples, cue.sample_rate, sample_rate, quality="HQ")
+        samples = samples if len(samples) else np.zeros(1)
+    fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
+    if loop:
+        samples = _joined(samples, fade)
+        return Sound(samples, soft_start=not _hard(samples, fade))
+    if replace:
+        return Sound(_crossfading(samples, ms_to_samples(CROSSFADE_MS, sample_rate)))
+    return Sound(_softened(samples, fade))
+
+
+def _hard(samples: NDArray[np.float64], fade: int) -> bool:
+    """Whether the beginning rises faster than a fade of `fade` samples would let it."""
+    early = np.abs(samples[: max(1, fade // 5)]).max()
+    return bool(abs(samples[0]) > _SILENT_EDGE or early > 0.12 * np.abs(samples[: 2 * fade]).max())
+
+
+def _softened(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
+    """`samples` with a fade at each edge that has none of its own."""
+    soft = samples.copy()
+    n = min(fade, len(soft) // 2)
+    # Not from 0 but from one step above: the first sample sounds at the sample that was asked for.
+    edge = smoothstep((np.arange(n) + 1.0) / (n + 1.0))
+    if _hard(samples, fade):
+        soft[:n] *= edge
+    if _hard(samples[::-1], fade):
+        soft[len(soft) - n :] *= edge[::-1]
+    return soft
+
+
+def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
+    """`samples` between the two halves of an equal-power crossfade."""
+    faded = samples.copy()
+    n = max(1, min(fade, len(faded) // 2))
+    angle = 0.5 * np.pi * smoothstep(np.arange(n) / n)
+    faded[:n] *= np.sin(angle)
+    faded[len(faded) - n :] *= np.cos(angle)
+    return faded
+
+
+def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
+    """`samples` as one turn of a seamless loop, shorter by `fade` samples where the seam needs a crossfade."""
+    n = min(fade, len(samples) // 4)
+    if n < 2 or _seamless(samples, n):
+        return samples
+    rise = raised_cosine(n)
+    joined = samples[: len(samples) - n].copy()
+    joined[:n] = joined[:n] * rise + samples[len(samples) - n :] * (1.0 - rise)
+    return joined
+
+
+def _seamless(samples: NDArray[np.float64], n: int) -> bool:
+    """Whether going from the last sample to the first is no rougher than the samples beside the seam."""
+    around = np.concatenate([samples[-n:], samples[:n]])
+    bends = np.abs(np.diff(around, 2))
+    at_seam = bends[n - 2 : n].max()
+    elsewhere = np.delete(bends, [n - 2, n - 1]).max(initial=0.0)
+    return bool(at_seam <= 2.0 * elsewhere + _SILENT_EDGE)

@@ -1,0 +1,210 @@
+"""The speech's gain: ducked under cues, out of the way of a cue that replaces it, silent after a release.
+
+Ducking belongs to the bus and not to a voice: the speech is down while any cue sounds and for a hold after the last
+one, so two cues in a row do not pump. From the ends of the voices, which are known beforehand, the planner works out
+the next two ramps; the loops follow them by themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues._kernels import layout as at
+from cues.mixing.backends.numpy_loops import promote, smoothstep
+from cues.mixing.sound import CROSSFADE_MS
+from cues.signal.fades import MIN_FADE_MS
+from cues.units import db_to_gain, ms_to_samples
+
+if TYPE_CHECKING:
+    from cues.mixing.state import Row
+    from cues.mixing.voice import Voice
+
+__all__ = ["ATTACK_MS", "HOLD_MS", "RELEASE_MS", "SpeechBus"]
+
+ATTACK_MS = 20.0
+HOLD_MS = 200.0
+RELEASE_MS = 300.0
+DEEPEST = 0.1
+"""No plan takes the speech further down to make room for cues (−20 dB); what then remains is the cues' share."""
+
+# The two parts of a ramp (`cues._kernels.layout`) on their way from 0 to 1, and their second derivatives.
+_U = np.linspace(0.0, 1.0, 65)
+_Q = smoothstep(_U)
+_H = _U - 6 * _U**3 + 8 * _U**4 - 3 * _U**5
+_Q_BEND = 60 * _U - 180 * _U**2 + 120 * _U**3
+_H_BEND = -36 * _U + 96 * _U**2 - 60 * _U**3
+_STEEPEST_BEND = np.abs(_Q_BEND).max()
+_SLACK = 1e-4
+
+
+class SpeechBus:
+    """Plans the speech's gain of one session; see the module."""
+
+    def __init__(self, row: Row, sample_rate: int, duck_db: float) -> None:
+        self._row = row
+        self._duck = self._depth = float(np.float32(db_to_gain(duck_db)))
+        self._attack = max(1, ms_to_samples(ATTACK_MS, sample_rate))
+        self._hold = max(1, ms_to_samples(HOLD_MS, sample_rate))
+        self._release = max(1, ms_to_samples(RELEASE_MS, sample_rate))
+        self._crossfade = max(1, ms_to_samples(CROSSFADE_MS, sample_rate))
+        self._most_bend = _STEEPEST_BEND / max(1, ms_to_samples(MIN_FADE_MS, sample_rate)) ** 2
+        self._ends: dict[Voice, int] = {}
+        self._duck_end = self._replace_end = self._fade_end = 0
+        self._muted = False
+
+    @property
+    def muted(self) -> bool:
+        """Whether a release holds the speech."""
+        return self._muted
+
+    def move_to(self, row: Row) -> None:
+        """Go on in another row, which holds a copy of this one."""
+        self._row = row
+
+    def begin(self, voice: Voice, end: int) -> None:
+        """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
+        self._muted = False
+        if self._row.position >= self._latest(self._ends)[0]:
+            self._depth = self._duck
+        self._ends[voice] = end
+
+    def make_room(self, peak: float) -> None:
+        """Duck deep enough for cues that reach `peak` together, so that full-scale speech under them stays within ±1.0.
+
+        What is deeper stays deeper until the duck is over: a depth that followed every cue would be heard as pumping.
+        A bus that does not duck (0 dB) does not do it for this either.
+        """
+        if self._duck < 1.0:
+            self._depth = min(self._depth, float(np.float32(max(1.0 - peak, DEEPEST))))
+
+    def ends(self, voice: Voice, end: int) -> None:
+        """Note that a voice will end sooner."""
+        self._ends[voice] = end
+
+    def ended(self, voice: Voice) -> None:
+        """Forget a voice that has ended, but not when it did."""
+        end = self._ends.pop(voice)
+        self._duck_end, self._replace_end = self._latest({voice: end})
+
+    def release(self, now: int, n: int) -> None:
+        """Fade to silence over `n` samples and stay there."""
+        if self._muted:
+            return
+        self._muted = True
+        self._settle(now)
+        self._ramp(now, 0.0, n)
+        self._fade_end = self._rest() if self._row.words[at.NEXT_T0_I64] == at.NEVER else self._rest() + n
+
+    def resume(self) -> None:
+        """Let the speech pass again once the fade of a release is over."""
+        self._muted = False
+
+    def plan(self, now: int) -> int:
+        """Bring the row's ramps up to date; the sample at which that has to be done again.
+
+        Doing it at any sample before that changes nothing: when it is done depends on how the speech is cut.
+        """
+        words, ints, floats = self._row.words, self._row.ints, self._row.floats
+        self._settle(now)
+        level = self._level(now)
+        change = self._next_change(now, level)
+        if level != floats[at.SPEECH_G1_F32]:
+            if words[at.NEXT_T0_I64] == at.NEVER or floats[at.NEXT_G1_F32] != level:
+                self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
+            if words[at.NEXT_T0_I64] != at.NEVER:  # it waits for the ramp that runs to come to rest
+                return min(int(words[at.NEXT_T0_I64]), change)
+        if change < self._rest() or change == at.NEVER:
+            words[at.NEXT_T0_I64] = at.NEVER
+            return change
+        later = self._level(change)
+        words[at.NEXT_T0_I64] = change
+        ints[at.NEXT_N_I32] = self._length(level, later)
+        floats[at.NEXT_G1_F32] = later
+        return at.NEVER if later == 1.0 else change
+
+    def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
+        """Where ducking ends, and where speech comes back from being replaced."""
+        duck, replace = self._duck_end, self._replace_end
+        for voice, end in ends.items():
+            if voice.placement == "replace":
+                replace = max(replace, end - self._crossfade)
+            else:
+                duck = max(duck, end + self._hold)
+        return duck, replace
+
+    def _level(self, now: int) -> float:
+        """What the speech's gain should be, or become, at `now`."""
+        duck_end, replace_end = self._latest(self._ends)
+        if self._muted or now < self._fade_end or now < replace_end:
+            return 0.0
+        return self._depth if now < duck_end else 1.0
+
+    def _next_change(self, now: int, level: float) -> int:
+        """The next sample at which that is something else."""
+        changes = [t for t in (self._fade_end, *self._latest(self._ends)) if now < t < at.NEVER // 2]
+        return min((t for t in changes if self._level(t) != level), default=at.NEVER)
+
+    def _length(self, before: float, after: float) -> int:
+        """Samples that a change takes; negative for the equal-power law."""
+        if before == 0.0 or after == 0.0:
+            return -self._crossfade
+        return self._attack if after < before else self._release
+
+    def _settle(self, now: int) -> None:
+        """Let a ramp whose time has come take over, as the loops would."""
+        if self._row.words[at.NEXT_T0_I64] <= now:
+            promote(self._row)
+
+    def _rest(self) -> int:
+        """The sample at which the ramp that runs, or ran last, comes to rest."""
+        return int(self._row.words[at.SPEECH_T0_I64]) + abs(int(self._row.ints[at.SPEECH_N_I32]))
+
+    def _ramp(self, now: int, level: float, n: int) -> None:
+        """Go to `level` from `now` on, from the value and the slope that are there; or, at worst, from rest on.
+
+        A long ramp that takes over a steep slope would overshoot, below 0 and above 1, and a short one would bend too
+        hard. The ramps that are steep take 20 ms: their end is waited for.
+        """
+        words, ints, floats = self._row.words, self._row.ints, self._row.floats
+        value, slope = self._state(now)
+        if slope and not self._turns_well(value, level, slope * abs(n), abs(n)):
+            words[at.NEXT_T0_I64] = self._rest()
+            ints[at.NEXT_N_I32] = n
+            floats[at.NEXT_G1_F32] = level
+            return
+        if slope:
+            n = abs(n)  # the equal-power law cannot take over a slope
+        words[at.SPEECH_T0_I64] = now
+        words[at.NEXT_T0_I64] = at.NEVER
+        ints[at.SPEECH_N_I32] = n
+        floats[at.SPEECH_G0_F32] = value
+        floats[at.SPEECH_G1_F32] = level
+        floats[at.SPEECH_SLOPE_F32] = slope * abs(n)
+
+    def _turns_well(self, value: float, level: float, slope: float, n: int) -> bool:
+        """Whether a ramp with `slope` (per ramp) at its beginning stays within 0 … 1 and bends as little as a fade."""
+        gains = value + (level - value) * _Q + slope * _H
+        bend = np.abs((level - value) * _Q_BEND + slope * _H_BEND).max() / n**2
+        return bool(gains.min() > -_SLACK and gains.max() < 1.0 + _SLACK and bend <= self._most_bend)
+
+    def _state(self, now: int) -> tuple[float, float]:
+        """Gain, and its slope per sample, at `now`."""
+        row = self._row
+        n = int(row.ints[at.SPEECH_N_I32])
+        k = now - int(row.words[at.SPEECH_T0_I64])
+        g0, g1 = float(row.floats[at.SPEECH_G0_F32]), float(row.floats[at.SPEECH_G1_F32])
+        if k >= abs(n):
+            return g1, 0.0
+        s = float(row.floats[at.SPEECH_SLOPE_F32])
+        u = k / abs(n)
+        q = u**3 * (10 - 15 * u + 6 * u * u)
+        dq = 30 * u * u * (1 - u) ** 2
+        if n > 0:
+            value = g0 + (g1 - g0) * q + s * (u - 6 * u**3 + 8 * u**4 - 3 * u**5)
+            return value, ((g1 - g0) * dq + s * (1 - 18 * u**2 + 32 * u**3 - 15 * u**4)) / n
+        angle = 0.5 * math.pi * q
+        value = g0 * math.cos(angle) + g1 * math.sin(angle)
+        return value, 0.5 * math.pi * dq / -n * (g1 * math.cos(angle) - g0 * math.sin(angle))

@@ -1,0 +1,1 @@
+"""Frames on time: the pacer and what sounds when speech is late."""

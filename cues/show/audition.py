@@ -1,0 +1,76 @@
+"""Cues heard where they will sound: over speech, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.units import s_to_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from cues.cue import Cue
+
+__all__ = ["LINE", "in_a_row", "over_speech", "stand_in_speech"]
+
+LINE = "Let me look that up for you, one moment please."
+"""What is said around a cue where no speech is given."""
+
+_GAP_S = 0.4
+_LOOPS_S = 5.0
+_FRAME_SAMPLES = 480
+
+
+def stand_in_speech(sample_rate: int, speech_lufs: float = -20.0) -> NDArray[np.float32]:
+    """Voice-like speech for `LINE` at a loudness: float32, shape `(n_samples,)`."""
+    from cues.meters.loudness import integrated_lufs
+    from cues.synthesis.voicelike import speak_voice_like
+    from cues.units import db_to_gain
+
+    samples, _ = speak_voice_like(LINE, sample_rate=sample_rate)
+    loudness = integrated_lufs(samples, sample_rate)
+    assert loudness is not None
+    return samples * np.float32(db_to_gain(speech_lufs - loudness))
+
+
+def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:
+    """The cues one after the other, silence between them: float32, shape `(n_samples,)`, at the rate of the first."""
+    gap = np.zeros(s_to_samples(gap_s, cues[0].sample_rate), dtype=np.float32)
+    parts = [part for cue in cues for part in (cue.samples, gap)]
+    return np.concatenate(parts[:-1])
+
+
+def over_speech(
+    cues: Sequence[Cue], speech: NDArray[np.float32], sample_rate: int, *, first_at_s: float | None = None
+) -> NDArray[np.float32]:
+    """`speech` with the cues mixed into it as a live session would, evenly spread.
+
+    Parameters
+    ----------
+    cues : what sounds, in this order. One that loops sounds for 5 s, or as long as the speech is.
+    speech : float32, shape `(n_samples,)`, full scale ±1.0.
+    sample_rate : of `speech`, Hz.
+    first_at_s : when the first one sounds, s; the others follow evenly. By default all are spread evenly.
+
+    Returns
+    -------
+    float32, at least as long as `speech`: silence follows it for as long as a cue goes on.
+    """
+    from cues.mixing.mixer import Mixer
+
+    mixer = Mixer(sample_rate=sample_rate)
+    first = len(speech) // (len(cues) + 1) if first_at_s is None else s_to_samples(first_at_s, sample_rate)
+    step = (len(speech) - first) // len(cues)
+    end = len(speech)
+    for ordinal, cue in enumerate(cues):
+        at = first + ordinal * step
+        mixer.play(cue, at=at, loop=cue.loop)
+        sounding = _LOOPS_S * sample_rate if cue.loop else len(cue) * sample_rate / cue.sample_rate
+        end = max(end, at + round(sounding))
+    padded = np.pad(speech, (0, end - len(speech)))
+    frames = [mixer.mix(padded[start : start + _FRAME_SAMPLES]) for start in range(0, end, _FRAME_SAMPLES)]
+    return np.concatenate(frames)

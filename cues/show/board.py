@@ -1,0 +1,213 @@
+"""The sound board as data, and as one HTML page that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from cues.cue import Cue
+from cues.errors import MissingFeatureError
+from cues.library.lint import check_cue
+from cues.meters.clicks import find_clicks
+from cues.meters.loudness import measure
+from cues.meters.pitch import heard_notes
+from cues.meters.telephone import RATE_HZ, over_telephone
+from cues.show.audition import over_speech
+from cues.show.pictures import picture_svg
+from cues.show.sketch import SKETCH, SKETCH_RATE_HZ
+from cues.show.sounds import at_loudness, turns, wav_uri
+from cues.signal.resample import resample
+from cues.synthesis.catalog import CATALOG
+from cues.units import s_to_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Set", "board_page"]
+
+_CUE_AT_S = 0.9
+_EDGE_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Cues that stand in one column: the built-in ones, or a pack.
+
+    Parameters
+    ----------
+    label : what the column is called; any text.
+    cues : by name.
+    sources : name → where the cue comes from; any text.
+    """
+
+    label: str
+    cues: Mapping[str, Cue]
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """One `<audio>` element: its key, its label and its sound."""
+
+    key: str
+    label: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One sound with everything to be heard and seen of it."""
+
+    label: str
+    source: str
+    svg: str
+    players: tuple[Player, ...]
+    measures: tuple[tuple[str, str], ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One cue in every set that has it, beside each other."""
+
+    number: int
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+
+def board_page(
+    sets: Sequence[Set],
+    speech: NDArray[np.float32],
+    sample_rate: int,
+    *,
+    title: str = "Sound board",
+    speaker: str = "",
+    reload: str = "",
+) -> str:
+    """The page with every cue of `sets` as HTML.
+
+    Parameters
+    ----------
+    sets : one to three of them; with more than one, a cue has the same loudness in all of them.
+    speech : float32, shape `(n_samples,)`: what the cues are heard over.
+    sample_rate : of the speech and of all cues, Hz.
+    speaker : who speaks; any text.
+    reload : address, on the page's own server, that tells it when to load anew; empty for a page that stands alone.
+
+    Raises
+    ------
+    MissingFeatureError : jinja2 is not installed.
+    """
+    names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
+    cards = [_card(number, name, sets, speech) for number, name in enumerate(names, start=1)]
+    sketches = [
+        _sketch_card(number, name, sets[0].cues[name])
+        for number, name in enumerate((name for name in SKETCH if name in sets[0].cues), start=len(cards) + 1)
+    ]
+    speech_player = Player("", "the speech alone", wav_uri(speech, sample_rate))
+    return _rendered(
+        title=title, sets=sets, cards=cards, sketches=sketches, speech=speech_player, speaker=speaker, reload=reload
+    )
+
+
+def _card(number: int, name: str, sets: Sequence[Set], speech: NDArray[np.float32]) -> Card:
+    own = [cue_set for cue_set in sets if name in cue_set.cues]
+    first = own[0].cues[name]
+    level_lufs = _m100(first)
+    columns = []
+    for cue_set in own:
+        cue = cue_set.cues[name]
+        leveled = cue if cue is first else at_loudness(cue, level_lufs)
+        columns.append(_column(cue_set.label, cue_set.sources.get(name, ""), leveled, speech))
+    meaning = CATALOG[name].meaning if name in CATALOG else ""
+    return Card(number, name, meaning, tuple(columns))
+
+
+def _column(label: str, source: str, cue: Cue, speech: NDArray[np.float32]) -> Column:
+    rate = cue.sample_rate
+    alone = turns(cue)
+    mixed = over_speech([cue], speech, rate, first_at_s=min(_CUE_AT_S, len(speech) / rate / 2))
+    players = (
+        Player("p", "alone", wav_uri(alone, rate)),
+        Player("o", "over speech", wav_uri(mixed, rate)),
+        Player("t", "telephone", wav_uri(over_telephone(mixed, rate), RATE_HZ)),
+    )
+    warnings = tuple(f"{problem.message} — {problem.fix}" for problem in check_cue(cue))
+    title = f"Waveform, spectrogram and loudness of {cue.name} ({label})"
+    svg = picture_svg(alone, rate, title=title)
+    return Column(label, source, svg, players, _measures(cue), warnings)
+
+
+def _sketch_card(number: int, name: str, ours: Cue) -> Card:
+    rough = resample(SKETCH[name](), SKETCH_RATE_HZ, ours.sample_rate)
+    sketch = at_loudness(Cue(name=name, samples=rough, sample_rate=ours.sample_rate), _m100(ours))
+    columns = (_click_column("first sketch", sketch), _click_column("now", ours))
+    return Card(number, name, "at equal loudness; listen for its edges", columns)
+
+
+def _click_column(label: str, cue: Cue) -> Column:
+    import numpy as np
+
+    rate = cue.sample_rate
+    # Silence around the sound, so that its last sample is followed by what follows it in use.
+    margin = s_to_samples(0.05, rate)
+    padded = np.pad(cue.samples, margin)
+    clicks = find_clicks(padded, rate).tolist()
+    spoken = ", ".join(f"{1000 * (click - margin) / rate:.0f} ms" for click in clicks)
+    counted = "1 click" if len(clicks) == 1 else f"{len(clicks)} clicks"
+    warnings = (f"{counted}, at {spoken}",) if clicks else ()
+    players = (Player("p", "alone", wav_uri(padded, rate)),)
+    svg = picture_svg(padded, rate, title=f"{cue.name}, {label}", clicks=clicks)
+    last = float(np.abs(cue.samples[-max(1, s_to_samples(_EDGE_S, rate)) :]).max()) / float(np.abs(cue.samples).max())
+    measures = (*_measures(cue), ("its last 2 ms", f"{100 * last:.1f} % of its peak"))
+    return Column(label, "", svg, players, measures, warnings)
+
+
+def _m100(cue: Cue) -> float:
+    return (cue.measured or measure(cue.samples, cue.sample_rate)).m100_max_lufs
+
+
+def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
+    measured = cue.measured or measure(cue.samples, cue.sample_rate)
+    loop = ", loops" if cue.loop else ""
+    rows = (
+        ("length", f"{1000 * cue.duration_s:.0f} ms{loop}"),
+        ("notes", " ".join(heard_notes(cue.samples, cue.sample_rate)).replace(">", " → ") or "none"),
+        ("loudest 100 ms", f"{measured.m100_max_lufs:.1f} LUFS"),
+        ("true peak", f"{measured.true_peak_dbtp:.1f} dBTP"),
+    )
+    return tuple((title, text.replace("-", "−")) for title, text in rows)
+
+
+def _rendered(**values: object) -> str:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingFeatureError("the sound board needs jinja2: pip install 'cue-engine[page]'") from error
+    # Everything is escaped but the pictures, the style and the script, which are made here.
+    environment = Environment(
+        loader=PackageLoader("cues.show"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _template_text("board.css"), _template_text("board.js")
+    template = environment.get_template("board.html.jinja")
+    return template.render(style=style, script=script, script_hash=_hash(script), style_hash=_hash(style), **values)
+
+
+def _template_text(name: str) -> str:
+    return resources.files("cues.show").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy calls a script or a style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

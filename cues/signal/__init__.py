@@ -1,0 +1,1 @@
+"""Operations on samples that every other room uses."""

@@ -1,0 +1,229 @@
+"""What a cue sounds like, as data: notes, their timbre and their envelope; `cues.render` makes samples of it.
+
+A spec is a value: frozen, comparable, hashable, and convertible to plain tables and back (`to_table`,
+`from_table`), which is how a pack's TOML file and an export's JSON sidecar hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, ClassVar
+
+from cues.errors import CueTypeError, CueValueError
+from cues.signal.fades import MIN_FADE_MS
+from cues.units import checked_number
+
+__all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Oscillator", "Spec"]
+
+MAX_CUE_MS = 10_000.0
+"""No cue is longer than this (ms)."""
+_MAX_PARTIALS = 32
+_MAX_NOTES = 64
+
+
+def _sequence(what: str, value: object, most: int) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        hint = ": (note,) for one" if isinstance(value, Note) else ""
+        raise CueTypeError(f"{what} is {value!r}; it must be a list{hint}")
+    if not 1 <= len(value) <= most:
+        raise CueValueError(f"{what} has {len(value)} entries; it must have 1 to {most}")
+    return tuple(value)
+
+
+def _instance(what: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise CueTypeError(f"{what} is {value!r}; it must be a {kind.__name__}")
+
+
+class _Checked:
+    """Checks every number of a frozen dataclass against the table `limits`: field → (lowest, highest)."""
+
+    __slots__ = ()
+    limits: ClassVar[Mapping[str, tuple[float, float]]]
+
+    def __post_init__(self) -> None:
+        for field, (low, high) in self.limits.items():
+            value = checked_number(f"{type(self).__name__}.{field}", getattr(self, field), low, high)
+            object.__setattr__(self, field, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oscillator(_Checked):
+    """A timbre: harmonics whose upper ones die away sooner, as those of a struck bar do.
+
+    Parameters
+    ----------
+    partials : level of each harmonic, linear, 0 … 1, the fundamental first; 1 to 32 of them, not all zero.
+    damping : how much faster each further harmonic decays: harmonic `k` (from 1) decays at `1 + damping·(k − 1)` times
+        the envelope's rate; 0 … 10.
+    """
+
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"damping": (0.0, 10.0)}
+
+    partials: tuple[float, ...] = (1.0, 0.3, 0.12, 0.05)
+    damping: float = 0.6
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        levels = _sequence("Oscillator.partials", self.partials, _MAX_PARTIALS)
+        levels = tuple(checked_number("Oscillator.partials", level, 0.0, 1.0) for level in levels)
+        if not any(levels):
+            raise CueValueError(f"Oscillator.partials is {levels}; at least one level must be above zero")
+        object.__setattr__(self, "partials", levels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope(_Checked):
+    """How each note swells and dies: raised-cosine attack, exponential decay, raised-cosine release.
+
+    Parameters
+    ----------
+    attack_ms, release_ms : lengths of the two ramps, ms, 5 … 2000; both lie inside the note.
+    decay_per_s : rate of the decay, `e^(−rate·t)` from the note's start on, 1/s, 0 … 200.
+    """
+
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "attack_ms": (MIN_FADE_MS, 2000.0),
+        "decay_per_s": (0.0, 200.0),
+        "release_ms": (MIN_FADE_MS, 2000.0),
+    }
+
+    attack_ms: float = 10.0
+    decay_per_s: float = 12.0
+    release_ms: float = 40.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowPass(_Checked):
+    """A zero-phase low-pass: each harmonic is weighed by a Butterworth magnitude at its momentary frequency.
+
+    Parameters
+    ----------
+    cutoff_hz : −3 dB frequency, Hz, 50 … 20,000.
+    order : slope, 6 dB an octave each, 1 … 12.
+    """
+
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"cutoff_hz": (50.0, 20_000.0), "order": (1.0, 12.0)}
+
+    cutoff_hz: float = 3400.0
+    order: float = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note(_Checked):
+    """One tone of a cue.
+
+    Parameters
+    ----------
+    hz : fundamental frequency at the note's start, Hz, 20 … 20,000.
+    length_ms : from its first sample to the end of its release, ms, 10 … 10,000.
+    start_ms : after the cue's start, ms, 0 … 10,000.
+    level_db : against the other notes, dB, −60 … 20.
+    sweep_per_s : the frequency follows `hz·e^(sweep_per_s·t)`, 1/s, −50 … 50; 0 holds it.
+    """
+
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "hz": (20.0, 20_000.0),
+        "length_ms": (2 * MIN_FADE_MS, MAX_CUE_MS),
+        "start_ms": (0.0, MAX_CUE_MS),
+        "level_db": (-60.0, 20.0),
+        "sweep_per_s": (-50.0, 50.0),
+    }
+
+    hz: float
+    length_ms: float
+    start_ms: float = 0.0
+    level_db: float = 0.0
+    sweep_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec(_Checked):
+    """A whole cue as data.
+
+    Parameters
+    ----------
+    notes : 1 to 64 notes, in any order.
+    oscillator, envelope : the timbre and the envelope that all notes share.
+    low_pass : takes the edge off the timbre, if it is there.
+    peak : sample peak of the rendered sound before loudness normalization, linear full scale, 0.001 … 1.
+    tail_ms : silence after the last note, ms, 0 … 10,000: the rest of the period of a cue that loops.
+    loop : whether the cue is meant to be played in a loop.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : for a part that is wrong; the message names it, its value and what is allowed.
+    """
+
+    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"peak": (0.001, 1.0), "tail_ms": (0.0, MAX_CUE_MS)}
+
+    notes: tuple[Note, ...]
+    oscillator: Oscillator = Oscillator()
+    envelope: Envelope = Envelope()
+    low_pass: LowPass | None = None
+    peak: float = 0.4
+    tail_ms: float = 0.0
+    loop: bool = False
+
+    def __post_init__(self) -> None:
+        _Checked.__post_init__(self)
+        object.__setattr__(self, "notes", _sequence("Spec.notes", self.notes, _MAX_NOTES))
+        for field, kind in (("oscillator", Oscillator), ("envelope", Envelope), ("loop", bool)):
+            _instance(f"Spec.{field}", getattr(self, field), kind)
+        if self.low_pass is not None:
+            _instance("Spec.low_pass", self.low_pass, LowPass)
+        ramps_ms = self.envelope.attack_ms + self.envelope.release_ms
+        for note in self.notes:
+            _instance("Spec.notes", note, Note)
+            if note.length_ms < ramps_ms:
+                raise CueValueError(
+                    f"Note.length_ms is {note.length_ms:g}; it must hold the attack and the release, "
+                    f"{ramps_ms:g} ms together"
+                )
+        if self.length_ms > MAX_CUE_MS:
+            raise CueValueError(f"the spec is {self.length_ms:g} ms long; at most {MAX_CUE_MS:g} ms are allowed")
+
+    @property
+    def length_ms(self) -> float:
+        """Length of the whole cue, tail included, ms."""
+        return max(note.start_ms + note.length_ms for note in self.notes) + self.tail_ms
+
+    def to_table(self) -> dict[str, Any]:
+        """The spec as nested plain tables (dicts, lists, numbers), fit for JSON and TOML."""
+        table = asdict(self)
+        table["notes"] = list(table["notes"])
+        table["oscillator"]["partials"] = list(table["oscillator"]["partials"])
+        if self.low_pass is None:
+            del table["low_pass"]
+        return table
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Spec:
+        """The spec that a table, made by `to_table` or by hand, describes; what it leaves out has its default."""
+        values = _fields(cls, table)
+        notes = values.get("notes")
+        if not isinstance(notes, list | tuple):
+            raise CueTypeError(f"Spec.notes is {notes!r}; it must be a list of tables")
+        values["notes"] = tuple(Note(**_fields(Note, note)) for note in notes)
+        for field, kind in _PARTS.items():
+            if field in values:
+                values[field] = kind(**_fields(kind, values[field]))
+        return cls(**values)
+
+
+_PARTS: Mapping[str, type[_Checked]] = {"oscillator": Oscillator, "envelope": Envelope, "low_pass": LowPass}
+
+
+def _fields(kind: type[Any], table: object) -> dict[str, Any]:
+    """`table` as keyword arguments of the dataclass `kind`: no key unknown, none that is needed missing."""
+    if not isinstance(table, Mapping):
+        raise CueTypeError(f"{kind.__name__} is {table!r}; it must be a table")
+    known = {field.name: field for field in fields(kind)}
+    for key in table:
+        if key not in known:
+            raise CueValueError(f"{kind.__name__} has no {key!r}; it has {', '.join(known)}")
+    for name, field in known.items():
+        if field.default is MISSING and name not in table:
+            raise CueValueError(f"{kind.__name__} lacks {name!r}")
+    return dict(table)

@@ -1,0 +1,378 @@
+"""LiveKit Agents, the real package: an output in its audio chain, and a whole session whose model calls tools."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from livekit import rtc
+from livekit.agents import Agent, AgentSession, function_tool
+from livekit.agents.voice import io
+from livekit.agents.voice.events import ToolCallEnded, ToolCallStarted
+
+import cues
+from cues.adapters.livekit import CueOutput, attach, cue_frames
+from cues.errors import CueTypeError, CueValueError
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from stream.events import ToolCallStart, ToolResult
+from stream.routing.cue_rules import CueRules
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
+from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS, call_of
+from tests.support.virtual_clock import VirtualClock
+
+CHUNK = round(0.02 * RATE)
+LEAD_S = 0.04
+FADE_S = 0.03
+
+
+class ListSink(io.AudioOutput):
+    """The end of the chain: keeps what it gets, with the time."""
+
+    def __init__(self, clock):
+        super().__init__(
+            label="list", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=None, sample_rate=RATE
+        )
+        self._clock, self.frames, self.told = clock, [], []
+
+    async def capture_frame(self, frame):
+        await super().capture_frame(frame)
+        self.frames.append((self._clock.now(), float_of_pcm16(bytes(frame.data))))
+
+    def flush(self):
+        self.told.append("flush")
+
+    def clear_buffer(self):
+        self.told.append("clear_buffer")
+
+    def pause(self):
+        self.told.append("pause")
+
+    def resume(self):
+        self.told.append("resume")
+
+    def signal(self):
+        """What is heard: frames one after the other, gaps where none came in time."""
+        out = np.zeros(0, dtype=np.float32)
+        for at_s, frame in self.frames:
+            start = max(len(out), round(at_s * RATE))
+            out = np.concatenate([out, np.zeros(start - len(out), dtype=np.float32), frame])
+        return out
+
+
+def frames_of(samples, n_samples=4800):
+    for start in range(0, len(samples), n_samples):
+        piece = samples[start : start + n_samples]
+        yield rtc.AudioFrame(pcm16_of_float(piece), RATE, 1, len(piece))
+
+
+async def say(output, samples):
+    """As the framework does: all frames at once, then a flush."""
+    for frame in frames_of(samples):
+        await output.capture_frame(frame)
+    output.flush()
+
+
+def run(script, **options):
+    """Run `script(output, clock)`; the sink and the playback events."""
+
+    async def go():
+        clock = VirtualClock(settling_turns=60)
+        sink, events = ListSink(clock), []
+        output = CueOutput(sink, clock=clock, **options)
+        output.on("playback_started", lambda _: events.append((clock.now(), "started", None)))
+        output.on("playback_finished", lambda event: events.append((clock.now(), "finished", event)))
+        await clock.drive(script(output, clock))
+        await output.aclose()
+        assert len(asyncio.all_tasks()) == 1
+        return sink, events, output
+
+    return asyncio.run(go())
+
+
+def test_speech_is_paced_whole_and_reported_as_played():
+    x = speech()
+
+    async def script(output, clock):
+        await say(output, x)
+        await clock.sleep(len(x) / RATE + 0.5)
+
+    sink, events, _ = run(script)
+    signal = np.concatenate([frame for _, frame in sink.frames])
+    assert np.array_equal(signal[: len(x)], np.rint(x * 32768.0) / 32768.0)
+    for n, (at_s, _) in enumerate(sink.frames):
+        assert n * 0.02 - LEAD_S - 1e-6 <= at_s <= n * 0.02 + 1e-6
+    assert [kind for _, kind, _ in events] == ["started", "finished"]
+    assert events[1][2].playback_position == pytest.approx(len(x) / RATE)
+    assert not events[1][2].interrupted
+    assert len(x) / RATE - 0.03 <= events[1][0] <= len(x) / RATE + 0.1
+
+
+def onset_of_the_cue(with_cue, without):
+    """The first sample in which two signals differ."""
+    n = max(len(with_cue), len(without))
+    return first_sound(np.pad(with_cue, (0, n - len(with_cue))) - np.pad(without, (0, n - len(without))))
+
+
+@pytest.mark.parametrize("known_s", [1.001, 1.006, 1.013, 1.0195])
+@pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
+def test_the_cue_begins_within_two_chunks(speaking, known_s):
+    async def script(output, clock):
+        output.start()
+        if speaking:
+            await say(output, steady_voice(3.0))
+        await clock.sleep(known_s)
+        output.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(4.0)
+
+    onset = onset_of_the_cue(run(script)[0].signal(), run(script, bank={})[0].signal())
+    assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
+
+
+@pytest.mark.parametrize(
+    ("held_s", "n_late", "lead_ms"),
+    [([0.03], 0, 40), ([0.05], 1, 60), ([0.05, 0.05], 1, 60), ([0.05, 0.07, 0.3, 0.3], 4, 80)],
+    ids=["in time", "once", "longer lead", "limit"],
+)
+def test_a_process_that_is_late_loses_no_speech_and_pays_with_a_longer_lead(held_s, n_late, lead_ms):
+    x = speech()
+
+    async def script(output, clock):
+        feed = output.sink.capture_frame
+        held = list(held_s)
+
+        async def capture_frame(frame):
+            await feed(frame)
+            if held and len(output.sink.frames) % 10 == 9:
+                await clock.sleep(held.pop(0))
+
+        output.sink.capture_frame = capture_frame
+        await say(output, x)
+        await clock.sleep(len(x) / RATE + 2.0)
+
+    sink, events, output = run(script)
+    spoken = np.concatenate([frame for _, frame in sink.frames])
+    assert np.array_equal(spoken[: len(x)], np.rint(x * 32768.0) / 32768.0)
+    assert events[-1][2].playback_position == pytest.approx(len(x) / RATE)
+    assert output.pacer.late_calls == n_late
+    assert output.pacer.lead_samples == lead_ms * RATE // 1000
+
+
+def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere():
+    x = speech()
+
+    async def script(output, clock):
+        await say(output, x)
+        await clock.sleep(0.5)
+        output.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(0.6)
+        output.router.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        await clock.sleep(len(x) / RATE)
+
+    (a, events_a, _), (b, events_b, _) = run(script), run(script, bank={})
+    with_cue, without = a.signal(), b.signal()
+    assert last_sound(with_cue) == last_sound(without)
+    assert new_clicks(with_cue[: len(without)], without) == []
+    assert events_a[-1][2].playback_position == events_b[-1][2].playback_position
+
+
+def test_a_cue_in_silence_opens_no_segment():
+    async def script(output, clock):
+        output.start()
+        output.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(2.0)
+
+    sink, events, output = run(script)
+    assert events == []
+    assert output.captured_playout_segments == 0
+    assert first_sound(sink.signal()) is not None
+
+
+@pytest.mark.parametrize("moment_s", [0.5, 1.1, 4.6], ids=["speech", "cue", "waiting sound"])
+def test_a_cleared_buffer_fades_and_reports_what_was_heard(moment_s):
+    async def script(output, clock):
+        await say(output, steady_voice(1.5 if moment_s > 2 else 10.0))
+        await clock.sleep(min(1.0, moment_s))
+        output.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(moment_s - clock.now())
+        output.clear_buffer()
+        output.clear_buffer()  # The framework does it twice.
+        await output.wait_for_playout()
+        waited_s.append(clock.now() - moment_s)
+        await clock.sleep(1.0)
+        output.router.handle(ToolResult("1", "read_file", is_error=True, content=""))  # Late: its turn is over.
+        await clock.sleep(5.0)
+
+    waited_s = []
+    sink, events, _ = run(script)
+    signal = sink.signal()
+    after = np.concatenate([frame for at_s, frame in sink.frames if at_s >= moment_s])
+    assert last_sound(after, 0.0) < FADE_S * RATE + CHUNK
+    assert last_sound(signal, 0.0) <= (moment_s + LEAD_S + FADE_S) * RATE
+    assert new_clicks(signal, np.zeros_like(signal)) == []
+    assert waited_s[0] <= LEAD_S + FADE_S + 0.04
+    if moment_s < 2:
+        finished = events[-1][2]
+        assert finished.interrupted
+        assert moment_s <= finished.playback_position <= moment_s + LEAD_S + FADE_S + 0.001
+
+
+def test_after_a_cleared_buffer_the_next_answer_is_heard_from_its_first_word():
+    x = speech("Papa, hear me.")
+
+    async def script(output, clock):
+        await say(output, steady_voice(5.0))
+        await clock.sleep(1.0)
+        output.clear_buffer()
+        await output.wait_for_playout()
+        at_s.append(clock.now())
+        await say(output, x)
+        await clock.sleep(len(x) / RATE + 0.5)
+
+    at_s = []
+    sink, events, _ = run(script)
+    after = sink.signal()[round(at_s[0] * RATE) :]
+    assert np.abs(after).max() == pytest.approx(np.abs(x).max(), rel=0.02)
+    assert [kind for _, kind, _ in events] == ["started", "finished", "started", "finished"]
+    assert events[-1][2].playback_position == pytest.approx(len(x) / RATE)
+
+
+def test_a_pause_fades_and_resume_goes_on_where_it_was():
+    x = steady_voice(3.0)
+
+    async def script(output, clock):
+        await say(output, x)
+        await clock.sleep(1.0)
+        output.pause()
+        await clock.sleep(2.0)
+        output.resume()
+        await clock.sleep(3.0)
+
+    sink, events, _ = run(script)
+    signal = sink.signal()
+    assert sink.told == []
+    assert not signal[round(1.2 * RATE) : round(2.9 * RATE)].any()
+    assert new_clicks(signal, np.zeros_like(signal)) == []
+    # All speech is played; the fades at the pause cost at most 50 ms of it.
+    n_heard = int(np.sum([len(frame) for _, frame in sink.frames]))
+    assert len(x) <= n_heard <= len(x) + 4 * CHUNK
+    assert events[-1][2].playback_position == pytest.approx(3.0)
+    assert 4.8 <= events[-1][0] <= 5.2
+
+
+def test_frames_of_another_kind_are_refused_with_a_sentence():
+    async def script(output, clock):
+        with pytest.raises(CueValueError, match="16000 Hz"):
+            await output.capture_frame(rtc.AudioFrame(bytes(640), 16000, 1, 320))
+        with pytest.raises(CueValueError, match="2 channels"):
+            await output.capture_frame(rtc.AudioFrame(bytes(1280), RATE, 2, 320))
+
+    run(script)
+
+
+def test_attaching_before_the_session_has_an_output_is_refused_with_a_sentence():
+    async def go():
+        with pytest.raises(CueTypeError, match=r"after `await session\.start"):
+            attach(AgentSession())
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["once", "loop"])
+def test_a_cue_as_a_track_of_its_own_has_every_sample(loop):
+    cue = cues.load_bank()["tool_call"]
+
+    async def go():
+        frames = []
+        async for frame in cue_frames(cue, sample_rate=24000, loop=loop):
+            frames.append(float_of_pcm16(bytes(frame.data)))
+            if len(frames) >= 40:
+                break
+        return np.concatenate(frames)
+
+    samples = asyncio.run(go())
+    expected = np.rint(cue.samples * 32768.0) / 32768.0
+    assert np.array_equal(samples[: len(cue)], expected)
+    if loop:
+        assert np.array_equal(samples[len(cue) : 2 * len(cue)], expected)
+    else:
+        assert not samples[len(cue) :].any()
+        assert len(samples) < len(cue) + 480
+
+
+# A whole session: the framework runs the tools, and its events decide on the cues.
+
+
+def session_turn(answers, tools, *, on_update=lambda _at_s, _update: None, seconds=3.0, **options):
+    """Let a session answer "go"; the output, the sink, and the texts in the chat context."""
+
+    async def go():
+        clock = VirtualClock(settling_turns=400)
+        sink = ListSink(clock)
+        session = AgentSession(llm=ScriptedLLM(answers, clock.sleep), tts=VoiceLikeTTS())
+        session.output.audio = sink
+        output = None
+
+        async def script():
+            nonlocal output
+            await session.start(Agent(instructions="test", tools=tools(clock)))
+            output = attach(session, clock=clock, **options)
+            session.on("tool_execution_updated", lambda event: on_update(clock.now(), event.update))
+            session.generate_reply(user_input="go")
+            await clock.sleep(seconds)
+
+        await clock.drive(script())
+        await output.aclose()
+        await session.aclose()
+        return output, sink, [item.text_content for item in session.history.items if item.type == "message"]
+
+    return asyncio.run(go())
+
+
+def slow_tool(duration_s, error=None):
+    def tools(clock):
+        @function_tool
+        async def read_file(path: str) -> str:
+            """Read a file."""
+            await clock.sleep(duration_s)
+            if error is not None:
+                raise RuntimeError(error)
+            return "text"
+
+        return [read_file]
+
+    return tools
+
+
+def test_a_session_whose_tool_runs_has_a_cue_a_call_and_one_for_the_outcome():
+    answers = ["Let me look. ", call_of("read_file", {"path": "a"})], ["It says hello."]
+    output, sink, texts = session_turn(answers, slow_tool(1.0), seconds=6.0)
+    assert [span.cue for span in output.router.spans if span.cue != "working"] == ["tool_call", "success"]
+    assert texts[-1] == "It says hello."
+    assert first_sound(sink.signal()) is not None
+
+
+@pytest.mark.parametrize("call_s", [1.0129, 1.3071, 1.6554])
+def test_in_a_session_that_speaks_the_cue_begins_within_two_chunks_after_the_call_is_known(call_s):
+    def turn(**options):
+        spoken = "Let me look that up in the big book of birds. And then I shall tell you all of it. Just a moment. "
+        answers = [spoken, call_s, call_of("read_file", {"path": "a"})], ["There."]
+        known_s = []
+        _, sink, _ = session_turn(
+            answers, slow_tool(2.0), on_update=lambda at_s, _: known_s.append(at_s), seconds=4.0, **options
+        )
+        return sink.signal(), known_s[0]
+
+    (with_cue, known_s), (without, _) = turn(), turn(bank={})
+    onset = onset_of_the_cue(with_cue, without)
+    assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
+
+
+def test_a_session_whose_tool_fails_sounds_so():
+    answers = ["Let me look. ", call_of("read_file", {"path": "a"})], ["That did not work."]
+    output, _, _ = session_turn(answers, slow_tool(0.5, error="disk on fire"), seconds=5.0)
+    assert [span.cue for span in output.router.spans if span.cue != "working"] == ["tool_call", "error"]
+
+
+def test_the_update_events_have_the_fields_that_the_adapter_reads():
+    assert {"function_call"} <= set(ToolCallStarted.model_fields)
+    assert {"call_id", "status", "message"} <= set(ToolCallEnded.model_fields)
+    assert CueRules().error == "error"

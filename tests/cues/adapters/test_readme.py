@@ -1,0 +1,142 @@
+"""The pages for the pipelines: their code runs, and the change for unmute fits the files it is for."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import cues.adapters
+import stream
+from stream.events import Finish, TextDelta, ToolCallStart
+from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS
+
+README = Path(cues.adapters.__file__).parent / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+
+
+def block(name):
+    """Run the code block after the marker of that name; what it defined."""
+    code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL)
+    assert code, f"no block {name}"
+    namespace = {"asyncio": asyncio}
+    exec(compile(code.group(1), f"README.md: {name}", "exec"), namespace)
+    return namespace
+
+
+def test_every_python_block_is_run_by_a_test():
+    assert TEXT.count("```python") == TEXT.count("<!-- run: ")
+    here = Path(__file__).read_text(encoding="utf-8")
+    for name in re.findall(r"<!-- run: (\S+) -->", TEXT):
+        assert f'block("{name}")' in here
+
+
+def test_the_common_lines_make_rules_and_listen_to_spans(capsys):
+    names = block("common")
+    mixer = cues.Mixer()
+    router = stream.CueRouter(names["bank"], mixer, rules=names["rules"])
+    router.spans.subscribe(names["hold_the_recognizer"])
+    assert router.handle(ToolCallStart("read_file", "1")) is None
+    assert router.handle(ToolCallStart("search_web", "2")).cue == "motif:search_web"
+    assert "motif:search_web: 0.00 s to" in capsys.readouterr().out
+
+
+def test_the_lines_for_pipecat_make_a_mixer_for_the_transport():
+    names = block("pipecat")
+    assert names["params"].audio_out_mixer is names["cue_mixer"]
+
+
+def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
+    from livekit.agents import Agent, AgentSession
+
+    from cues.adapters.livekit import CueOutput
+    from tests.cues.adapters.test_livekit import ListSink
+    from tests.support.virtual_clock import VirtualClock
+
+    async def go():
+        session = AgentSession(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
+        session.output.audio = ListSink(VirtualClock())
+        await block("livekit")["entrypoint"](session, Agent(instructions="test"))
+        output = session.output.audio
+        while not isinstance(output, CueOutput):
+            output = output.next_in_chain
+        await output.aclose()
+        await session.aclose()
+        return output.router
+
+    assert not asyncio.run(go()).waits
+
+
+def test_the_lines_for_a_track_give_frames():
+    async def first():
+        frames = block("livekit-track")["frames"]
+        frame = await anext(frames)
+        await frames.aclose()
+        return frame
+
+    assert asyncio.run(first()).sample_rate == 48000
+
+
+def test_the_lines_for_fastrtc_make_a_handler_with_cues():
+    async def go():
+        handler = block("fastrtc")["handler"]
+        sent = []
+
+        class Voice:
+            async def send(self, text):
+                sent.append(text)
+
+        await handler.inner.respond(_chunks(), Voice())
+        item = await handler.emit()
+        handler.shutdown()
+        return sent, item
+
+    sent, item = asyncio.run(go())
+    assert sent == ["Let", " me", " look."]
+    assert item[0] == 24000
+
+
+def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
+    history = stream.ChatHistory()
+    sink, journal = asyncio.run(block("session")["converse"](_chunks(), history))
+    assert history.messages == [{"role": "assistant", "content": "Let me look."}]
+    assert [sounded.cue for sounded in journal.sounded] == ["tool_call"]
+    assert sink.frames
+    assert isinstance(journal.seen[-1].event, Finish)
+    assert isinstance(journal.seen[0].event, TextDelta)
+
+
+def test_the_change_for_unmute_is_a_well_formed_patch_of_three_files():
+    patch = re.search(r"```diff\n(.*?)```", TEXT, re.DOTALL).group(1)
+    assert re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE) == [
+        "unmute/llm/llm_utils.py",
+        "unmute/openai_realtime_api_events.py",
+        "unmute/unmute_handler.py",
+    ]
+    for old, new, body in re.findall(r"^@@ -\d+,?(\d*) \+\d+,?(\d*) @@.*\n((?:[ +-].*\n|\n)*)", patch, re.MULTILINE):
+        lines = [line for line in body.split("\n")[:-1] if not line.startswith(("---", "+++"))]
+        assert sum(not line.startswith("+") for line in lines) == int(old or 1)
+        assert sum(not line.startswith("-") for line in lines) == int(new or 1)
+
+
+async def _chunks():
+    """An answer with a call, as the openai package gives it when it is told to give dictionaries."""
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    for delta in ({"content": "Let me look."}, {"tool_calls": [call]}):
+        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+
+
+def test_the_lines_for_a_voice_make_a_speaker_that_a_session_can_use():
+    mixer, sink = cues.Mixer(sample_rate=24000), block("session")["Sink"]()
+    speaker = block("speaker")["Beeper"]()
+
+    async def answer():
+        for event in (TextDelta("Hello there."), Finish("stop")):
+            yield event
+
+    async def go():
+        await speaker.start()
+        router = stream.CueRouter(cues.load_bank(), mixer)
+        return await stream.VoiceSession(mixer=mixer, router=router, speaker=speaker, sink=sink).run(answer())
+
+    assert asyncio.run(go()).heard_text == "Hello there."
+    assert sum(len(frame) for frame in sink.frames) >= len("Hello there.") * 1200

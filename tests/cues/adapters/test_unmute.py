@@ -1,0 +1,216 @@
+"""unmute's handler: what it emits when the model calls a tool, over its own protocols and on loopback servers."""
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from cues.adapters.unmute import UnmuteCues
+from cues.errors import CueTypeError, CueValueError
+from cues.meters.clicks import find_clicks
+from stream.events import ToolCallStart, ToolResult
+from stream.routing.cue_rules import CueRules
+from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
+from tests.support.unmute_handler import ProtocolHandler
+from tests.support.unmute_loopback import AFTER, ARGUMENTS, BEFORE, TOOL_S, WORD_S, Listener, answer, servers
+from tests.support.virtual_clock import VirtualClock
+
+RATE = 24000
+TTS_FRAME = 1920
+
+
+def respond(*, interrupt_s=None, seconds=5.0, **options):
+    """A response; what was emitted, the handler, and how many frames there were at the call and the interruption."""
+
+    async def go():
+        async with servers(answer()) as (_, tts_url, llm_url):
+            handler = ProtocolHandler(tts_url, llm_url, **options)
+            listener, marks = Listener(handler), []
+            handler.on_call = lambda: marks.append(len(listener.frames))
+            listening = asyncio.create_task(listener.listen())
+            await handler.generate_response()
+            if interrupt_s is not None:
+                await asyncio.sleep(interrupt_s - listener.now_s())
+                marks.append(len(listener.frames))
+                await handler.interrupt_bot()
+            await asyncio.sleep(seconds - listener.now_s())
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            await handler.aclose()
+            return listener, handler, marks
+
+    return asyncio.run(go())
+
+
+async def _at_once(*runs):
+    return await asyncio.gather(*(asyncio.to_thread(respond, **options) for options in runs))
+
+
+def test_over_the_protocols_a_call_in_mid_sentence_has_one_cue_in_time_and_an_interruption_leaves_nothing():
+    # At the same time, because the protocols run in real time: with cues, without, and interrupted.
+    (spoken, handler, (at_call,)), (plain, _, _), (cut, cut_handler, marks) = asyncio.run(
+        _at_once({}, {"bank": {}}, {"interrupt_s": 1.2})
+    )
+
+    assert [span.cue for span in handler.cues.router.spans if span.cue != "working"] == ["tool_call"]
+    calls = [(item.tool_name, item.arguments) for _, item in spoken.events("unmute.tool_call")]
+    assert calls == [("read_file", ARGUMENTS)]
+    assert handler.history == [f" {BEFORE} {AFTER}"]
+
+    # The cue is in the next frame of speech.
+    a, b = spoken.signal, plain.signal
+    n = min(len(a), len(b))
+    onset = first_sound(a[:n] - b[:n])
+    ends = np.cumsum([len(frame) for _, frame in spoken.frames])
+    assert at_call <= int(np.searchsorted(ends, onset, side="right")) <= at_call + 1
+
+    # The speech is whole, nothing clicks, and the tool's pause is silence no longer than it is.
+    n_words = len(BEFORE.split()) + len(AFTER.split())
+    assert len(b) == pytest.approx(n_words * WORD_S * RATE, abs=TTS_FRAME)
+    assert 0.0 <= (len(a) - len(b)) / RATE <= TOOL_S + 4.0
+    assert new_clicks(a, np.zeros_like(a)) == []
+
+    after = np.concatenate([frame for _, frame in cut.frames[marks[-1] :]])
+    assert last_sound(after, 0.0) < 0.04 * RATE
+    assert not cut_handler.cues.router.waits
+
+
+# The details, on a clock that is passed in.
+
+
+def on_virtual_clock(script, **options):
+    async def go():
+        clock = VirtualClock()
+        cues_ = UnmuteCues(clock=clock, **options)
+        queue, items = asyncio.Queue(), []
+
+        async def emit():
+            while True:
+                item = await cues_.next_item(queue)
+                if item is not None:
+                    items.append((clock.now(), item))
+
+        emitting = asyncio.create_task(emit())
+        await clock.drive(script(cues_, queue, clock))
+        emitting.cancel()
+        await asyncio.gather(emitting, return_exceptions=True)
+        return items, cues_
+
+    return asyncio.run(go())
+
+
+async def speak(queue, clock, seconds):
+    """Frames as the text-to-speech releases them: four ahead, then one every 80 ms."""
+    voice = steady_voice(seconds)
+    for n, start in enumerate(range(0, len(voice), TTS_FRAME)):
+        if n >= 4:
+            await clock.sleep(TTS_FRAME / RATE)
+        await queue.put((RATE, voice[start : start + TTS_FRAME]))
+
+
+def test_idle_audio_passes_as_the_same_samples_and_other_items_as_they_are():
+    async def script(_cues, queue, clock):
+        await queue.put("event")
+        await speak(queue, clock, 1.0)
+        await clock.sleep(0.5)
+
+    items, _ = on_virtual_clock(script)
+    assert items[0][1] == "event"
+    assert np.array_equal(np.concatenate([item[1] for _, item in items[1:]]), steady_voice(1.0))
+
+
+def test_a_cue_in_silence_clocks_itself_and_comes_at_once():
+    async def script(cues_, _queue, clock):
+        await clock.sleep(1.0)
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(2.0)
+        cues_.router.cancel()
+        await clock.sleep(2.0)
+
+    items, _ = on_virtual_clock(script)
+    assert items[0][0] == pytest.approx(1.0, abs=1e-6)
+    assert first_sound(items[0][1][1]) is not None
+    for n, (at_s, _) in enumerate(items):
+        assert at_s >= 1.0 + n * 0.02 - 0.08 - 1e-6
+    assert items[-1][0] < 3.1  # And when nothing sounds or waits, nothing is sent.
+
+
+def test_a_cue_while_speech_flows_goes_into_the_speech_and_makes_no_frames_of_its_own():
+    async def script(cues_, queue, clock):
+        speaking = asyncio.create_task(speak(queue, clock, 2.0))
+        await clock.sleep(0.5)
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await speaking
+        cues_.router.cancel()
+        await clock.sleep(1.0)
+
+    items, _ = on_virtual_clock(script, rules=CueRules(working=None))
+    assert sum(len(item[1]) for _, item in items) == len(steady_voice(2.0))
+    mixed = np.concatenate([item[1] for _, item in items])
+    onset = first_sound(mixed - steady_voice(2.0))
+    assert 0.5 * RATE <= onset <= (0.5 + 0.32) * RATE + TTS_FRAME
+
+
+def test_an_interruption_fades_what_sounds_and_what_is_still_written_is_not_heard():
+    async def script(cues_, queue, clock):
+        speaking = asyncio.create_task(speak(queue, clock, 5.0))
+        await clock.sleep(1.0)
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(0.1)
+        cues_.interrupt()
+        await clock.sleep(1.0)  # The old task goes on writing.
+        cues_.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        await clock.sleep(1.0)
+        speaking.cancel()
+        cues_.begin_response()
+        await queue.put((RATE, steady_voice(1.0)))
+        await clock.sleep(1.0)
+
+    items, _ = on_virtual_clock(script)
+    before = np.concatenate([item[1] for at_s, item in items if at_s < 3.05])
+    until = sum(len(item[1]) for at_s, item in items if at_s < 1.1 - 1e-6)
+    assert last_sound(before, 0.0) <= until + 0.05 * RATE
+    assert new_clicks(before, np.zeros_like(before)) == []
+    assert np.abs(items[-1][1][1]).max() > 0.05
+
+
+def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_back_without_a_click():
+    voice, half = steady_voice(1.6), 10 * TTS_FRAME
+
+    async def script(cues_, queue, clock):
+        # What unmute's text-to-speech does while a tool runs: the rest stays where it is until more text comes.
+        await queue.put((RATE, voice[:half]))
+        await clock.sleep(0.5)
+        cues_.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.5)
+        cues_.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        await queue.put((RATE, voice[half:]))
+        await clock.sleep(2.0)
+
+    items, _ = on_virtual_clock(script)
+    emitted = np.concatenate([item[1] for _, item in items])
+    assert np.abs(voice[half - 100 : half + 100]).min() < 0.1 < np.abs(voice[half - 100 : half + 100]).max()
+    assert len(emitted) > len(voice) + RATE // 2
+    assert find_clicks(emitted).tolist() == []
+
+
+def test_an_interruption_after_silence_brings_nothing_back():
+    async def script(cues_, queue, clock):
+        await queue.put((RATE, steady_voice(1.0)[: 5 * TTS_FRAME]))
+        await queue.put((RATE, np.zeros(5 * TTS_FRAME, dtype=np.float32)))
+        await clock.sleep(0.1)
+        cues_.interrupt()
+        await clock.sleep(0.5)
+
+    items, _ = on_virtual_clock(script)
+    assert len(items) == 3
+    assert not items[-1][1][1].any()
+
+
+def test_audio_that_cues_cannot_be_mixed_into_is_refused_with_a_sentence():
+    cues_ = UnmuteCues()
+    with pytest.raises(CueValueError, match="48000 Hz"):
+        cues_._with_cues((48000, np.zeros(1920, dtype=np.float32)))
+    with pytest.raises(CueTypeError, match="int16"):
+        cues_._with_cues((RATE, np.zeros(1920, dtype=np.int16)))
+    assert cues_._with_cues((RATE, np.zeros((1, 1920))))[1].shape == (1920,)

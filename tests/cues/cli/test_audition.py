@@ -1,0 +1,291 @@
+"""The commands for ears and eyes, as a person at a terminal meets them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import cues
+from cues.cli._terminal import harmless, levels, waveform
+from cues.cli.live import sound_device
+from cues.errors import CueError
+from cues.synthesis.catalog import CATALOG
+from tests.support.packs import cut_in_the_middle, rhythm, soft, tone, write
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def test_list_names_every_cue_with_its_figures(run):
+    result = run("list")
+    assert result.code == 0
+    line = next(line for line in result.out.splitlines() if line.startswith("agent"))
+    assert line.split() == ["agent", "260", "−26.0", "−17.7", "C5", "E5", "G5", "built", "in"]
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("command", [("list",), ("show", "success"), ("doctor",)], ids=lambda command: command[0])
+def test_output_fits_the_terminal(run, monkeypatch, command, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    result = run(*command)
+    assert result.code == 0
+    # A line that is to be copied is whole, however long it is.
+    assert max(len(line) for line in result.out.splitlines() if not line.startswith("eval ")) <= columns
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "success"), ("doctor",)], ids=lambda command: command[0])
+def test_lines_in_a_pipe_end_where_their_text_does(run, command):
+    lines = run(*command).out.splitlines()
+    assert lines
+    assert lines == [line.rstrip() for line in lines]
+
+
+@pytest.mark.parametrize("columns", [20, 60, 200])
+def test_the_line_for_completion_can_be_copied_from_a_terminal_of_any_width(run, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    assert run("doctor").out.splitlines()[-1] == 'eval "$(_CUES_COMPLETE=bash_source cues)"'
+
+
+def test_list_as_json_keeps_its_keys(run):
+    records = json.loads(run("list", "--json").out)
+    assert [record["name"] for record in records] == list(CATALOG)
+    assert list(records[0]) == [
+        "name", "meaning", "source", "length_ms", "sample_rate", "n_samples", "loop", "notes", "integrated_lufs",
+        "momentary_max_lufs", "short_term_max_lufs", "m100_max_lufs", "loudness_range_lu", "true_peak_dbtp",
+        "sample_peak_dbfs", "dc",
+    ]  # fmt: skip
+
+
+def test_list_shows_where_a_cue_of_a_pack_comes_from(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "agent.wav", rhythm(0, 200))
+    records = {record["name"]: record for record in json.loads(run("list", "--pack", "mine", "--json").out)}
+    assert records["agent"]["source"].endswith("agent.wav")
+    assert records["agent"]["notes"] == ["G5", "G5"]
+    assert records["error"]["source"] == "built in"
+
+
+def test_show_draws_the_cue_and_says_that_nothing_is_wrong(run):
+    result = run("show", "agent")
+    assert "⣿" in result.out
+    assert "C5 E5 G5" in result.out
+    assert "nothing is wrong with it" in result.out
+
+
+def test_show_without_a_rich_terminal_draws_in_ascii(run):
+    result = run("show", "agent", encoding="ascii")
+    assert result.code == 0
+    assert "####" in result.out
+    assert "-26.0 LUFS" in result.out
+
+
+def test_show_tells_what_is_wrong(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "agent.wav", cut_in_the_middle())
+    assert "! clicks: 1, at 100.0 ms" in run("show", "agent", "--pack", "mine").out
+
+
+@pytest.mark.parametrize(("dc", "says"), [(0.0, "none"), (1e-7, "none"), (0.001, "−60.2"), (-0.01, "−40.2")])
+def test_show_tells_dc_as_a_level(run, tmp_path, dc, says):
+    (tmp_path / "mine").mkdir()
+    # Its soft edges of 10 ms take 2 %, 0.2 dB, of the mean.
+    write(tmp_path / "mine" / "agent.wav", soft(tone(600.0, 12000)) + soft(np.full(12000, dc)))
+    (tmp_path / "mine" / "pack.toml").write_text('[cues]\nagent = { file = "agent.wav", normalize = false }\n')
+    (line,) = [line for line in run("show", "agent", "--pack", "mine").out.splitlines() if line.startswith("DC")]
+    assert line.split()[1] == says
+
+
+def test_show_writes_a_picture(run, tmp_path):
+    result = run("show", "agent", "--png", "agent.png")
+    assert result.code == 0
+    assert (tmp_path / "agent.png").read_bytes().startswith(PNG)
+
+
+def test_a_picture_that_cannot_be_written_is_one_line(run):
+    result = run("show", "agent", "--png", "nowhere/agent.png")
+    assert (result.code, result.err) == (1, "cues: nowhere/agent.png: cannot be written: No such file or directory\n")
+
+
+def test_show_as_json_has_the_spec(run):
+    record = json.loads(run("show", "error", "--json").out)
+    assert record["warnings"] == []
+    assert record["spec"]["notes"][0]["hz"] == 440.0
+
+
+def test_show_knows_the_motif_of_a_tool(run):
+    assert "derived from the tool's name" in run("show", "motif:read_file").out
+
+
+@pytest.mark.parametrize("command", [("show", "agnt"), ("play", "agnt")], ids=lambda command: command[0])
+def test_a_name_that_does_not_exist_gets_a_suggestion(run, command):
+    result = run(*command)
+    assert result.code == 2
+    assert "did you mean 'agent'?" in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "motif:"), ("play", "motif:"), ("mix", "x.wav", "--cue", "motif:@1")],
+    ids=lambda line: line[0],
+)
+def test_a_motif_needs_the_name_of_a_tool(run, arguments):
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "cues: 'motif:' lacks the name of a tool; it is written like motif:read_file\n"
+
+
+def test_color_is_for_terminals_alone(run):
+    assert "\x1b" not in run("list").out + run("show", "agent").out
+
+
+def test_names_cannot_steer_the_terminal():
+    assert harmless("a\x1b[2Jb\u202e") == "a\\x1b[2Jb\\u202e"
+
+
+@pytest.mark.parametrize("n_samples", [1, 3, 100000])
+def test_pictures_of_any_length_have_the_size_asked_for(n_samples):
+    samples = np.random.default_rng(1).uniform(-1, 1, n_samples)
+    assert [len(row) for row in waveform(samples, 30, 5)] == [30] * 5
+    assert len(levels(samples, 30, 3)) == 3
+
+
+def test_play_without_a_sound_device_says_so(run, monkeypatch):
+    monkeypatch.setattr(sound_device, "device_names", list)
+    result = run("play", "agent")
+    assert result.code == 1
+    assert result.err == "cues: no sound device to play on; `cues mix` and `cues export` write files instead\n"
+
+
+def test_play_without_miniaudio_says_how_to_get_it(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "miniaudio", None)
+    result = run("play", "agent")
+    assert result.code == 1
+    assert "pip install 'cue-engine[play]'" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "rate", "length_s"),
+    [((), 24000, 0.94), (("--telephone",), 8000, 0.94), (("--over", "speech.wav"), 24000, 2.0)],
+    ids=["alone", "telephone", "over speech"],
+)
+def test_play_hands_the_sound_to_the_device(run, monkeypatch, options, rate, length_s):
+    write("speech.wav", soft(tone(200.0, 96000)), rate=48000)
+    heard = []
+    monkeypatch.setattr("cues.cli.play.play", lambda samples, sample_rate: heard.append((samples, sample_rate)))
+    assert run("play", "agent", "error", *options).code == 0
+    ((samples, sample_rate),) = heard
+    assert sample_rate == rate
+    assert len(samples) / rate == pytest.approx(length_s, abs=0.001)
+
+
+def test_the_device_gets_all_samples():
+    import miniaudio
+
+    sound_device.play(np.zeros(240, dtype=np.float32), 24000, backends=[miniaudio.Backend.NULL])
+
+
+def test_a_device_that_cannot_be_opened_is_an_error():
+    import miniaudio
+
+    with pytest.raises(CueError, match="does not play"):
+        sound_device.play(np.zeros(240, dtype=np.float32), 24000, backends=[miniaudio.Backend.WASAPI])
+
+
+def test_a_new_pack_has_nothing_wrong_and_sounds_as_the_built_in_cues(run, tmp_path):
+    assert run("new-pack", "mine").code == 0
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"pack.toml", *(f"{name}.wav" for name in CATALOG)}
+    result = run("check", "mine")
+    assert (result.code, result.out) == (0, "mine: no problem\n")
+    mine, ours = (run("list", *options).out.splitlines() for options in (("--pack", "mine"), ()))
+    assert [line.split()[:-1] for line in mine[1:-1]] == [line.split()[:-2] for line in ours[1:-1]]
+
+
+@pytest.mark.parametrize("rate", [8000, 24000, 48000])
+def test_the_cues_of_a_new_pack_are_the_built_in_ones_sample_for_sample(run, rate):
+    run("new-pack", "mine")
+    for name, cue in cues.load_bank("mine", sample_rate=rate).items():
+        built_in = cues.load_bank("", sample_rate=rate)[name]
+        # Files hold 24 bits at 48 kHz: at other rates a filter lies between them.
+        limit = 2.0 * 2.0**-23 if rate == 48000 else 0.01 * built_in.samples.max()
+        assert cue.loop == built_in.loop
+        assert np.abs(cue.samples - built_in.samples).max() < limit
+
+
+def test_a_new_pack_never_overwrites(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").touch()
+    result = run("new-pack", "mine")
+    assert (result.code, result.err) == (1, "cues: mine: is there already; name a new or an empty folder\n")
+
+
+def test_check_tells_every_problem_with_its_fix(run, tmp_path):
+    write(tmp_path / "agent.wav", cut_in_the_middle())
+    write(tmp_path / "error.wav", soft(tone(120.0)))
+    result = run("check", ".")
+    assert result.code == 1
+    assert "agent: clicks: 1, at 100.0 ms\n  → " in result.out
+    assert "error: telephone: " in result.out
+    assert result.out.endswith("problems\n")
+    problems = json.loads(run("check", ".", "--json").out)["problems"]
+    assert {"where", "code", "message", "fix"} == set(problems[0])
+    assert [problem["code"] for problem in problems][:2] == ["clicks", "telephone"]
+
+
+def test_check_of_a_folder_that_is_not_there_is_a_wrong_argument(run):
+    assert run("check", "nowhere").code == 2
+
+
+def test_doctor_reports_and_succeeds_whatever_is_missing(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "miniaudio", None)
+    monkeypatch.setenv("CUES_CACHE_DIR", "")
+    monkeypatch.setenv("CUES_PACK", "nowhere")
+    findings = {finding["topic"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
+    assert findings["extra play"]["fix"] == "pip install 'cue-engine[play]'"
+    assert findings["cache"]["state"] == "hint"
+    assert findings["pack"]["fix"] == "cues check nowhere"
+    assert run("doctor").code == 0
+
+
+def test_page_writes_one_file(run, tmp_path):
+    result = run("page", "board.html", "--speaker", "voice-like")
+    assert result.code == 0
+    assert (tmp_path / "board.html").read_text().startswith("<!doctype html>")
+
+
+def test_page_shows_two_packs_over_speech_of_ones_own(run, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "agent.wav", rhythm(0, 200))
+    write(tmp_path / "speech.wav", soft(tone(200.0, 48000)))
+    assert run("page", "board.html", "--pack", "one", "--pack", "two", "--over", "speech.wav").code == 0
+    page = (tmp_path / "board.html").read_text()
+    assert "one beside two, at equal loudness" in page
+    assert "the speech alone, speech.wav" in page
+    assert "<dd>agent.wav</dd>" in page
+    assert str(tmp_path) not in page
+
+
+def test_page_wants_a_file_or_to_serve(run):
+    assert run("page").code == 2
+    assert run("page", "x.html", "--serve").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [(("page", "board"), ".html or .htm"), (("show", "agent", "--png", "agent.jpg"), ".png")],
+    ids=["page", "show"],
+)
+def test_a_file_has_the_ending_of_its_kind(run, tmp_path, arguments, allowed):
+    result = run(*arguments)
+    assert result.code == 2
+    assert f"must end in {allowed}\n" in result.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_page_without_jinja_says_how_to_get_it(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = run("page", "x.html", "--speaker", "voice-like")
+    assert result.code == 1
+    assert "pip install 'cue-engine[page]'" in result.err

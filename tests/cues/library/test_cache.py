@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cues
+from cues.library import bank, cache
+from cues.synthesis import render
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty disk cache, and a process that remembers nothing."""
+    monkeypatch.setenv("CUES_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(bank, "_remembered", {})
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def renders(monkeypatch):
+    """How often something was rendered."""
+    calls = []
+    original = render.render
+    monkeypatch.setattr(render, "render", lambda *arguments: calls.append(arguments) or original(*arguments))
+    return calls
+
+
+def same(one, other):
+    return all(
+        np.array_equal(one[name].samples, other[name].samples)
+        and asdict(one[name].measured) == pytest.approx(asdict(other[name].measured), abs=1e-9)
+        for name in one
+    )
+
+
+def forget():
+    bank._remembered.clear()
+
+
+def test_cues_are_rendered_once_a_process_and_once_a_machine(folder, renders):
+    first = cues.load_bank()
+    assert len(renders) == len(first)
+    again = cues.load_bank()
+    forget()
+    from_disk = cues.load_bank()
+    assert len(renders) == len(first)
+    assert same(first, again)
+    assert same(first, from_disk)
+
+
+def test_rate_and_level_have_entries_of_their_own(folder, renders):
+    n = len(cues.load_bank())
+    cues.load_bank(sample_rate=16000)
+    cues.load_bank(speech_lufs=-23)
+    assert len(renders) == 3 * n
+    assert len(list(folder.iterdir())) == 3 * n
+
+
+DAMAGE = {
+    "emptied": lambda _: b"",
+    "cut short": lambda data: data[: len(data) // 2],
+    "one bit turned": lambda data: data[:300] + bytes([data[300] ^ 1]) + data[301:],
+    "longer": lambda data: data + b"\0\0\0\0",
+    "text": lambda _: b"hello",
+    "another program's": lambda data: b"RIFF" + data[4:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_entry_is_rendered_anew_and_mended(folder, renders, damage):
+    first = cues.load_bank()
+    entries = {path: path.read_bytes() for path in folder.iterdir()}
+    for path, data in entries.items():
+        path.write_bytes(DAMAGE[damage](data))
+    forget()
+    assert same(first, cues.load_bank())
+    assert len(renders) == 2 * len(first)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == entries
+
+
+def test_an_entry_under_the_wrong_name_is_not_believed(folder, renders):
+    first = cues.load_bank()
+    paths = sorted(folder.iterdir())
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+    forget()
+    assert same(first, cues.load_bank())
+    assert len(renders) == 2 * len(first)
+
+
+def test_entries_that_are_no_files_are_passed_over(folder, renders):
+    first = cues.load_bank()
+    for i, path in enumerate(sorted(folder.iterdir())):
+        path.unlink()
+        if i % 2:
+            path.mkdir()
+        else:
+            os.mkfifo(path)
+    forget()
+    assert same(first, cues.load_bank())
+
+
+def test_deleting_the_cache_is_allowed_at_any_time(folder, renders):
+    first = cues.load_bank()
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    forget()
+    assert same(first, cues.load_bank())
+
+
+@pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/cache", "\0"])
+def test_a_disk_that_cannot_be_written_stops_nothing(folder, monkeypatch, place):
+    first = cues.load_bank()
+    forget()
+    monkeypatch.setattr(cache, "cache_dir", lambda: Path(place))
+    assert same(first, cues.load_bank())
+
+
+def test_a_full_disk_stops_nothing_and_leaves_nothing_behind(folder, monkeypatch):
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert len(cues.load_bank()) == 7
+    assert list(folder.iterdir()) == []
+
+
+def test_an_empty_variable_turns_the_disk_cache_off(monkeypatch, renders, folder):
+    monkeypatch.setenv("CUES_CACHE_DIR", "")
+    n = len(cues.load_bank())
+    forget()
+    cues.load_bank()
+    assert len(renders) == 2 * n
+    assert not folder.exists()
+
+
+def test_two_processes_may_start_at_once(folder):
+    code = "import cues; print(*(f'{c.measured.m100_max_lufs:.4f}' for c in cues.load_bank().values()))"
+    command = [sys.executable, "-c", code]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    results = [process.communicate() for process in running]
+    assert results[0] == results[1]
+    assert all(error == b"" for _, error in results)
+    assert len(list(folder.iterdir())) == 7
+
+
+def test_the_folder_stays_small(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_MAX_ENTRIES", 5)
+    bank_now = cues.load_bank()
+    assert len(bank_now) == 7
+    assert len(list(folder.iterdir())) == 5
+
+
+def test_a_file_that_changed_is_read_again(folder, tmp_path):
+    import soundfile
+
+    tone = 0.3 * np.sin(2 * np.pi * 700 / 24000 * np.arange(4800))
+    for n in (4800, 2400):
+        soundfile.write(tmp_path / "error.wav", tone[:n], 24000)
+        assert len(cues.load_bank(tmp_path)["error"]) == n
+
+
+def test_cached_samples_are_read_only(folder):
+    for _ in range(2):
+        with pytest.raises(ValueError, match="read-only"):
+            cues.load_bank()["error"].samples[0] = 1.0
+        forget()
+
+
+def test_every_module_that_shapes_a_sound_is_in_the_key():
+    here = Path(cache.__file__).parent
+    for module in (*cache._SOURCES, *cache._SOURCES_OF_FILES):
+        assert (here / f"{module}.py").exists(), module

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+import cues
+from cues.cli import group
+from cues.library.export import export_bank
+
+PAIRS = [("wav", "16"), ("wav", "24"), ("wav", "float"), ("flac", "16"), ("flac", "24"), ("ogg", "vorbis")]
+
+
+@pytest.mark.parametrize(("file_format", "subtype"), PAIRS)
+def test_an_exported_cue_comes_back_as_an_override_and_sounds_the_same(tmp_path, file_format, subtype):
+    bank = cues.load_bank()
+    export_bank(bank, tmp_path, file_format=file_format, subtype=subtype)
+    for name, cue in cues.load_bank(tmp_path).items():
+        assert cue.spec is None
+        assert len(cue) == len(bank[name])
+        assert cue.loop == bank[name].loop
+        assert cue.measured.m100_max_lufs == pytest.approx(bank[name].measured.m100_max_lufs, abs=0.02)
+        difference = cue.samples.astype(np.float64) - bank[name].samples
+        limit = 0.1 if file_format == "ogg" else 0.01
+        assert np.sqrt(np.mean(difference**2)) < limit * np.sqrt(np.mean(bank[name].samples.astype(np.float64) ** 2)), (
+            name
+        )
+
+
+def test_the_file_itself_has_the_level_of_the_cue(tmp_path):
+    for path in export_bank(cues.load_bank(), tmp_path, subtype="16"):
+        samples, sample_rate = soundfile.read(path, dtype="float32")
+        beside = json.loads(path.with_suffix(".json").read_text())
+        assert cues.measure(samples, sample_rate).m100_max_lufs == pytest.approx(
+            beside["measured"]["m100_max_lufs"], abs=0.02
+        )
+
+
+def test_the_sidecar_holds_a_spec_that_renders_the_cue(tmp_path):
+    bank = cues.load_bank()
+    for path in export_bank(bank, tmp_path):
+        beside = json.loads(path.with_suffix(".json").read_text())
+        assert cues.Spec.from_table(beside["spec"]) == bank[path.stem].spec
+        assert (beside["n_samples"], beside["sample_rate"]) == (len(bank[path.stem]), 24000)
+        assert beside["engine"] == f"cue-engine {cues.__version__}"
+
+
+def test_float_export_is_exact(tmp_path):
+    bank = cues.load_bank()
+    for path in export_bank(bank, tmp_path, subtype="float"):
+        np.testing.assert_array_equal(soundfile.read(path, dtype="float32")[0], bank[path.stem].samples)
+
+
+def test_16_bit_export_is_the_same_every_time(tmp_path):
+    one, other = (export_bank(cues.load_bank(), tmp_path / name, subtype="16") for name in "ab")
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+
+
+def run(*arguments):
+    return CliRunner().invoke(group, ["export", *map(str, arguments)])
+
+
+def test_the_command_writes_every_cue_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")  # no path is folded
+    done = run(tmp_path / "out", "--format", "flac", "--sample-rate", "48000")
+    assert done.exit_code == 0
+    heading, first, *others = done.output.splitlines()
+    assert heading.split() == ["file", "ms", "LUFS", "dBTP"]
+    assert first.split()[-3:] == ["180", "−26.0", "−17.0"]
+    assert {len(line) for line in others} == {len(heading)}
+    assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
+
+
+def test_the_command_replaces_an_earlier_export_and_never_a_sound_of_ones_own(tmp_path):
+    assert run(tmp_path).exit_code == run(tmp_path).exit_code == 0
+    (tmp_path / "agent.json").unlink()
+    before = (tmp_path / "agent.wav").read_bytes()
+    refused = run(tmp_path, "--subtype", "16")
+    assert refused.exit_code == 2
+    assert "is no earlier export" in " ".join(refused.output.split())
+    assert (tmp_path / "agent.wav").read_bytes() == before
+
+
+def test_a_sound_of_ones_own_in_the_place_of_an_exported_one_is_never_written_over(tmp_path):
+    assert run(tmp_path).exit_code == 0
+    (tmp_path / "success.wav").write_text("x")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    refused = run(tmp_path, "--subtype", "16")
+    assert refused.exit_code == 2
+    told = " ".join(refused.output.replace("│", " ").split())
+    assert "was changed since; name another folder, or delete the file" in told
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "success.wav").unlink()
+    assert run(tmp_path, "--subtype", "16").exit_code == 0
+
+
+def without_digest(path):
+    beside = json.loads(path.read_text())
+    del beside["sha256"]
+    path.write_text(json.dumps(beside))
+
+
+def test_beside_a_sidecar_without_a_digest_only_what_would_be_written_is_replaced(tmp_path):
+    run(tmp_path)
+    without_digest(tmp_path / "agent.json")
+    assert run(tmp_path, "--subtype", "16").exit_code == 2
+    assert run(tmp_path).exit_code == 0
+    assert "sha256" in json.loads((tmp_path / "agent.json").read_text())
+
+
+@pytest.mark.parametrize("text", ["[]", "{", ""])
+def test_a_file_beside_which_lies_no_sidecar_of_ours_is_no_export(tmp_path, text):
+    run(tmp_path)
+    (tmp_path / "agent.json").write_text(text)
+    assert run(tmp_path).exit_code == 2
+
+
+def test_the_command_speaks_json(tmp_path):
+    done = run(tmp_path, "--json")
+    assert [name.rsplit("/", 1)[1] for name in json.loads(done.output)["files"]][:2] == ["tool_call.wav", "agent.wav"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--format", "mp3"], ["--format", "flac", "--subtype", "float"], ["--sample-rate", "7"], ["--subtype", "12"]],
+)
+def test_wrong_arguments_are_usage_errors(tmp_path, arguments):
+    assert run(tmp_path, *arguments).exit_code == 2
+
+
+def test_a_pack_that_fails_is_an_error_of_ours(tmp_path):
+    assert isinstance(run(tmp_path / "out", "--pack", tmp_path).exception, cues.PackError)
+    assert run(tmp_path / "out", "--pack", tmp_path / "none").exit_code == 2
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(cues.AudioFileError, match="cannot be written"):
+        export_bank(cues.load_bank(), tmp_path / "file" / "x")
+
+
+def test_the_export_of_a_pack_is_a_pack_that_sounds_the_same(tmp_path):
+    pack, out = tmp_path / "pack", tmp_path / "out"
+    pack.mkdir()
+    export_bank({"agent": cues.load_bank()["agent"]}, pack)
+    (pack / "pack.toml").write_text(
+        '[cues]\n"ping \'1\'" = { file = "agent.wav", gain_db = -3 }\nerror = { gain_db = -2.5 }\n'
+        "working = { loop = false }\nlistening = { gain_db = -40 }\n"
+        '[rules]\n"say_\\"hi\\"_*" = "ping \'1\'"\n"x_*" = "motif"\n',
+        encoding="utf-8",
+    )
+    bank = cues.load_bank(pack, speech_lufs=-23.0)
+    export_bank(bank, out, subtype="float")
+    again = cues.load_bank(out, speech_lufs=-23.0)
+    assert list(again) == list(bank)
+    assert again.rules == bank.rules
+    for name, cue in again.items():
+        assert cue.loop == bank[name].loop, name
+        assert cue.measured.m100_max_lufs == pytest.approx(bank[name].measured.m100_max_lufs, abs=0.01), name
+
+
+def test_an_export_that_its_file_names_explain_has_no_pack_toml_and_none_is_replaced(tmp_path):
+    export_bank(cues.load_bank(), tmp_path / "plain")
+    assert not (tmp_path / "plain" / "pack.toml").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "pack.toml").write_text("[rules]\nx = 'agent'\n")
+    export_bank(cues.load_bank(tmp_path / "mine"), tmp_path / "mine")
+    assert (tmp_path / "mine" / "pack.toml").read_text() == "[rules]\nx = 'agent'\n"
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/b", "a\\b", "", ".", "..", "a\0b", "a\nb", "x" * 81])
+def test_no_name_leads_out_of_the_folder(tmp_path, name):
+    cue = cues.load_bank()["agent"]
+    with pytest.raises(cues.CueValueError, match="no file can have that name"):
+        export_bank({"agent": cue, name: cue}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_pictures_lie_beside_the_files(tmp_path):
+    bank = cues.load_bank()
+    export_bank({"error": bank["error"]}, tmp_path, pictures=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["error.json", "error.png", "error.wav"]
+    assert (tmp_path / "error.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_without_matplotlib_pictures_are_refused_before_a_file_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(cues.MissingFeatureError, match=r"pip install 'cue-engine\[plots\]'"):
+        export_bank(cues.load_bank(), tmp_path / "out", pictures=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_samples_in_the_repository_are_what_the_bank_holds():
+    samples = Path(__file__).parents[3] / "samples" / "cues"
+    for name, cue in cues.load_bank().items():
+        stored, sample_rate = soundfile.read(samples / f"{name}.wav", dtype="float32")
+        assert sample_rate == cue.sample_rate
+        np.testing.assert_allclose(stored, cue.samples, atol=2.5 / 32768)
+        beside = json.loads((samples / f"{name}.json").read_text())
+        assert beside["spec"] == cue.spec.to_table()
+        assert beside["sha256"] == hashlib.sha256((samples / f"{name}.wav").read_bytes()).hexdigest()

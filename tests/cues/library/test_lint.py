@@ -1,0 +1,145 @@
+import pytest
+
+from cues.library.audiofile import write_audio
+from cues.library.bank import make_cue
+from cues.library.lint import check_pack
+from cues.synthesis.catalog import CATALOG
+from tests.support.packs import cut_in_the_middle, naive_saw, rhythm, soft, tone, write
+
+
+def pack(folder, text):
+    (folder / "pack.toml").write_text(text)
+    return check_pack(folder)
+
+
+def found(problems):
+    return [(problem.where, problem.code) for problem in problems]
+
+
+def test_the_built_in_cues_as_a_pack_have_no_problem(tmp_path):
+    for name in CATALOG:
+        cue = make_cue(name, None, 48000, -20.0)
+        write_audio(tmp_path / f"{name}.wav", cue.samples, 48000, "wav", "24")
+    assert check_pack(tmp_path) == []
+
+
+def test_ten_faults_are_ten_problems(tmp_path):
+    write(tmp_path / "clicks.wav", cut_in_the_middle())
+    write(tmp_path / "alias.wav", naive_saw())
+    write(tmp_path / "low.wav", soft(tone(150.0)))
+    (tmp_path / "broken.wav").write_bytes(b"RIFF and nothing more")
+    problems = pack(
+        tmp_path,
+        """
+        colour = "red"
+        [cues]
+        tool_call = { file = "clicks.wav", gain_db = 99, volume = 3 }
+        agent = { file = "alias.wav", trim = "yes" }
+        error = "low.wav"
+        success = "broken.wav"
+        listening = "../outside.wav"
+        orphan = "low.wav"
+        [rules]
+        "x" = "nobody"
+        """,
+    )
+    messages = " | ".join(problem.message for problem in problems)
+    for told in ("colour", "gain_db is 99", "volume", "trim is 'yes'", "outside.wav", "orphan", "nobody", "broken.wav"):
+        assert told in messages
+    assert {("tool_call", "clicks"), ("agent", "alias"), ("error", "telephone")} <= set(found(problems))
+    assert len(problems) >= 10
+    assert all(problem.fix for problem in problems)
+
+
+def test_a_pack_toml_that_is_no_toml_is_one_problem(tmp_path):
+    (problem,) = pack(tmp_path, "[cues\n")
+    assert "no valid TOML" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ('{ file = "x.wav", target_lu = 3 }', "too_loud"),
+        ('{ file = "x.wav", gain_db = -30 }', "too_quiet"),
+        ('{ file = "quiet.wav" }', "too_quiet"),
+    ],
+    ids=["above the speech", "turned down", "no gain reaches it"],
+)
+def test_a_level_that_is_not_heard_or_covers_words_is_a_problem(tmp_path, entry, code):
+    write(tmp_path / "x.wav", rhythm(0, 90, 250, 310))
+    write(tmp_path / "quiet.wav", 0.004 * rhythm(0, 90, 250, 310))
+    assert ("tool_call", code) in found(pack(tmp_path, f"[cues]\ntool_call = {entry}\n"))
+
+
+def test_cues_that_differ_in_pitch_alone_are_hard_to_tell_apart(tmp_path):
+    write(tmp_path / "a.wav", rhythm(0, 100, 300, hz=700.0))
+    write(tmp_path / "b.wav", rhythm(0, 100, 300, hz=880.0))
+    (problem,) = pack(tmp_path, '[cues]\ntool_call = "a.wav"\nagent = "b.wav"\n')
+    assert problem.code == "confusable"
+    assert "'agent'" in problem.message
+
+
+def test_a_cue_that_sounds_like_a_built_in_one_is_hard_to_tell_from_it(tmp_path):
+    write(tmp_path / "tool_call.wav", make_cue("agent", None, 24000, -20.0).samples)
+    (problem,) = check_pack(tmp_path)
+    assert problem.code == "confusable"
+    assert "'agent'" in problem.message
+
+
+def test_a_sound_given_as_a_spec_is_checked_too(tmp_path):
+    spec = "{ notes = [{ hz = 90, length_ms = 1500 }] }"
+    assert set(found(pack(tmp_path, f"[cues]\nerror = {{ spec = {spec} }}\n"))) >= {
+        ("error", "too_long"),
+        ("error", "telephone"),
+    }
+
+
+def test_a_folder_without_any_pack_is_one_problem(tmp_path):
+    (problem,) = check_pack(tmp_path)
+    assert "neither" in problem.message
+
+
+def test_what_is_wrong_with_the_pack_itself_says_what_it_is_about(tmp_path):
+    (tmp_path / "broken.wav").write_bytes(b"RIFF and nothing more")
+    problems = pack(
+        tmp_path,
+        """
+        colour = "red"
+        [cues]
+        agent = { gain_db = 99, volum = 3 }
+        "ping: 1" = { loop = { begin = 3 } }
+        error = "broken.wav"
+        [rules]
+        "x_*" = "nobody"
+        "y" = "ping: 1"
+        """,
+    )
+    assert {problem.code for problem in problems} == {"pack"}
+    wheres = ["pack.toml", "agent", "agent", "ping: 1", "[rules] x_*", "error"]
+    assert [problem.where for problem in problems] == wheres
+    (tmp_path / "pack.toml").unlink()
+    assert [problem.where for problem in check_pack(tmp_path)] == ["broken.wav"]
+    (tmp_path / "broken.wav").unlink()
+    assert [problem.where for problem in check_pack(tmp_path)] == [str(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("[cues]\ntoolcall = { gain_db = 3 }\n", "tool_call"),
+        ("[cues]\nattenton = { gain_db = 3 }\n", "attention"),
+        ("[cues]\nagent = { gain = 3 }\n", "gain_db"),
+        ('[rules]\nx = "agnt"\n', "agent"),
+        ('[rule]\nx = "agent"\n', "rules"),
+    ],
+    ids=["a cue", "another", "a field", "a rule's cue", "a section"],
+)
+def test_a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant(tmp_path, text, meant):
+    (problem,) = pack(tmp_path, text)
+    assert problem.message.endswith(f"; did you mean {meant!r}?")
+
+
+def test_a_fix_that_the_message_has_said_is_left_out(tmp_path):
+    (problem,) = pack(tmp_path, "[cues]\nagent = 3\n")
+    assert problem.message.endswith("agent is 3; it must be a file name or a table")
+    assert problem.fix == ""

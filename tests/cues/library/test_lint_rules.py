@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from cues.library.bank import make_cue
+from cues.library.lint import check_cue
+from cues.library.lint_rules import sound_problems
+from cues.synthesis.catalog import CATALOG
+from tests.support.packs import RATE, cut_in_the_middle, naive_saw, rhythm, soft, tone
+
+
+def codes(samples, **options):
+    problems = sound_problems("x", np.asarray(samples, dtype=np.float32), RATE, **options)
+    assert all(problem.message and problem.fix and problem.where == "x" for problem in problems)
+    return [problem.code for problem in problems]
+
+
+@pytest.mark.parametrize("name", CATALOG)
+@pytest.mark.parametrize("rate", [8000, 24000, 48000])
+def test_nothing_is_wrong_with_the_built_in_cues(name, rate):
+    cue = make_cue(name, None, rate, -20.0)
+    assert check_cue(cue) == []
+    assert [p for p in sound_problems(name, cue.samples, rate, loop=cue.loop) if p.code != "silent_edges"] == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        (soft(tone(660.0)), []),
+        (rhythm(0, 120), []),
+        (soft(np.clip(tone(660.0, level=1.5), -0.8, 0.8)), ["clipped"]),
+        (soft(tone(660.0, level=1.1)), ["too_loud"]),
+        (soft(tone(660.0, 30000)), ["too_long"]),
+        (soft(tone(660.0) + 0.01), ["dc"]),
+        (cut_in_the_middle(), ["clicks"]),
+        (naive_saw(), ["alias"]),
+        (tone(660.0, 4807), ["hard_edges"]),
+        (np.concatenate([np.zeros(1200), soft(tone(660.0))]), ["silent_edges"]),
+        (np.concatenate([soft(tone(660.0)), np.zeros(4800)]), ["silent_edges"]),
+        (soft(tone(150.0)), ["telephone"]),
+        (soft(tone(5000.0)), ["telephone"]),
+        (np.zeros(4800), ["silent"]),
+        (1e-5 * soft(tone(660.0)), ["silent"]),
+    ],
+    ids=lambda value: "-".join(value) or "fine" if isinstance(value, list) else "",
+)
+def test_each_fault_is_named_and_no_other(samples, expected):
+    assert codes(samples) == expected
+
+
+def test_silence_at_the_ends_is_fine_where_it_will_be_cut_off():
+    padded = np.concatenate([np.zeros(2400), soft(tone(660.0)), np.zeros(4800)])
+    assert codes(padded, trim=True) == []
+
+
+def test_a_loop_may_be_long_and_silent_for_a_while():
+    period = np.concatenate([soft(tone(660.0, 1200)), np.zeros(48000)])
+    assert codes(period, loop=True) == []
+
+
+def test_several_faults_are_all_told():
+    bad = np.clip(tone(660.0, 30000, level=2.0), -1.0, 1.0) + 0.02
+    assert {"too_long", "too_loud", "clipped", "dc"} <= set(codes(bad))
+
+
+def test_a_decimation_without_a_filter_is_heard_as_alias():
+    t = np.arange(28800) / 96000
+    rich = sum(np.sin(2 * np.pi * 1900.0 * k * t) / k for k in range(1, 20))
+    assert "alias" in codes(soft(0.2 * rich[::4]))

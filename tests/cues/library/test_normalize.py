@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cues
+from cues.library.normalize import leveled
+
+
+def tone(level=0.1, n=6000):
+    edge = 0.5 - 0.5 * np.cos(np.pi * np.arange(240) / 240)
+    x = level * np.sin(2 * np.pi * 1000 / 24000 * np.arange(n))
+    x[:240] *= edge
+    x[-240:] *= edge[::-1]
+    return x.astype(np.float32)
+
+
+def test_reaches_its_target_by_one_gain():
+    x = tone()
+    result, measured = leveled(x, 24000, target_lufs=-30.0)
+    assert measured.m100_max_lufs == pytest.approx(-30.0, abs=0.001)
+    assert cues.measure(result) == measured
+    np.testing.assert_allclose(result, x * (result[1000] / x[1000]), atol=1e-8)
+
+
+@pytest.mark.parametrize(("level", "target_lufs", "gain_db"), [(0.001, -10.0, 20.0), (0.5, -60.0, -20.0)])
+def test_gain_is_clamped_to_20_db(level, target_lufs, gain_db):
+    x = tone(level)
+    before = cues.measure(x).m100_max_lufs
+    assert leveled(x, 24000, target_lufs=target_lufs)[1].m100_max_lufs - before == pytest.approx(gain_db, abs=0.001)
+
+
+def test_true_peak_stays_under_the_ceiling_and_wins_over_the_target():
+    x = np.zeros(6000, dtype=np.float32)
+    x[3000:3010] = tone()[1000:1010] * 5
+    result, measured = leveled(x, 24000, target_lufs=-10.0)
+    assert measured.true_peak_dbtp == pytest.approx(-3.05, abs=0.001)
+    assert cues.true_peak_dbtp(result, oversampling=64) <= -3.0
+    assert measured.m100_max_lufs < -10.0
+
+
+def test_without_a_target_only_the_gain_counts():
+    x = tone()
+    np.testing.assert_allclose(leveled(x, 24000, target_lufs=None, gain_db=-6.0)[0], x * 10 ** (-6 / 20), atol=1e-7)
+
+
+@pytest.mark.parametrize("x", [np.zeros(500, dtype=np.float32), np.full(500, 1e-7, dtype=np.float32)])
+def test_silence_is_refused(x):
+    with pytest.raises(cues.CueValueError, match="silent"):
+        leveled(x, 24000, target_lufs=-26.0)

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+import cues
+from cues.library.pack import read_pack
+
+BEEP = (0.3 * np.sin(2 * np.pi * 700 / 44100 * np.arange(13230))).astype(np.float32)
+
+
+@pytest.fixture
+def pack(tmp_path):
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    soundfile.write(folder / "beep.wav", BEEP, 44100)
+    return folder
+
+
+def written(folder, text):
+    (folder / "pack.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_file_takes_the_place_of_a_built_in_cue(pack):
+    bank = cues.load_bank(written(pack, '[cues]\ntool_call = "beep.wav"'))
+    cue = bank["tool_call"]
+    assert cue.spec is None
+    assert (cue.sample_rate, len(cue)) == (24000, 7200)
+    assert cue.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+    assert cue.samples[0] == cue.samples[-1] == 0.0
+    np.testing.assert_array_equal(bank["agent"].samples, cues.load_bank()["agent"].samples)
+
+
+def test_gain_and_target_are_taken_into_account(pack):
+    text = '[cues]\nagent = { file = "beep.wav", target_lu = -10, gain_db = -2.5 }\nerror = { gain_db = -4 }'
+    bank = cues.load_bank(written(pack, text), speech_lufs=-23)
+    assert bank["agent"].measured.m100_max_lufs == pytest.approx(-23 - 10 - 2.5, abs=0.01)
+    assert bank["error"].measured.m100_max_lufs == pytest.approx(-23 - 3 - 4, abs=0.01)
+
+
+def test_a_pack_may_leave_the_loudness_as_it_is(pack):
+    cue = cues.load_bank(written(pack, '[cues]\nagent = { file = "beep.wav", normalize = false }'))["agent"]
+    assert cue.measured.true_peak_dbtp == pytest.approx(20 * np.log10(0.3), abs=0.05)
+
+
+def test_silence_is_trimmed_if_asked(pack):
+    soundfile.write(pack / "long.wav", np.pad(BEEP, 20000), 44100)
+    text = '[cues]\nagent = { file = "long.wav", trim = true }\nerror = "long.wav"'
+    bank = cues.load_bank(written(pack, text))
+    assert 1000 * bank["agent"].duration_s == pytest.approx(310, abs=3)
+    assert 1000 * bank["error"].duration_s == pytest.approx(1207, abs=3)
+
+
+def test_a_spec_can_be_given_or_borrowed(pack):
+    text = '[cues]\nagent = { spec = "success" }\n[cues.error]\nspec = { notes = [{ hz = 500, length_ms = 150 }] }'
+    bank = cues.load_bank(written(pack, text))
+    assert bank["agent"].spec == cues.load_bank()["success"].spec
+    assert bank["error"].spec.notes[0].hz == 500
+
+
+def test_loop_points_make_a_period(pack):
+    text = '[cues]\nworking = { file = "beep.wav", loop = { start_ms = 50, end_ms = 250, period_ms = 3000 } }'
+    cue = cues.load_bank(written(pack, text))["working"]
+    assert cue.loop
+    assert len(cue) == 72000
+    assert np.flatnonzero(cue.samples).max() < 4800
+
+
+def test_a_file_for_a_looping_cue_that_says_nothing_of_loops_does_not_hammer(pack):
+    cue = cues.load_bank(written(pack, '[cues]\nworking = "beep.wav"'))["working"]
+    assert (cue.loop, len(cue)) == (True, 48000)
+
+
+def test_loop_false_plays_once(pack):
+    cue = cues.load_bank(written(pack, '[cues]\nworking = { file = "beep.wav", loop = false }'))["working"]
+    assert (cue.loop, len(cue)) == (False, 7200)
+
+
+def test_rules_are_tried_in_their_order_before_the_built_in_ones(pack):
+    text = '[rules]\n"read_secret" = "attention"\n"read_*" = "agent"\n"delegate" = "success"\n"[rR]un_?" = "error"'
+    bank = cues.load_bank(written(pack, text))
+    assert bank.rules[:2] == (("read_secret", "attention"), ("read_*", "agent"))
+    tools = ("read_secret", "read_file", "READ_file", "delegate", "spawn_agent", "run_7", "other")
+    assert [bank.name_for(tool) for tool in tools] == [
+        "attention", "agent", "tool_call", "success", "agent", "error", "tool_call",
+    ]  # fmt: skip
+
+
+def test_a_cue_of_ones_own_is_one_that_a_rule_names(pack):
+    bank = cues.load_bank(written(pack, '[cues]\nmail = "beep.wav"\n[rules]\n"send_*" = "mail"'))
+    assert bank.cue_for("send_mail") is bank["mail"]
+    assert bank["mail"].measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+
+
+def test_a_rule_may_ask_for_motifs(pack):
+    bank = cues.load_bank(written(pack, '[rules]\n"x_*" = "motif"'))
+    cue = bank.cue_for("x_1")
+    assert cue.name == bank.name_for("x_1") == "motif:x_1"
+    assert cue.spec == cues.motif("x_1")
+    assert cue.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+    assert bank["motif:x_1"] is cue
+    assert "motif:x_1" in bank
+    assert "motif:x_1" not in list(bank)
+
+
+def test_a_folder_of_files_named_after_cues_is_a_pack(tmp_path):
+    soundfile.write(tmp_path / "tool_call.wav", BEEP, 44100)
+    soundfile.write(tmp_path / "error.flac", BEEP, 44100)
+    (tmp_path / "LICENSE.txt").write_text("mine")
+    bank = cues.load_bank(tmp_path)
+    assert (bank["tool_call"].spec, bank["error"].spec) == (None, None)
+    assert bank["agent"].spec is not None
+    assert bank.pack_dir == tmp_path
+
+
+def test_a_pack_can_say_who_made_it(pack):
+    assert read_pack(written(pack, '[pack]\nauthor = "me"\nlicense = "CC0-1.0"')).rules == ()
+
+
+WRONG = [
+    ("tool_call = 3", r"\[cues\] tool_call is 3; it must be a file name or a table"),
+    ('tool_call = "none.wav"', r"tool_call is 'none.wav'; there is no such file in"),
+    ('tool_call = "../beep.wav"', r"tool_call is '../beep.wav'; it must lie inside of the pack's folder"),
+    ('tool_call = "/etc/passwd"', r"tool_call is '/etc/passwd'; it must lie inside"),
+    ('tool_call = "link.wav"', r"tool_call is 'link.wav'; it must lie inside"),
+    ('tool_call = "a\\u0000b"', "that is no file name"),
+    ('tool_call = ""', "tool_call is ''; it must be a regular file"),
+    ('tool_cal = "beep.wav"', r"\[cues\] tool_cal: no cue of that name; it must be one of tool_call, agent"),
+    ("mail = { gain_db = 1 }\n[rules]\nx = 'mail'", "mail: has neither file nor spec"),
+    ('motif = "beep.wav"\n[rules]\nx = "motif"', "'motif': the name is taken"),
+    ('agent = { file = "beep.wav", spec = "error" }', "agent: has both file and spec"),
+    ('agent = { fille = "beep.wav" }', "agent 'fille' is unknown; a cue has file, spec, gain_db"),
+    ("agent = { file = 3 }", "agent.file is 3; it must be the name of a file"),
+    ('agent = { file = "beep.wav", gain_db = "loud" }', "agent.gain_db is 'loud'; it must be a number from -40 to 20"),
+    ('agent = { file = "beep.wav", gain_db = 21 }', "agent.gain_db is 21; it must be from -40 to 20"),
+    ('agent = { file = "beep.wav", gain_db = nan }', "agent.gain_db is nan"),
+    ('agent = { file = "beep.wav", target_lu = true }', "agent.target_lu is True; it must be a number from -40 to 10"),
+    ('agent = { file = "beep.wav", normalize = 1 }', "agent.normalize is 1; it must be true or false"),
+    ('agent = { file = "beep.wav", loop = "yes" }', "agent.loop is 'yes'; it must be true, false or a table"),
+    ('agent = { file = "beep.wav", loop = { from = 1 } }', "agent.loop 'from' is unknown; a loop has start_ms, end_ms"),
+    ('agent = { file = "beep.wav", loop = { end_ms = 301 } }', "from 0.0 to 301.0 ms; it must lie inside"),
+    ('agent = { spec = "bell" }', "agent.spec is 'bell'; it must be a table or one of"),
+    ("agent = { spec = { notes = 1 } }", "agent.spec: Spec.notes is 1; it must be a list"),
+    ("agent = { loop = { period_ms = 500 } }", "agent.loop is {'period_ms': 500}; it is for files"),
+    (f"agent = {{ gain_db = 1{400 * '0'} }}", "agent.gain_db is 10+; it must be from -40 to 20"),
+    (f"agent = {{ gain_db = 1{5000 * '0'} }}", "is no valid TOML"),
+    (f"agent = {{ spec = {{ notes = [{{ hz = 1{400 * '0'}, length_ms = 90 }}] }} }}", "Note.hz is 10+; it must be"),
+    ('"../../out" = "beep.wav"\n[rules]\nx = "../../out"', r"\[cues\] '../../out': no name for a cue"),
+    ('"" = "beep.wav"\n[rules]\nx = ""', "'': no name for a cue"),
+    ('"\\u001b[31m" = "beep.wav"\n[rules]\nx = "\\u001b[31m"', r"'\\x1b\[31m': no name for a cue"),
+    ("agent = { normalize = false }", "agent.normalize is False; it is for files"),
+    ('agent = "text.wav"', "agent: .*text.wav: cannot be read as audio"),
+    ('agent = "silent.wav"', "agent: the sound is silent"),
+    ("[rules]\nx = 'bell'", r"\[rules\] 'x' is 'bell'; no cue of that name; it must be one of tool_call"),
+    ("[rules]\nx = 7", r"\[rules\] 'x' is 7; it must be the name of a cue"),
+    ("[[pack]]", r"\[pack\] is \[{}\]; it must be a table"),
+    ("[sounds]", "'sounds' is unknown; the file has pack, cues, rules"),
+    ("agent = ", "is no valid TOML"),
+    ("agent = '\x00'", "is no valid TOML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "match"), WRONG, ids=[text[:40] for text, _ in WRONG])
+def test_a_wrong_pack_is_refused_by_file_key_value_and_what_is_allowed(pack, text, match):
+    (pack.parent / "beep.wav").write_bytes((pack / "beep.wav").read_bytes())
+    (pack / "link.wav").symlink_to(pack.parent / "beep.wav")
+    (pack / "text.wav").write_text("no sound")
+    soundfile.write(pack / "silent.wav", np.zeros(2000), 24000)
+    with pytest.raises((cues.PackError, cues.AudioFileError), match=match) as caught:
+        cues.load_bank(written(pack, f"[cues]\n{text}\n"))
+    assert str(pack / "pack.toml") in str(caught.value)
+
+
+def test_pack_toml_in_another_encoding_is_refused(pack):
+    (pack / "pack.toml").write_bytes('[pack]\nauthor = "J\xf6rg"'.encode("latin-1"))
+    with pytest.raises(cues.PackError, match="no valid TOML"):
+        cues.load_bank(pack)
+
+
+def test_a_byte_order_mark_is_no_fault(pack):
+    (pack / "pack.toml").write_bytes(b"\xef\xbb\xbf[cues]\ntool_call = 'beep.wav'")
+    assert cues.load_bank(pack)["tool_call"].spec is None
+
+
+def test_a_cue_may_have_a_name_in_any_script(pack):
+    text = '[cues]\n"größe 🎵" = "beep.wav"\n[rules]\n"x" = "größe 🎵"'
+    assert cues.load_bank(written(pack, text)).cue_for("x").name == "größe 🎵"
+
+
+def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
+    soundfile.write(tmp_path / "error.wav", BEEP, 44100)
+    (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
+    with pytest.raises(cues.PackError, match=r"pack\.toml: cannot be read: No such file"):
+        cues.load_bank(tmp_path)
+
+
+def test_a_file_named_after_its_cue_is_named_once_in_its_error(tmp_path):
+    (tmp_path / "error.wav").write_text("no sound")
+    with pytest.raises(cues.AudioFileError) as caught:
+        cues.load_bank(tmp_path)
+    assert str(caught.value).count("error.wav") == 1
+
+
+@pytest.mark.parametrize("pack_dir", [5, b"/tmp", ["pack"]])
+def test_a_pack_folder_is_a_path(pack_dir):
+    with pytest.raises(cues.CueTypeError, match=r"pack_dir is .* it must be a path"):
+        cues.load_bank(pack_dir)
+
+
+def test_an_empty_path_means_no_pack_whatever_the_variable_says(pack, monkeypatch):
+    monkeypatch.setenv("CUES_PACK", str(written(pack, "")))
+    assert cues.load_bank("").pack_dir is None
+
+
+def test_a_variable_that_points_nowhere_is_named(monkeypatch):
+    monkeypatch.setenv("CUES_PACK", "/nowhere")
+    with pytest.raises(cues.PackError, match=r"^CUES_PACK: /nowhere: is no folder"):
+        cues.load_bank()
+
+
+def test_the_variable_may_begin_with_the_home_folder(pack, monkeypatch):
+    monkeypatch.setenv("HOME", str(written(pack, "").parent))
+    monkeypatch.setenv("CUES_PACK", "~/pack")
+    assert cues.load_bank().pack_dir == pack
+
+
+def test_folders_that_are_no_pack_are_refused(tmp_path):
+    with pytest.raises(cues.PackError, match="is no folder"):
+        cues.load_bank(tmp_path / "none")
+    with pytest.raises(cues.PackError, match=r"neither a pack.toml nor an audio file"):
+        cues.load_bank(tmp_path)
+    soundfile.write(tmp_path / "tool_cal.wav", BEEP, 44100)
+    with pytest.raises(cues.PackError, match="'tool_cal' is no cue"):
+        cues.load_bank(tmp_path)
+
+
+def test_two_files_for_one_cue_are_refused(tmp_path):
+    for ending in ("wav", "flac"):
+        soundfile.write(tmp_path / f"error.{ending}", BEEP, 44100)
+    with pytest.raises(cues.PackError, match="has a file already"):
+        cues.load_bank(tmp_path)
+
+
+def test_the_argument_goes_before_the_variable_and_that_before_the_configuration_folder(pack, monkeypatch, tmp_path):
+    import platformdirs
+
+    config = tmp_path / "config"
+    monkeypatch.setattr(platformdirs, "user_config_path", lambda *_, **__: config)
+    monkeypatch.delenv("CUES_PACK")
+    assert cues.load_bank().pack_dir is None
+    (config / "pack").mkdir(parents=True)
+    assert cues.load_bank().pack_dir is None
+    written(config / "pack", "")
+    assert cues.load_bank().pack_dir == config / "pack"
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("CUES_PACK", str(written(other, "")))
+    assert cues.load_bank().pack_dir == other
+    assert cues.load_bank(str(written(pack, ""))).pack_dir == Path(pack)
+    monkeypatch.setenv("CUES_PACK", "")
+    assert cues.load_bank().pack_dir is None

@@ -1,0 +1,93 @@
+import io
+
+import numpy as np
+import pytest
+import soundfile
+
+from cues.errors import AudioFileError
+from cues.library import recordings
+from cues.library.recordings import read_recording
+from tests.support.packs import soft, tone, write
+
+
+def test_recordings_longer_than_a_cue_may_be_are_read(tmp_path):
+    write(tmp_path / "x.wav", np.zeros(24000 * 15))
+    recording = read_recording(tmp_path / "x.wav")
+    assert (len(recording.samples), recording.sample_rate, recording.channels) == (360000, 24000, 1)
+
+
+def test_channels_are_averaged_and_counted(tmp_path):
+    write(tmp_path / "x.wav", np.stack([tone(440.0), -tone(440.0)], axis=1))
+    recording = read_recording(tmp_path / "x.wav")
+    assert recording.channels == 2
+    assert np.abs(recording.samples).max() < 1e-7
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "ULAW"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_samples_are_those_that_libsndfile_reads(tmp_path, subtype, channels):
+    noise = np.random.default_rng(1).uniform(-1, 1, (4800, channels))
+    noise[:3] = [[-1.0], [1.0], [0.0]]
+    write(tmp_path / "x.wav", noise, subtype=subtype)
+    expected, _ = soundfile.read(tmp_path / "x.wav", dtype="float32", always_2d=True)
+    assert np.array_equal(
+        read_recording(tmp_path / "x.wav").samples, expected.mean(axis=1, dtype=np.float64).astype("f4")
+    )
+
+
+def test_an_open_file_is_read_like_a_path():
+    data = io.BytesIO()
+    soundfile.write(data, soft(tone(440.0)), 24000, format="FLAC")
+    data.seek(0)
+    assert len(read_recording(data, "from memory").samples) == 4800
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF", b"no audio at all" * 99], ids=["empty", "cut", "text"])
+def test_what_is_no_audio_is_refused_with_its_name(tmp_path, content):
+    (tmp_path / "x.wav").write_bytes(content)
+    with pytest.raises(AudioFileError, match=r"x\.wav: cannot be read as audio: "):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_a_missing_file_is_refused_with_its_name(tmp_path):
+    with pytest.raises(AudioFileError, match=r"x\.wav: cannot be read as audio"):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_samples_that_are_no_numbers_are_refused(tmp_path):
+    write(tmp_path / "x.wav", np.array([0.0, np.nan, 0.0]))
+    with pytest.raises(AudioFileError, match="NaN"):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_a_file_without_samples_is_refused(tmp_path):
+    write(tmp_path / "x.wav", np.zeros(0))
+    with pytest.raises(AudioFileError, match="no samples"):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_a_recording_that_would_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    write(tmp_path / "x.wav", np.zeros(4800))
+    monkeypatch.setattr(recordings, "MAX_RECORDING_BYTES", 4 * 4799)
+    with pytest.raises(AudioFileError, match="at most"):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_a_recording_that_was_cut_short_is_refused_with_what_is_missing(tmp_path):
+    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
+    whole = (tmp_path / "x.wav").read_bytes()
+    (tmp_path / "x.wav").write_bytes(whole[: len(whole) // 3])
+    told = r"x\.wav: is cut off: its header promises 48000 bytes of samples, and 15970 are there"
+    with pytest.raises(AudioFileError, match=told):
+        read_recording(tmp_path / "x.wav")
+    with pytest.raises(AudioFileError, match=told):
+        read_recording(io.BytesIO(whole[: len(whole) // 3]), "x.wav")
+
+
+@pytest.mark.parametrize("length", [0xFFFFFFFF, 0x7FFFF000], ids=["all ones", "as sox writes it"])
+def test_a_length_that_was_not_known_in_a_pipe_is_no_fault(tmp_path, length):
+    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
+    data = bytearray((tmp_path / "x.wav").read_bytes())
+    data[40:44] = length.to_bytes(4, "little")
+    (tmp_path / "x.wav").write_bytes(data)
+    assert len(read_recording(tmp_path / "x.wav").samples) == 24000

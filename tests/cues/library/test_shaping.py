@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cues
+from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
+
+RATE = 24000
+
+
+def hum(n, hz=231.7):
+    return (0.3 * np.sin(2 * np.pi * hz / RATE * np.arange(n))).astype(np.float32)
+
+
+def largest_bend(x):
+    return np.abs(np.diff(x.astype(np.float64), 2)).max()
+
+
+def test_trimming_takes_the_silence_and_leaves_5_ms_of_it():
+    x = np.concatenate([np.zeros(5000), hum(3000), 1e-5 * hum(4000)]).astype(np.float32)
+    assert len(trimmed(x, RATE)) == pytest.approx(3000 + 2 * 120, abs=3)
+
+
+def test_edges_are_silent_and_the_middle_is_untouched():
+    x = with_soft_edges(hum(2400), RATE)
+    assert x[0] == x[-1] == 0.0
+    np.testing.assert_array_equal(x[120:-120], hum(2400)[120:-120])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 100])
+def test_the_shortest_sounds_get_edges_too(n):
+    x = with_soft_edges(np.ones(n, dtype=np.float32), RATE)
+    assert len(x) == n
+    assert x[0] == x[-1] == 0.0
+
+
+@pytest.mark.parametrize("loop", [Loop(), Loop(start_ms=50), Loop(start_ms=50, end_ms=413.3)], ids=str)
+def test_a_loop_has_no_corner_at_its_seam(loop):
+    """The bend across the seam is no sharper than that of the sound itself and of a 20 ms fade."""
+    x = hum(RATE // 2)
+    period = looped(x, RATE, loop)
+    assert largest_bend(np.concatenate([period, period])) < 1.6 * largest_bend(x)
+
+
+def test_a_loop_point_with_room_before_it_keeps_the_length():
+    assert len(looped(hum(RATE), RATE, Loop(start_ms=100, end_ms=600))) == RATE // 2
+    assert len(looped(hum(RATE), RATE, Loop())) == RATE - 480
+
+
+def test_silent_ends_need_no_seam():
+    x = np.pad(hum(2400), 1200)
+    np.testing.assert_array_equal(looped(x, RATE, Loop()), x)
+
+
+def test_a_sound_that_begins_and_ends_in_silence_by_itself_is_a_period_as_it_stands():
+    tick = np.pad(with_soft_edges(hum(960), RATE), (0, 4800))
+    np.testing.assert_array_equal(looped(tick, RATE, Loop()), tick)
+
+
+def test_a_period_is_filled_with_silence():
+    x = looped(hum(2400), RATE, Loop(period_ms=2000))
+    assert len(x) == 2 * RATE
+    assert x[2399] == 0.0
+    assert not x[2400:].any()
+
+
+@pytest.mark.parametrize("loop", [Loop(start_ms=600), Loop(end_ms=600), Loop(start_ms=300, end_ms=310)], ids=str)
+def test_loop_points_outside_of_the_sound_are_refused(loop):
+    with pytest.raises(cues.CueValueError, match=r"must lie inside of the sound's 500\.0 ms"):
+        looped(hum(RATE // 2), RATE, loop)

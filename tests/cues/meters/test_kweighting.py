@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cues.meters.kweighting import REFERENCE, design, k_weighted, magnitude_db
+
+# Coefficients at 24 kHz whose response follows the 48 kHz reference within 0.0002 dB, found apart from this code.
+KNOWN_24K = {
+    "shelf": ([1.486944492233934, -2.250163449841375, 0.906309475585528], [1, -1.393497954677523, 0.536587633444875]),
+    "high-pass": (0.995042168936226 * np.array([1.0, -2.0, 1.0]), [1, -1.980144126228932, 0.980242817859276]),
+}
+
+
+@pytest.mark.parametrize(
+    ("sample_rate", "top", "tolerance_db"),
+    [
+        (8000, 0.475, 0.0085),
+        (11025, 0.475, 0.003),
+        (16000, 0.475, 0.00085),
+        (22050, 0.4979, 0.0003),
+        (24000, 0.4979, 0.0002),  # 20 Hz to 11.95 kHz
+        (32000, 0.4979, 0.00004),
+        (44100, 0.4979, 0.000005),
+        (96000, 0.248, 0.00004),
+        (192000, 0.124, 0.00004),
+    ],
+)
+def test_refitted_response_follows_the_48_khz_reference(sample_rate, top, tolerance_db):
+    hz = np.geomspace(20, top * sample_rate, 4000)
+    error = magnitude_db(design(sample_rate), hz, sample_rate) - magnitude_db(REFERENCE, hz, 48000)
+    assert np.abs(error).max() <= tolerance_db
+
+
+def test_at_48_khz_the_filters_are_the_standards_own():
+    assert design(48000) is REFERENCE
+
+
+def test_agrees_with_another_fit_at_24_khz():
+    from scipy.signal import freqz
+
+    hz = np.geomspace(20, 11950, 2000)
+    other = sum(20 * np.log10(np.abs(freqz(b, a, hz, fs=24000)[1])) for b, a in KNOWN_24K.values())
+    assert np.abs(magnitude_db(design(24000), hz, 24000) - other).max() < 0.0004
+
+
+@pytest.mark.parametrize("sample_rate", [8000, 44100, 192000])
+def test_filtering_by_spectrum_equals_the_recursion(sample_rate):
+    from scipy.signal import lfilter
+
+    w = design(sample_rate)
+    x = np.random.default_rng(2).normal(0, 1, 5000)
+    direct = lfilter(w.high_pass_b, [1, *w.high_pass_a], lfilter(w.shelf_b, [1, *w.shelf_a], x))
+    np.testing.assert_allclose(k_weighted(x, sample_rate), direct, atol=1e-11)
+
+
+@pytest.mark.parametrize("sample_rate", [8000, 16000, 24000, 44100, 192000])
+def test_poles_lie_inside_the_unit_circle(sample_rate):
+    w = design(sample_rate)
+    for a in (w.shelf_a, w.high_pass_a):
+        assert np.abs(np.roots([1, *a])).max() < 1

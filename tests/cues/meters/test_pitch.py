@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from cues.library.bank import make_cue
+from cues.meters.pitch import heard_notes, note_name
+from tests.support.packs import RATE, rhythm, soft, tone
+
+
+# Frequencies of the equal temperament at A4 = 440 Hz (ISO 16).
+@pytest.mark.parametrize(
+    ("hz", "name"), [(261.63, "C4"), (440.0, "A4"), (466.16, "A#4"), (783.99, "G5"), (4186.0, "C8"), (27.5, "A0")]
+)
+def test_frequencies_have_the_names_of_the_nearest_notes(hz, name):
+    assert note_name(hz) == name
+
+
+# What the specs say (cues/synthesis/catalog.py); a glide is heard until it has faded.
+@pytest.mark.parametrize("rate", [8000, 24000, 48000])
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("tool_call", ("E5", "A5")),
+        ("agent", ("C5", "E5", "G5")),
+        ("error", ("A4>A#3",)),
+        ("success", ("E5", "C6")),
+        ("working", ("C5",)),
+        ("listening", ("G5",)),
+        ("attention", ("A5", "A5")),
+    ],
+)
+def test_the_notes_of_the_built_in_cues_are_heard(name, notes, rate):
+    cue = make_cue(name, None, rate, -20.0)
+    assert heard_notes(cue.samples, rate) == notes
+
+
+def test_a_rising_glide_has_a_beginning_and_an_end():
+    at_s = np.arange(RATE // 2) / RATE
+    glide = np.sin(2 * np.pi * 440.0 / np.log(4.0) * 4.0**at_s)
+    assert heard_notes(glide, RATE) == ("A4>A5",)
+
+
+def test_a_scale_is_no_glide():
+    scale = np.concatenate([tone(440.0 * 2 ** (step / 12), 4800) for step in (0, 2, 4, 5)])
+    assert heard_notes(scale, RATE) == ("A4", "B4", "C#5", "D5")
+
+
+@pytest.mark.parametrize("rate", [8000, 24000, 48000])
+def test_notes_are_heard_at_any_rate(rate):
+    samples = np.sin(2 * np.pi * 440.0 * np.arange(rate // 4) / rate)
+    assert heard_notes(samples, rate) == ("A4",)
+
+
+def test_silence_has_no_notes():
+    assert heard_notes(np.zeros(2400, dtype=np.float32), RATE) == ()
+
+
+def test_a_note_that_comes_again_counts_again():
+    assert heard_notes(rhythm(0, 120, hz=880.0), RATE) == ("A5", "A5")
+
+
+def test_at_most_six_notes_are_told():
+    melody = np.concatenate([soft(tone(440.0 * 2 ** (step / 4))) for step in range(9)])
+    assert len(heard_notes(melody, RATE)) == 6

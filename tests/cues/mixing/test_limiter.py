@@ -1,0 +1,88 @@
+"""The limiter: nothing but a delay, or a true peak under −0.95 dBTP."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import cues
+from cues.mixing.backends import selection
+from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
+from tests.support.mixing_scripts import RATE, speech, tone
+
+pytestmark = pytest.mark.usefixtures("loops")
+
+
+def limited(samples, rate=RATE):
+    mixer = cues.Mixer(rate, limiter=True)
+    out = np.concatenate([mixer.mix(samples[k : k + 480]) for k in range(0, len(samples), 480)])
+    return out, mixer
+
+
+def test_while_it_has_nothing_to_do_it_only_delays():
+    talk = speech(24000, peak=0.7)
+    out, mixer = limited(talk)
+    late = mixer.latency_samples
+    np.testing.assert_array_equal(out[late:], talk[:-late])
+    assert mixer.stats.limited_samples == 0
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 24000, 44100, 48000])
+def test_its_delay_is_at_most_1500_microseconds(rate):
+    assert 0 < cues.Mixer(rate, limiter=True).latency_samples <= 1.5e-3 * rate
+
+
+def test_below_8_khz_it_is_refused():
+    with pytest.raises(cues.CueError, match="8000"):
+        cues.Mixer(6000, limiter=True)
+
+
+@pytest.mark.parametrize("fraction", [0.05, 0.125, 0.25, 1 / 3, 0.37, 0.42])
+@pytest.mark.parametrize("level", [1.0, 1.41, 4.0])
+def test_true_peaks_of_tones_stay_under_the_ceiling(fraction, level):
+    t = np.arange(7200)
+    # Ends that are cut hold all frequencies: the tone fades at both.
+    edges = np.clip(np.minimum(t, 7000 - t) / 240, 0, 1)
+    tone_ = level * np.sin(2 * np.pi * fraction * t + np.pi / 4) * (0.5 - 0.5 * np.cos(np.pi * edges))
+    out, _ = limited(tone_.astype(np.float32))
+    assert cues.true_peak_dbtp(out, RATE, oversampling=16) <= -0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_true_peaks_of_bursts_of_noise_stay_under_the_ceiling(seed):
+    """Full-scale noise up to 0.42 of the rate that comes and goes at once."""
+    rng = np.random.default_rng(seed)
+    spectrum = np.fft.rfft(rng.standard_normal(16384))
+    spectrum[int(0.42 * 16384) :] = 0
+    noise = np.fft.irfft(spectrum)
+    noise *= 1.5 / np.abs(noise).max() * (np.sin(np.arange(16384) / 700) > 0)
+    out, mixer = limited(noise.astype(np.float32))
+    assert cues.true_peak_dbtp(out, RATE, oversampling=16) <= -0.95
+    assert mixer.stats.limited_samples > 0
+
+
+def test_a_loud_cue_over_loud_speech_stays_under_the_ceiling_and_the_gain_moves_smoothly():
+    mixer = cues.Mixer(limiter=True)
+    mixer.play(tone(12000, peak=1.0), at=2400)
+    talk = speech(24000, peak=1.0)
+    out = np.concatenate([mixer.mix(talk[k : k + 480]) for k in range(0, 24000, 480)])
+    assert cues.true_peak_dbtp(out, RATE, oversampling=16) <= -0.95
+    assert np.abs(out).max() > 0.7
+
+
+def test_compiled_and_numpy_limiters_agree_far_above_full_scale_too():
+    rng = np.random.default_rng(3)
+    talk = rng.uniform(-1, 1, 9600).astype(np.float32)
+    talk[rng.integers(0, 9600, 900)] = rng.choice(np.array([3e38, -3e38, 30, np.inf, np.nan], dtype=np.float32), 900)
+    before, told = selection.kernels(), []
+    try:
+        for module in (None, importlib.import_module("cues._kernels.entries")):
+            selection.install(module)
+            out, mixer = limited(talk)
+            told.append((out, mixer.stats))
+    finally:
+        selection.install(before)
+    assert np.abs(told[0][0] - told[1][0]).max() <= 1 / 32768
+    assert told[0][1] == told[1][1]

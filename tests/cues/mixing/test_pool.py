@@ -1,0 +1,124 @@
+"""Many sessions in one table."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cues
+from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
+from tests.support.mixing_scripts import noise_cue, speech, tone
+
+pytestmark = pytest.mark.usefixtures("loops")
+
+
+def frames(n, seed=0):
+    return speech(n * 480, seed).reshape(n, 480)
+
+
+def test_an_idle_pool_returns_equal_frames_and_moves_on():
+    pool = cues.MixerPool(sessions=3)
+    given = frames(3)
+    out = pool.mix(given)
+    np.testing.assert_array_equal(out, given)
+    assert [mixer.position for mixer in pool] == [480] * 3
+
+
+def test_a_cue_sounds_in_its_session_only():
+    pool = cues.MixerPool(sessions=3)
+    pool[1].play(noise_cue())
+    out = pool.mix(np.zeros((3, 480), dtype=np.float32))
+    assert out.any(axis=1).tolist() == [False, True, False]
+
+
+def test_out_may_be_the_frames_themselves():
+    pool, twin = cues.MixerPool(sessions=3), cues.MixerPool(sessions=3)
+    for each in (pool, twin):
+        each[2].play(noise_cue())
+    given = frames(3)
+    expected = twin.mix(given)
+    assert pool.mix(given, out=given) is given
+    np.testing.assert_array_equal(given, expected)
+
+
+def test_a_closed_session_makes_room_for_a_new_one_and_disturbs_nobody():
+    pool = cues.MixerPool(sessions=2)
+    for mixer in pool:
+        mixer.play(tone(48000))
+    first = pool.mix(np.zeros((2, 480), dtype=np.float32))
+    np.testing.assert_array_equal(first[0], first[1])
+    old = pool[0]
+    old.close()
+    new = pool[0]
+    assert new is not old
+    assert (new.position, new.active, pool[1].position) == (0, False, 480)
+    out = pool.mix(np.zeros((2, 480), dtype=np.float32))
+    assert not out[0].any()
+    assert out[1].any()
+    with pytest.raises(cues.CueError, match="closed"):
+        old.play(tone())
+
+
+def test_numbers_count_from_the_end_too_and_end_somewhere():
+    pool = cues.MixerPool(sessions=2)
+    assert pool[-1] is pool[1]
+    with pytest.raises(IndexError, match="2 sessions"):
+        pool[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [(np.zeros((2, 480), dtype=np.float32), ValueError), (np.zeros((3, 480), dtype=np.int16), TypeError)],
+    ids=["shape", "dtype"],
+)
+def test_frames_of_another_kind_are_refused(given, error):
+    pool = cues.MixerPool(sessions=3)
+    with pytest.raises(error) as caught:
+        pool.mix(given)
+    assert isinstance(caught.value, cues.CueError)
+    assert pool[0].position == 0
+
+
+def test_a_session_of_a_pool_takes_at_most_384_bytes():
+    assert cues.MixerPool(sessions=100).nbytes <= 384 * 100
+
+
+def test_a_closed_session_fades_out_until_somebody_asks_for_its_place():
+    pool = cues.MixerPool(sessions=2)
+    pool[0].play(cues.Cue(name="steady", samples=np.full(24000, 0.25)))
+    quiet = np.zeros((2, 480), dtype=np.float32)
+    out = [pool.mix(quiet)[0] for _ in range(4)]
+    old = pool[0]
+    old.close()
+    out += [pool.mix(quiet)[0] for _ in range(4)]
+    gain = np.concatenate(out).astype(np.float64) / 0.25
+    assert np.abs(np.diff(gain, 2)).max() <= 4.1e-4
+    assert not gain[-480:].any()
+    assert pool[0] is not old
+
+
+def test_threads_that_ask_for_a_renewed_session_at_once_get_the_same():
+    pool = cues.MixerPool(sessions=1)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(40):
+            pool[0].close()
+            together, told = threading.Barrier(4), []
+
+            def ask(together=together, told=told):
+                together.wait()
+                told.append(pool[0])
+
+            threads = [threading.Thread(target=ask) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(told) == 4
+            assert all(mixer is pool[0] for mixer in told)
+    finally:
+        sys.setswitchinterval(interval)

@@ -1,0 +1,426 @@
+"""The pacer, on a clock that the test moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cues
+from cues.meters.clicks import find_clicks
+from tests.support.mixing_scripts import noise_cue, speech, tone
+
+
+class Clock:
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def paced(**options):
+    clock = Clock()
+    mixer = cues.Mixer()
+    return cues.Pacer(mixer, clock=clock, **options), mixer, clock
+
+
+def ask(pacer, clock, times_s):
+    """Ask at each time; all that is released."""
+    out = []
+    for now_s in times_s:
+        clock.now_s = 100.0 + now_s
+        out += pacer.due()
+    return np.concatenate([np.zeros(0, dtype=np.float32), *out])
+
+
+@pytest.mark.parametrize(("options", "lead"), [({}, 960), ({"first_lead_ms": 80}, 1920)], ids=["two frames", "told"])
+def test_frames_are_released_at_most_the_lead_ahead(options, lead):
+    pacer, mixer, clock = paced(**options)
+    pacer.push(speech(24000))
+    for k in range(40):
+        clock.now_s = 100 + k * 0.01
+        pacer.due()
+        assert mixer.position <= round((clock.now_s - 100) * 24000) + lead
+        assert mixer.position >= round((clock.now_s - 100) * 24000) + lead - 480
+    assert pacer.lead_samples == mixer.lead_samples == lead
+    assert pacer.late_calls == 0
+
+
+def test_speech_comes_out_unchanged_whatever_the_pieces():
+    pacer, _, clock = paced()
+    talk = speech(24000)
+    for start in range(0, 24000, 777):
+        pacer.push(talk[start : start + 777])
+    pacer.end()
+    out = []
+    for k in range(120):
+        clock.now_s = 100 + k * 0.01
+        out += pacer.due()
+    np.testing.assert_array_equal(np.concatenate(out)[:24000], talk)
+    assert pacer.underruns == 0
+
+
+def test_a_cue_is_heard_within_the_lead_however_much_speech_is_queued():
+    pacer, mixer, clock = paced()
+    pacer.push(np.zeros(240_000, dtype=np.float32))
+    pacer.due()
+    mixer.play(noise_cue())
+    clock.now_s += 0.02
+    assert np.concatenate(pacer.due()).any()
+
+
+def test_a_cue_without_speech_clocks_itself():
+    pacer, mixer, clock = paced()
+    assert pacer.due() == []
+    assert pacer.wait_s() is None
+    mixer.play(tone(4800))
+    out = []
+    for k in range(100):
+        clock.now_s = 100 + k * 0.01
+        out += pacer.due()
+    np.testing.assert_array_equal(np.concatenate(out)[:4800], tone(4800).samples)
+    assert len(out) == 10
+    assert mixer.stats.silence_frames == 10
+    assert pacer.underruns == 0
+
+
+def test_speech_that_comes_too_late_is_an_underrun_once():
+    pacer, _, clock = paced()
+    pacer.push(speech(4800))
+    for k in range(100):
+        clock.now_s = 100 + k * 0.01
+        pacer.due()
+    assert pacer.underruns == 1
+    pacer.push(speech(480))
+    assert len(pacer.due()) == 1
+
+
+def test_a_pause_after_the_end_is_none():
+    pacer, _, clock = paced()
+    pacer.push(speech(4800))
+    pacer.end()
+    for k in range(100):
+        clock.now_s = 100 + k * 0.01
+        pacer.due()
+    assert pacer.underruns == 0
+
+
+def test_after_a_pause_the_lead_is_not_made_up_for():
+    pacer, _, clock = paced()
+    pacer.push(speech(480))
+    pacer.end()
+    pacer.due()
+    clock.now_s += 60
+    pacer.push(speech(24000))
+    assert len(pacer.due()) == 2
+    assert pacer.late_calls == 0
+
+
+def test_wait_says_when_the_next_frame_is_due():
+    pacer, _, clock = paced(lead_ms=80)
+    pacer.push(speech(24000))
+    assert pacer.wait_s() == 0.0
+    pacer.due()
+    wait = pacer.wait_s()
+    assert wait == pytest.approx(0.02, abs=1e-3)
+    clock.now_s += wait + 1e-6
+    assert len(pacer.due()) == 1
+
+
+def test_an_interrupt_fades_and_tells_what_was_never_spoken():
+    pacer, mixer, clock = paced()
+    pacer.push(np.full(24000, 0.3, dtype=np.float32))
+    released = sum(len(frame) for frame in pacer.due())
+    dropped = pacer.interrupt(fade_ms=30)
+    assert dropped == 24000 - released - 720
+    out = []
+    for k in range(20):
+        clock.now_s = 100 + k * 0.01
+        out += pacer.due()
+    fade = np.concatenate(out)
+    assert np.abs(np.diff(fade / 0.3, 2)).max() < 4.1e-4
+    assert not fade[720:].any()
+    pacer.push(np.full(4800, 0.3, dtype=np.float32))
+    clock.now_s += 1
+    assert not np.concatenate(pacer.due()).any()
+    mixer.resume()
+
+
+def test_a_sample_may_be_cut_in_two_by_the_network():
+    pacer, _, clock = paced()
+    pcm = (speech(4800) * 32767).astype("<i2").tobytes()
+    for start in range(0, len(pcm), 333):
+        pacer.push_pcm16(pcm[start : start + 333])
+    out = []
+    for k in range(40):
+        clock.now_s = 100 + k * 0.01
+        out += pacer.due()
+    np.testing.assert_array_equal(np.concatenate(out)[:4800] * 32768, np.frombuffer(pcm, dtype="<i2"))
+
+
+def test_a_late_call_makes_the_lead_a_frame_longer_up_to_the_limit():
+    pacer, mixer, clock = paced(lead_ms=70)
+    talk = speech(48000)
+    pacer.push(talk)
+    leads = []
+    out = []
+    for k in range(6):
+        out.append(ask(pacer, clock, [k * 0.1]))
+        leads.append(mixer.lead_samples)
+        assert len(out[-1]) <= leads[-1]
+    assert leads == [960, 1440, 1680, 1680, 1680, 1680]
+    assert pacer.lead_samples == 1680
+    assert pacer.late_calls == 5
+    assert pacer.underruns == 0  # The speech was there.
+    released = np.concatenate(out)
+    np.testing.assert_array_equal(released, talk[: len(released)])
+
+
+def test_a_cue_that_is_asked_for_too_late_lengthens_the_lead_too():
+    pacer, mixer, clock = paced()
+    mixer.play(tone(9600))
+    out = ask(pacer, clock, [0.0, 0.1, *(0.12 + k * 0.01 for k in range(60))])
+    assert pacer.late_calls == 1
+    assert pacer.lead_samples == 1440
+    np.testing.assert_array_equal(out[:9600], tone(9600).samples)
+
+
+@pytest.mark.parametrize("pushed_at_s", [0.03, 0.06], ids=["in time", "after the end"])
+def test_speech_that_came_in_time_counts_the_call_and_speech_that_came_too_late_does_not(pushed_at_s):
+    pacer, _, clock = paced()
+    pacer.push(speech(960))
+    ask(pacer, clock, [0.0])
+    clock.now_s = 100.0 + pushed_at_s
+    pacer.push(speech(960))
+    ask(pacer, clock, [0.07])
+    assert pacer.late_calls == (1 if pushed_at_s < 0.04 else 0)
+
+
+def test_what_is_dropped_at_a_barge_in_is_not_missed():
+    pacer, _, clock = paced()
+    pacer.push(speech(24000))
+    ask(pacer, clock, [0.0])
+    pacer.clear()
+    clock.now_s += 1
+    pacer.push(speech(24000))
+    ask(pacer, clock, [1.0])
+    assert pacer.late_calls == 0
+
+
+def talk_for(pacer, clock, start_s, duration_s, every_s=0.01):
+    """Speech of so long, asked for every 10 ms, and the silence after it."""
+    pacer.push(np.zeros(round(duration_s * 24000), dtype=np.float32))
+    pacer.end()
+    ask(pacer, clock, start_s + np.arange(0.0, duration_s + 0.2, every_s))
+
+
+def test_half_a_minute_with_a_frame_to_spare_shortens_the_lead_in_the_next_silence():
+    pacer, mixer, clock = paced()
+    pacer.push(speech(4800))
+    pacer.end()
+    ask(pacer, clock, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    assert pacer.lead_samples == 1920
+    talk_for(pacer, clock, 1.0, 29.0)
+    assert pacer.lead_samples == 1920
+    talk_for(pacer, clock, 40.0, 2.0)
+    assert pacer.lead_samples == mixer.lead_samples == 1440
+    talk_for(pacer, clock, 50.0, 31.0)
+    talk_for(pacer, clock, 100.0, 31.0)
+    assert pacer.lead_samples == mixer.lead_samples == 960
+
+
+def test_a_lead_that_is_needed_is_kept():
+    pacer, _, clock = paced()
+    for start_s in (0.0, 50.0, 100.0):
+        talk_for(pacer, clock, start_s, 40.0, every_s=0.05)  # Too slow for 40 ms of lead, just enough for 60.
+        assert pacer.lead_samples == 1440
+    assert pacer.late_calls == 1
+
+
+class Tape:
+    """A mixer that leaves all as it is."""
+
+    sample_rate, lead_samples, active = 1000, 0, False
+
+    def mix(self, frame):
+        return frame.copy()
+
+    def silence(self, n_samples):
+        return np.zeros(n_samples, dtype=np.float32)
+
+
+SOFT = np.float32(2.0**-24)
+"""Numbers of samples become sounds that nobody hears: the edges of a hole in them need no mending."""
+STEPS = st.one_of(
+    st.tuples(st.just("push"), st.integers(1, 100)),
+    st.tuples(st.just("wait"), st.integers(0, 90)),
+    st.tuples(st.just("cue"), st.booleans()),
+    st.tuples(st.just("end"), st.none()),
+)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=80), st.sampled_from([20, 30, 40, 80]))
+def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_where_speech_is_missing(steps, first):
+    clock, tape = Clock(), Tape()
+    pacer = cues.Pacer(tape, frame_samples=20, lead_ms=80, first_lead_ms=first, clock=clock)
+    n_pushed = n_released = 0
+    for what, value in [*steps, ("end", None), *[("wait", 50)] * 200]:
+        if what == "push":
+            pacer.push(SOFT * np.arange(n_pushed + 1, n_pushed + value + 1, dtype=np.float32))
+            n_pushed += value
+        elif what == "wait":
+            clock.now_s += value / 1000
+        elif what == "cue":
+            tape.active = value
+        else:
+            pacer.end()
+        lead = pacer.lead_samples
+        frames = pacer.due()
+        assert lead <= pacer.lead_samples == tape.lead_samples <= 80
+        assert sum(len(frame) for frame in frames) <= pacer.lead_samples
+        for frame in frames:
+            spoken = np.trim_zeros(frame, "b") / SOFT
+            np.testing.assert_array_equal(spoken, np.arange(n_released + 1, n_released + len(spoken) + 1))
+            n_released += len(spoken)
+            assert len(spoken) == len(frame) or n_released == n_pushed
+    assert n_released == n_pushed
+    assert pacer.queued_samples == 0
+
+
+def stalled(voice, n_before, *, active):
+    """What is heard of a voice that stops after some samples, without a word, and goes on 0.3 s later."""
+    clock, tape = Clock(), Tape()
+    tape.sample_rate, tape.active = 24000, active
+    pacer = cues.Pacer(tape, clock=clock)
+    pacer.push(voice[:n_before])
+    heard = [ask(pacer, clock, np.arange(0, n_before / 24000 + 0.3, 0.005))]
+    pacer.push(voice[n_before:])
+    pacer.end()
+    tape.active = False
+    heard.append(ask(pacer, clock, np.arange(n_before / 24000 + 0.3, len(voice) / 24000 + 1.0, 0.005)))
+    return np.concatenate(heard), pacer
+
+
+def vowel(n_samples=24000):
+    return np.asarray(tone(n_samples, 220.0).samples)
+
+
+@pytest.mark.parametrize("n_before", [9600, 9700, 10001, 12345])
+def test_a_voice_that_stalls_in_mid_sound_dies_away_and_fades_in_again(n_before):
+    voice = vowel()
+    heard, pacer = stalled(voice, n_before, active=True)
+    assert find_clicks(np.insert(voice, n_before, np.zeros(7200, np.float32))).size > 0, "what it would be without"
+    assert find_clicks(heard).size == 0
+    assert pacer.underruns > 0
+    np.testing.assert_array_equal(heard[:n_before], voice[:n_before])
+    assert not heard[n_before + 240 : n_before + 4800].any()
+    back = n_before + 4800 + np.flatnonzero(heard[n_before + 4800 :])[0] - 1  # a fade begins with 0.0
+    np.testing.assert_array_equal(heard[back + 120 : back + len(voice) - n_before], voice[n_before + 120 :])
+
+
+def test_what_comes_after_a_hole_in_which_no_frame_went_out_fades_in():
+    voice = vowel()
+    heard, _ = stalled(voice, 9600, active=False)
+    assert len(heard) == len(voice)
+    np.testing.assert_array_equal(heard[9720:], voice[9720:])
+    assert abs(heard[9600]) == 0.0
+    assert (np.abs(heard[9600:9720]) <= np.abs(voice[9600:9720])).all()
+
+
+def test_a_hole_between_words_is_left_as_it_is():
+    voice = np.concatenate([vowel(9600), vowel(9600)])
+    heard, _ = stalled(voice, 9600, active=True)
+    np.testing.assert_array_equal(heard[:9600], voice[:9600])
+    np.testing.assert_array_equal(heard[heard != 0.0], voice[voice != 0.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"frame_samples": 0}, cues.CueValueError, "frame_samples is 0; .* from 1 to 240000"),
+        ({"frame_samples": 480.0}, cues.CueTypeError, "frame_samples is 480.0; it must be a whole number"),
+        ({"lead_ms": 5}, cues.CueValueError, "lead_ms is 5; it must be from 20 to 10000"),
+        ({"lead_ms": "80"}, cues.CueTypeError, "lead_ms is '80'; it must be a number"),
+        ({"lead_ms": float("nan")}, cues.CueValueError, "lead_ms is nan"),
+        ({"first_lead_ms": 90}, cues.CueValueError, "first_lead_ms is 90; it must be from 20 to 80"),
+        ({"first_lead_ms": 10}, cues.CueValueError, "first_lead_ms is 10; it must be from 20 to 80"),
+        ({"first_lead_ms": float("nan")}, cues.CueValueError, "first_lead_ms is nan"),
+        ({"first_lead_ms": "20"}, cues.CueTypeError, "first_lead_ms is '20'; it must be a number"),
+        ({"clock": 0.0}, cues.CueTypeError, "clock is 0.0; it must be a function"),
+    ],
+    ids=str,
+)
+def test_a_pacer_that_cannot_be_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        cues.Pacer(cues.Mixer(), **options)
+
+
+def test_what_is_no_open_mixer_is_refused():
+    with pytest.raises(cues.CueTypeError, match=r"mixer is 24000; it must be a cues.Mixer"):
+        cues.Pacer(24000)
+    mixer = cues.Mixer()
+    mixer.close()
+    with pytest.raises(cues.MixerClosedError, match="a new session needs a new Mixer"):
+        cues.Pacer(mixer)
+
+
+def test_over_a_mixer_that_was_closed_later_speech_passes_as_it_is():
+    pacer, mixer, clock = paced()
+    mixer.close()
+    talk = speech(4800)
+    pacer.push(talk)
+    pacer.end()
+    np.testing.assert_array_equal(ask(pacer, clock, np.arange(20) * 0.01), talk)
+
+
+@pytest.mark.parametrize("fade_ms", [-10.0, 0.0, 1000.0, float("inf")])
+def test_an_interrupt_keeps_as_much_speech_as_its_fade_takes(fade_ms):
+    pacer, _, clock = paced()
+    pacer.push(np.full(24000, 0.5, dtype=np.float32))
+    ask(pacer, clock, [0.0])
+    kept = 23040 - pacer.interrupt(fade_ms)
+    assert kept == (6000 if fade_ms > 250 else 120)
+    out = ask(pacer, clock, np.arange(40) * 0.01)
+    assert not find_clicks(np.concatenate([np.full(24000, 0.5), out]))[1:].any()
+
+
+@pytest.mark.parametrize(("keep_ms", "error"), [("80", TypeError), (-1, ValueError), (float("inf"), ValueError)])
+def test_a_keep_that_cannot_be_drops_nothing(keep_ms, error):
+    pacer = paced()[0]
+    pacer.push(speech(4800))
+    with pytest.raises(error, match="keep_ms"):
+        pacer.clear(keep_ms=keep_ms)
+    assert pacer.queued_samples == 4800
+
+
+def test_an_int16_array_is_pushed_as_its_bytes():
+    pacer, twin = paced()[0], paced()[0]
+    pcm = np.arange(-480, 480, dtype="<i2")
+    pacer.push_pcm16(pcm)
+    twin.push_pcm16(pcm.tobytes())
+    np.testing.assert_array_equal(np.concatenate(pacer.due()), np.concatenate(twin.due()))
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(np.ones(480, dtype=np.float32), "dtype float32.*int16.*`push`"), ("text", "data is str"), (480, "data is int")],
+    ids=["floats", "text", "a number"],
+)
+def test_what_is_no_int16_is_not_pushed(data, words):
+    pacer = paced()[0]
+    with pytest.raises(cues.CueTypeError, match=words):
+        pacer.push_pcm16(data)
+    assert pacer.queued_samples == 0
+
+
+def test_an_hour_of_frames_keeps_to_the_clock():
+    pacer, mixer, clock = paced(frame_samples=24000, lead_ms=2000)
+    second = np.zeros(24000, dtype=np.float32)
+    pacer.push(second)
+    for k in range(3600):
+        clock.now_s = 100.0 + k
+        pacer.push(second)
+        pacer.due()
+    assert mixer.position == 24000 * 3601
+    assert pacer.underruns == 0

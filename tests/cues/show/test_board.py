@@ -1,0 +1,128 @@
+import base64
+import hashlib
+import html.parser
+import re
+
+import pytest
+
+import cues
+from cues.library.bank import make_cue
+from cues.show.audition import stand_in_speech
+from cues.show.board import Set, board_page
+from cues.synthesis.catalog import CATALOG
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onfocus='alert(1)' autofocus x='",
+    "{{ 7 * 7 }}{% raw %}",
+    "</style></title><svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    "\u202egnp.exe\x1b[31m",
+    "]]>--><!--",
+]
+SPEECH = stand_in_speech(24000)
+
+
+class Page(html.parser.HTMLParser):
+    """Every element of a page, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    handle_startendtag = handle_starttag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def built_in(names=tuple(CATALOG)):
+    return Set(
+        "built in", {name: make_cue(name, None, 24000, -20.0) for name in names}, dict.fromkeys(names, "built in")
+    )
+
+
+@pytest.fixture(scope="module")
+def page():
+    return board_page([built_in()], SPEECH, 24000, speaker="voice-like")
+
+
+def test_every_cue_has_a_card_with_three_players(page):
+    parsed = Page(page)
+    labels = [attributes.get("aria-label") for attributes in parsed.all("audio")]
+    for name in CATALOG:
+        for kind in ("alone", "over speech", "telephone"):
+            assert f"{name}, built in, {kind}" in labels
+    assert [attributes["id"] for attributes in parsed.all("article")] == [f"cue-{k}" for k in range(1, 11)]
+
+
+def test_the_first_sketch_stands_beside_ours_with_its_clicks(page):
+    labels = [attributes.get("aria-label") for attributes in Page(page).all("audio")]
+    for name in ("tool_call", "agent", "error"):
+        assert f"{name}, first sketch, alone" in labels
+        assert f"{name}, now, alone" in labels
+    assert "3 clicks, at 83 ms, 167 ms, 250 ms" in page
+
+
+def test_the_page_loads_nothing(page):
+    for tag, attributes in Page(page).elements:
+        for name in ("src", "href", "srcset", "data", "action", "poster"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("data:", "#")), (tag, name)
+    assert "@import" not in page
+    assert "url(" not in page
+
+
+def test_only_its_own_script_and_style_may_run(page):
+    policy = next(a["content"] for a in Page(page).all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+    for tag in ("script", "style"):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_hostile_names_stay_text():
+    sound = make_cue("listening", None, 24000, -20.0)
+    own = {name: cues.Cue(name=name, samples=sound.samples, measured=sound.measured) for name in HOSTILE}
+    page = board_page(
+        [Set(HOSTILE[1], own, dict.fromkeys(own, HOSTILE[0])), Set(HOSTILE[4], own, dict.fromkeys(own, HOSTILE[2]))],
+        SPEECH,
+        24000,
+        title=HOSTILE[0],
+        speaker=HOSTILE[1],
+    )
+    parsed = Page(page)
+    assert len(parsed.all("script")) == len(parsed.all("style")) == 1
+    assert parsed.all("img") == []
+    assert {name for _, attributes in parsed.elements for name in attributes if name.startswith("on")} == set()
+    shown = {text.strip() for text in parsed.texts}
+    for name in HOSTILE:
+        assert name in shown
+
+
+def test_packs_stand_beside_each_other_at_equal_loudness():
+    quiet = make_cue("agent", None, 24000, -40.0)
+    page = board_page([built_in(("agent",)), Set("mine", {"agent": quiet}, {})], SPEECH, 24000)
+    levels = re.findall(r"<dt>loudest 100 ms</dt><dd>(.*?)</dd>", page)
+    assert set(levels) == {"−26.0 LUFS"}
+    assert "at equal loudness" in page
+
+
+def test_what_is_wrong_with_a_cue_is_told_on_its_card():
+    loud = cues.Cue(name="mine", samples=0.1 + 0.0 * make_cue("agent", None, 24000, -20.0).samples)
+    page = board_page([Set("mine", {"mine": loud}, {})], SPEECH, 24000)
+    assert "DC: its mean is" in page
+
+
+def test_a_pack_may_lack_what_another_one_has():
+    page = board_page([built_in(("agent",)), built_in(("agent", "error"))], SPEECH, 24000)
+    assert len(Page(page).all("section")) == 2 + 1 + 1 + 2

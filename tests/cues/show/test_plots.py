@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import cues
+from cues.show.plots import draw_loudness, draw_spectrogram, draw_waveform, overview, picture
+
+TONE = (0.5 * np.sin(2 * np.pi * 2000 / 24000 * np.arange(12000))).astype(np.float32)
+
+
+@pytest.fixture
+def axes():
+    return Figure().subplots()
+
+
+def test_waveform_has_seconds_and_full_scale(axes):
+    draw_waveform(axes, TONE, 24000)
+    assert axes.get_xlim() == (0.0, 0.5)
+    assert axes.get_ylim() == pytest.approx((-0.575, 0.575), abs=0.01)
+
+
+def test_spectrogram_shows_a_tone_at_its_frequency(axes):
+    image = draw_spectrogram(axes, TONE, 24000)
+    level = np.asarray(image.get_array())
+    _, _, low, high = image.get_extent()
+    row = level[:, level.shape[1] // 2].argmax()
+    assert low + (high - low) * (row + 0.5) / len(level) == pytest.approx(2.0, abs=0.05)
+    assert level.max() == pytest.approx(0.0)
+
+
+def test_loudness_curve_tops_out_at_m100(axes):
+    draw_loudness(axes, TONE, 24000)
+    top = max(axes.lines[0].get_ydata())
+    assert top == pytest.approx(cues.measure(TONE).m100_max_lufs, abs=0.01)
+
+
+def test_silence_can_be_drawn(axes):
+    for draw in (draw_waveform, draw_spectrogram, draw_loudness):
+        draw(axes, np.zeros(2400, dtype=np.float32), 24000)
+
+
+def test_every_cue_has_a_picture(tmp_path):
+    picture(cues.load_bank()["agent"]).savefig(tmp_path / "agent.png")
+    assert (tmp_path / "agent.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(cues.MissingFeatureError, match=r"cue-engine\[plots\]"):
+        picture(cues.load_bank()["agent"])
+
+
+def test_an_overview_has_a_row_for_each_cue():
+    figure = overview(cues.load_bank())
+    assert len(figure.axes) == 14
+    assert {axes.get_xlim() for axes in figure.axes} == {(0.0, 0.32)}

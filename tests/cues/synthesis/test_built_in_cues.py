@@ -1,0 +1,178 @@
+"""What every built-in cue must be: on target, soft at its edges, fit for a telephone, told apart by rhythm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cues
+from cues.synthesis.catalog import CATALOG
+
+GOLDEN = Path(__file__).parent / "golden"
+NAMES = list(CATALOG)
+TARGETS_LU = {
+    "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "listening": -6, "attention": -6,
+}  # fmt: skip
+LENGTHS_MS = {
+    "tool_call": (150, 180), "agent": (250, 260), "error": (150, 300), "success": (220, 220), "working": (2000, 10000),
+    "listening": (120, 120), "attention": (250, 250),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=[8000, 24000, 48000])
+def bank(request):
+    return cues.load_bank(sample_rate=request.param)
+
+
+def test_the_set_is_complete():
+    assert set(NAMES) == set(TARGETS_LU)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loudness_is_on_target(bank, name):
+    measured = cues.measure(bank[name].samples, bank.sample_rate)
+    assert measured.m100_max_lufs == pytest.approx(-20 + TARGETS_LU[name], abs=0.01)
+    # The bank's levels may come from the disk, where another numpy wrote them: its sums differ in the last digits.
+    assert asdict(bank[name].measured) == pytest.approx(asdict(measured), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_peak_dc_and_edges(bank, name):
+    cue = bank[name]
+    assert cues.true_peak_dbtp(cue.samples, bank.sample_rate, oversampling=64) <= -3.0
+    assert abs(cue.samples.mean(dtype=np.float64)) < 1e-6
+    assert cue.samples[0] == cue.samples[-1] == 0.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_samples_are_the_rendered_sound_times_one_number(bank, name):
+    rendered = cues.render(bank[name].spec, bank.sample_rate)
+    gain = np.abs(bank[name].samples).max() / np.abs(rendered).max()
+    np.testing.assert_allclose(bank[name].samples, rendered * gain, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_length_and_loop(bank, name):
+    low, high = LENGTHS_MS[name]
+    assert low <= 1000 * bank[name].duration_s <= high
+    assert bank[name].loop == (name == "working")
+
+
+def power_spectrum(x, sample_rate):
+    return np.fft.rfftfreq(1 << 16, 1 / sample_rate), np.abs(np.fft.rfft(x[: 1 << 16], 1 << 16)) ** 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_telephone_carries_the_cue(bank, name):
+    """300 to 3400 Hz hold nearly all of it, and what the band takes away costs less than 1 LU."""
+    hz, power = power_spectrum(bank[name].samples, bank.sample_rate)
+    band = (hz >= 300) & (hz <= 3400)
+    assert power[band].sum() > 0.9 * power.sum()
+    assert power[(hz >= 125) & (hz <= 5000)].sum() > 0.999 * power.sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_timbre_is_harmonic_and_not_a_pure_sine(name):
+    partials = CATALOG[name].spec.oscillator.partials
+    assert len(partials) >= 3
+    assert sum(level**2 for level in partials[1:]) > 0.05
+
+
+def onsets_ms(name):
+    return tuple(sorted(note.start_ms for note in CATALOG[name].spec.notes))
+
+
+def test_cues_are_told_apart_by_rhythm_or_number_of_notes():
+    """One-note cues differ in length, contour or repetition; all others in the pattern of their onsets."""
+    several = [onsets_ms(name) for name in NAMES if len(onsets_ms(name)) > 1]
+    assert len(set(several)) == len(several)
+    single = [name for name in NAMES if len(onsets_ms(name)) == 1]
+    lengths = sorted(CATALOG[name].spec.notes[0].length_ms for name in single)
+    assert all(longer > 2 * shorter for shorter, longer in pairwise(lengths))
+    assert max(len(onsets_ms(name)) for name in NAMES) <= 4
+
+
+def test_original_identity_is_kept():
+    specs = {name: CATALOG[name].spec for name in ("tool_call", "agent", "error")}
+    assert [note.hz for note in specs["tool_call"].notes] == [660, 880]
+    assert [note.hz for note in specs["agent"].notes] == pytest.approx([523.25, 659.26, 783.99])
+    assert (specs["error"].notes[0].hz, specs["error"].notes[0].sweep_per_s) == (440, -3)
+    assert [spec.envelope.decay_per_s for spec in specs.values()] == [15, 10, 12]
+    assert [spec.peak for spec in specs.values()] == [0.4, 0.4, 0.35]
+    assert specs["tool_call"].notes[1].start_ms == specs["tool_call"].length_ms / 2
+
+
+def test_the_waiting_tick_is_short_soft_and_rare():
+    working = cues.load_bank()["working"]
+    assert np.flatnonzero(working.samples).max() <= 0.040 * 24000
+    assert working.duration_s >= 2.0
+
+
+def clicks(x, order=12, threshold_db=24.0):
+    """Samples whose LPC residual stands out over its surroundings."""
+    x = x.astype(np.float64) + 1e-7 * np.random.default_rng(0).normal(size=len(x))
+    found, block = [], 480
+    for start in range(0, len(x) - block, block // 2):
+        part = x[start : start + block]
+        r = np.correlate(part, part, "full")[block - 1 : block + order]
+        system = r[np.abs(np.subtract.outer(np.arange(order), np.arange(order)))] + 1e-9 * r[0] * np.eye(order)
+        residual = np.abs(np.convolve(part, np.concatenate([[1], -np.linalg.solve(system, r[1:])]))[order:block])
+        near = np.lib.stride_tricks.sliding_window_view(np.pad(residual, 64, mode="reflect"), 129)
+        local = np.median(near, axis=1) / 0.6745  # of a normal distribution
+        found += [start + i for i in np.flatnonzero(residual > local * 10 ** (threshold_db / 20))]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_cue_clicks(name):
+    x = np.pad(cues.load_bank()[name].samples, 480)
+    assert clicks(x) == []
+
+
+def test_the_click_detector_finds_a_click():
+    x = np.pad(cues.load_bank()["agent"].samples, 480)
+    x[2000] += 0.05
+    assert clicks(x)
+
+
+def fingerprint(cue):
+    """Length, levels, and energy per 20 ms in four bands, dB."""
+    frame = cue.sample_rate // 50
+    x = cue.samples[: min(len(cue.samples), 20 * frame)]
+    edges = (100, 600, 1200, 2400, 6000)
+    rows = []
+    for start in range(0, len(x), frame):
+        hz, power = power_spectrum(x[start : start + frame], cue.sample_rate)
+        bands = [power[(hz >= low) & (hz < high)].sum() for low, high in pairwise(edges)]
+        rows.append([round(float(10 * np.log10(band + 1e-9)), 1) for band in bands])
+    return {
+        "n_samples": len(cue.samples),
+        "m100_max_lufs": round(cue.measured.m100_max_lufs, 2),
+        "true_peak_dbtp": round(cue.measured.true_peak_dbtp, 2),
+        "band_edges_hz": edges,
+        "band_energy_db": rows,
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cue_sounds_as_its_golden_fingerprint_says(name, update_golden):
+    """Levels within 0.05 dB, band energies within 0.5 dB where they are above −30 dB; listen before updating."""
+    now, path = fingerprint(cues.load_bank()[name]), GOLDEN / f"{name}.json"
+    if update_golden:
+        rows = ",\n    ".join(json.dumps(row) for row in now.pop("band_energy_db"))
+        head = json.dumps(now, indent=2).rstrip("}\n").rstrip()
+        path.write_text(f'{head},\n  "band_energy_db": [\n    {rows}\n  ]\n}}\n')
+        return
+    then = json.loads(path.read_text())
+    assert now["n_samples"] == then["n_samples"]
+    for level in ("m100_max_lufs", "true_peak_dbtp"):
+        assert now[level] == pytest.approx(then[level], abs=0.05)
+    new, old = np.array(now["band_energy_db"]), np.array(then["band_energy_db"])
+    assert new.shape == old.shape
+    heard = np.maximum(new, old) > -30
+    np.testing.assert_allclose(new[heard], old[heard], atol=0.5)

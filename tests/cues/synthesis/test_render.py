@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cues
+from cues.synthesis.catalog import CATALOG
+from cues.synthesis.spec import Envelope, LowPass, Note, Oscillator, Spec
+
+RATE = 24000
+
+
+def momentary_hz(x, at_s, width_s=0.008):
+    """Frequency around a moment: the slope of the analytic signal's phase, weighed by its power."""
+    from scipy.signal import firwin, hilbert
+
+    n = round(at_s * RATE)
+    analytic = hilbert(np.convolve(x, firwin(201, [120, 520], fs=RATE, pass_zero=False), "same"))
+    part = analytic[n - round(width_s * RATE) : n + round(width_s * RATE)]
+    return np.angle(np.sum(part[1:] * np.conj(part[:-1]))) * RATE / (2 * np.pi)
+
+
+class Original:
+    """The first sketch of the three sounds, by its formulas: what its faults are measured on."""
+
+    @staticmethod
+    def envelope(t, decay_rate):
+        env = np.exp(-t * decay_rate)
+        n = int(0.01 * RATE)
+        env[:n] *= np.linspace(0, 1, n)
+        return env
+
+    @classmethod
+    def tool_call(cls):
+        t = np.linspace(0, 0.15, int(RATE * 0.15))
+        mid = len(t) // 2
+        x = np.sin(2 * np.pi * 660 * t) * cls.envelope(t, 15)
+        x[mid:] += (np.sin(2 * np.pi * 880 * t) * cls.envelope(t, 15))[: len(t) - mid]
+        return 0.4 * x
+
+    @classmethod
+    def agent(cls):
+        step = int(RATE * 0.25 / 3)
+        t = np.linspace(0, step / RATE, step)
+        return 0.4 * np.concatenate([np.sin(2 * np.pi * hz * t) * cls.envelope(t, 10) for hz in (523, 659, 784)])
+
+    @classmethod
+    def error(cls):
+        t = np.linspace(0, 0.15, int(RATE * 0.15))
+        return 0.35 * np.sin(2 * np.pi * 440 * np.exp(-3 * t) * t) * cls.envelope(t, 12)
+
+
+def test_first_fault_gone_the_sweep_ends_where_it_says():
+    """Phase as f(t)·t runs to f·(1 − 3t): 154 Hz at 150 ms; its integral runs to 440·e^(−0.45) = 280.5 Hz."""
+    assert momentary_hz(Original.error(), 0.130) < 440 * np.exp(-3 * 0.130) * 0.75
+    for at_s in (0.05, 0.10, 0.15):
+        assert momentary_hz(cues.render(CATALOG["error"].spec), at_s) == pytest.approx(
+            440 * np.exp(-3 * at_s), rel=0.02
+        )
+
+
+@pytest.mark.parametrize(("name", "last"), [("tool_call", 0.02), ("agent", 0.10), ("error", 0.003)])
+def test_second_fault_gone_the_envelope_is_not_cut_off(name, last):
+    """The arpeggio's last sample was 0.151: a click louder than its notes' attacks."""
+    original, ours = getattr(Original, name)(), cues.render(CATALOG[name].spec)
+    assert np.abs(original[-40:]).max() > last
+    assert ours[0] == ours[-1] == 0.0
+    assert np.abs(ours[-40:]).max() < 0.002
+
+
+def test_third_fault_gone_the_time_base_leaves_out_its_end_point():
+    """A time base that includes it is stretched by n/(n − 1): its tone comes out 0.28 per mille flat."""
+    t = np.linspace(0, 0.15, 3600)
+    assert 1 / (t[1] - t[0]) == pytest.approx(RATE * 3599 / 3600)
+    x = cues.render(Spec(notes=(Note(hz=1000, length_ms=1000),), oscillator=Oscillator(partials=(1.0,))))
+    assert len(x) == 24000
+    spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)), 1 << 20))
+    assert np.argmax(spectrum) * RATE / (1 << 20) == pytest.approx(1000.0, abs=0.02)
+
+
+def splatter_db(x, above_hz, sample_rate=RATE):
+    """Energy above a frequency relative to 10 ms of the tone (its largest 10 ms)."""
+    spectrum = np.abs(np.fft.rfft(np.pad(x.astype(np.float64), 4000))) ** 2
+    hz = np.fft.rfftfreq(len(x) + 8000, 1 / sample_rate)
+    window = sample_rate // 100
+    loudest = np.convolve(x.astype(np.float64) ** 2, np.ones(window), "valid").max() * (len(x) + 8000) / 2
+    return 10 * np.log10(spectrum[hz > above_hz].sum() / loudest)
+
+
+def test_attack_splatters_no_more_than_a_raised_cosine_may():
+    tone = Spec(
+        notes=(Note(hz=1000, length_ms=200),),
+        oscillator=Oscillator(partials=(1.0,)),
+        envelope=Envelope(attack_ms=10, decay_per_s=0, release_ms=10),
+    )
+    assert splatter_db(cues.render(tone), 4000) < -95
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_nothing_of_a_built_in_cue_lies_above_4_khz(name):
+    """In float32: its rounding alone is 20 dB louder than the splatter of the ramps."""
+    assert splatter_db(cues.render(CATALOG[name].spec), 4300) < -85
+
+
+notes = st.builds(
+    Note,
+    hz=st.floats(60, 6000),
+    length_ms=st.floats(60, 300),
+    start_ms=st.floats(0, 300),
+    level_db=st.floats(-20, 6),
+    sweep_per_s=st.floats(-5, 5),
+)
+specs = st.builds(
+    Spec,
+    notes=st.lists(notes, min_size=1, max_size=4).map(tuple),
+    oscillator=st.builds(
+        Oscillator, partials=st.lists(st.floats(0.01, 1), min_size=1, max_size=6).map(tuple), damping=st.floats(0, 3)
+    ),
+    envelope=st.builds(Envelope, attack_ms=st.floats(5, 25), decay_per_s=st.floats(0, 60), release_ms=st.floats(5, 30)),
+    low_pass=st.none() | st.builds(LowPass, cutoff_hz=st.floats(200, 9000), order=st.floats(1, 8)),
+    peak=st.floats(0.01, 1),
+    tail_ms=st.floats(0, 50),
+)
+
+
+@given(spec=specs, sample_rate=st.sampled_from([16000, 22050, 24000, 44100]))
+@settings(max_examples=40, deadline=None)
+def test_any_spec_renders_finite_of_its_length_silent_at_both_ends_without_dc(spec, sample_rate):
+    x = cues.render(spec, sample_rate)
+    assert x.dtype == np.float32
+    assert len(x) == round(spec.length_ms * sample_rate / 1000)
+    assert np.isfinite(x).all()
+    assert x[0] == x[-1] == 0.0
+    assert np.abs(x).max() == pytest.approx(spec.peak, rel=1e-5)
+    assert abs(x.mean(dtype=np.float64)) < 1e-6
+    np.testing.assert_array_equal(x, cues.render(spec, sample_rate))
+
+
+def test_harmonics_above_what_the_rate_can_hold_are_left_out():
+    spec = Spec(notes=(Note(hz=1500, length_ms=200),), oscillator=Oscillator(partials=(1.0, 0.5, 0.5, 0.5)))
+    x = cues.render(spec, 8000)
+    spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)))) ** 2
+    hz = np.fft.rfftfreq(len(x), 1 / 8000)
+    near = np.abs(hz - 1500) < 60
+    near |= np.abs(hz - 3000) < 60
+    assert spectrum[~near].sum() < 1e-3 * spectrum.sum()
+
+
+def test_a_spec_that_a_rate_cannot_hold_is_refused():
+    with pytest.raises(cues.CueValueError, match="silent at 8000 Hz"):
+        cues.render(Spec(notes=(Note(hz=5000, length_ms=100),)), 8000)
+
+
+def test_a_sweep_far_beyond_the_band_ends_in_silence():
+    note = Note(hz=2000, length_ms=4000, sweep_per_s=50)
+    x = cues.render(Spec(notes=(note,), low_pass=LowPass(order=12), envelope=Envelope(decay_per_s=0)))
+    assert np.isfinite(x).all()
+    assert np.abs(x[12000:-2400]).max() < 1e-3
+
+
+def test_a_low_pass_weighs_the_harmonics():
+    note, partials = Note(hz=500, length_ms=300), Oscillator(partials=(0.5, 0.5, 0.5, 0.5), damping=0)
+    spectra = []
+    for low_pass in (None, LowPass(cutoff_hz=1000, order=4)):
+        spec = Spec(notes=(note,), oscillator=partials, envelope=Envelope(decay_per_s=0), low_pass=low_pass)
+        x = cues.render(spec)
+        spectra.append(np.abs(np.fft.rfft(x * np.hanning(len(x)), RATE))[[500, 1000, 1500, 2000]])
+    ratio = spectra[1] / spectra[0]
+    expected_db = [10 * np.log10(1 / (1 + (f / 1000) ** 8)) for f in (500, 1000, 1500, 2000)]
+    np.testing.assert_allclose(20 * np.log10(ratio / ratio[0]), np.array(expected_db) - expected_db[0], atol=0.1)
+
+
+@pytest.mark.parametrize("spec", [None, "tool_call", {"notes": []}])
+def test_something_else_than_a_spec_is_refused(spec):
+    with pytest.raises(cues.CueTypeError, match="must be a Spec"):
+        cues.render(spec)

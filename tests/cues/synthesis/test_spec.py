@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+import cues
+from cues.synthesis.catalog import CATALOG
+from cues.synthesis.spec import Envelope, LowPass, Note, Oscillator, Spec
+
+
+@pytest.mark.parametrize(
+    "spec", [entry.spec for entry in CATALOG.values()] + [cues.motif("x")], ids=[*CATALOG, "motif"]
+)
+def test_a_spec_survives_the_way_through_json(spec):
+    assert Spec.from_table(json.loads(json.dumps(spec.to_table()))) == spec
+
+
+def test_a_spec_can_be_written_by_hand_in_toml():
+    text = "notes = [{ hz = 660, length_ms = 120 }]\nenvelope = { attack_ms = 20 }\nlow_pass = { cutoff_hz = 2000 }"
+    spec = Spec.from_table(tomllib.loads(text))
+    assert spec.notes == (Note(hz=660.0, length_ms=120.0),)
+    assert spec.envelope == Envelope(attack_ms=20.0)
+    assert spec.low_pass == LowPass(cutoff_hz=2000.0)
+
+
+def test_specs_are_values():
+    one, other = (Spec(notes=(Note(hz=660, length_ms=100),)) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+NOTE = {"hz": 660, "length_ms": 100}
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "match"),
+    [
+        ({}, cues.CueValueError, "Spec lacks 'notes'"),
+        ({"notes": 3}, cues.CueTypeError, "Spec.notes is 3; it must be a list"),
+        ({"notes": []}, cues.CueValueError, "Spec.notes has 0 entries; it must have 1 to 64"),
+        ({"notes": [7]}, cues.CueTypeError, "Note is 7; it must be a table"),
+        ({"notes": [{"hz": 660}]}, cues.CueValueError, "Note lacks 'length_ms'"),
+        ({"notes": [{**NOTE, "hz": "a"}]}, cues.CueTypeError, "Note.hz is 'a'; it must be a number from 20 to 20000"),
+        ({"notes": [{**NOTE, "hz": True}]}, cues.CueTypeError, "Note.hz is True"),
+        ({"notes": [{**NOTE, "hz": float("nan")}]}, cues.CueValueError, "Note.hz is nan"),
+        ({"notes": [{**NOTE, "hz": 5}]}, cues.CueValueError, "Note.hz is 5; it must be from 20 to 20000"),
+        ({"notes": [{**NOTE, "pitch": 5}]}, cues.CueValueError, "Note has no 'pitch'; it has hz"),
+        ({"notes": [NOTE], "gain": 1}, cues.CueValueError, "Spec has no 'gain'"),
+        ({"notes": [NOTE], "peak": 2}, cues.CueValueError, "Spec.peak is 2; it must be from 0.001 to 1"),
+        ({"notes": [NOTE], "loop": 1}, cues.CueTypeError, "Spec.loop is 1; it must be a bool"),
+        ({"notes": [NOTE], "tail_ms": 9950}, cues.CueValueError, "10050 ms long; at most 10000"),
+        ({"notes": [NOTE], "envelope": {"attack_ms": 1}}, cues.CueValueError, "attack_ms is 1; it must be from 5"),
+        ({"notes": [NOTE], "envelope": {"release_ms": 95}}, cues.CueValueError, "attack and the release, 105"),
+        ({"notes": [NOTE], "oscillator": {"partials": []}}, cues.CueValueError, "partials has 0 entries"),
+        ({"notes": [NOTE], "oscillator": {"partials": [0, 0]}}, cues.CueValueError, "at least one level"),
+        ({"notes": [NOTE], "oscillator": 1}, cues.CueTypeError, "Oscillator is 1; it must be a table"),
+    ],
+)  # fmt: skip
+def test_a_wrong_table_is_refused_by_key_value_and_what_is_allowed(table, error, match):
+    with pytest.raises(error, match=match):
+        Spec.from_table(table)
+
+
+def test_a_note_where_notes_belong_is_told_how_to_be_a_list_of_one():
+    with pytest.raises(cues.CueTypeError, match=r"Spec.notes is Note\(.*; it must be a list: \(note,\) for one"):
+        Spec(notes=Note(hz=660, length_ms=100))
+
+
+def test_defaults_are_within_their_own_limits():
+    assert Oscillator().partials[0] == 1.0
+    assert Envelope().attack_ms >= 5.0
