@@ -1,7 +1,7 @@
 """C functions that CPython calls as methods: the way of a frame that needs nothing from Python.
 
-They get (self, arguments, count, keyword names). `self` is the tuple that `cues.mixing.backends.entries` makes. Offsets are
-those of PyTupleObject, PyArrayObject and PyBytesObject; `cues.mixing.backends.entries` refuses an interpreter with others.
+They get (self, arguments, count, keyword names). `self` is the tuple that `cues.mixing.backends.entries` makes. Offsets
+are those of PyTupleObject, PyArrayObject and PyBytesObject; that module refuses an interpreter with others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues._kernels.compiling import callback, kernel
 from cues._kernels.listening import hear
 from cues._kernels.loops import FINITE_BITS, copy, float_of_pcm16, pcm16_of_float, peak_bits
@@ -42,12 +42,12 @@ def is_frame(thing: int, example: int, flags: int) -> bool:
 @kernel
 def passes(row: int, samples: int, n: int) -> bool:
     """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
-    flags = carray(int32_at(row), 22)[at.FLAGS_I32]
+    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
     if flags == 0:
         return True
-    if flags & ~(at.FLAG_GUARD | at.FLAG_FOLLOW):
+    if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
         return False
-    clean: bool = flags & at.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
+    clean: bool = flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
     return clean
 
 
@@ -55,9 +55,9 @@ def passes(row: int, samples: int, n: int) -> bool:
 def let_pass(row: int, samples: int, n: int) -> None:
     """Move a session on over samples that pass as they are."""
     words = carray(int64_at(row), 11)
-    if carray(int32_at(row), 22)[at.FLAGS_I32] & at.FLAG_FOLLOW:
-        hear(words[at.LEVEL_I64], samples, n, words[at.POSITION_I64])
-    words[at.POSITION_I64] += n
+    if carray(int32_at(row), 22)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
+        hear(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
+    words[layout.POSITION_I64] += n
 
 
 @callback("int64(int64, int64, int64, int64)")
@@ -72,7 +72,7 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
             words = carray(int64_at(row), 11)
             n = peek(peek(frame + _SHAPE))
             idle = passes(row, peek(frame + _DATA), n)
-            if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
+            if words[layout.POSITION_I64] + n <= words[layout.WAKE_I64]:
                 if n_arguments + n_names == 1 and n > 0:
                     if idle:
                         let_pass(row, peek(frame + _DATA), n)
@@ -112,11 +112,11 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
         if size > 0 and size % 2 == 0:
             words = carray(int64_at(row), 11)
             n = size // 2
-            if words[at.POSITION_I64] + n <= words[at.WAKE_I64]:
-                flags = carray(int32_at(row), 22)[at.FLAGS_I32]
-                idle = flags & ~(at.FLAG_GUARD | at.FLAG_FOLLOW) == 0
-                if idle and not flags & at.FLAG_FOLLOW:
-                    words[at.POSITION_I64] += n
+            if words[layout.POSITION_I64] + n <= words[layout.WAKE_I64]:
+                flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
+                idle = flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW) == 0
+                if idle and not flags & layout.FLAG_FOLLOW:
+                    words[layout.POSITION_I64] += n
                     return new_reference(data)
                 result = new_reference(data) if idle else new_bytes(size)
                 scratch = peek(peek(self + _OUT) + _DATA)

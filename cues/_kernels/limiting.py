@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels import limiter_layout as at
+from cues._kernels import limiter_layout as layout
 from cues._kernels.compiling import kernel
 from cues._kernels.memory import carray, float32_at, int32_at, int64_at
 
@@ -12,18 +12,18 @@ __all__ = ["limit"]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
-_CEILING, _LOUD, _LARGEST = _F(at.CEILING), _F(at.LOUD), _F(at.LARGEST_SAMPLE)
-_AT_REST = _F(at.AT_REST)
+_CEILING, _LOUD, _LARGEST = _F(layout.CEILING), _F(layout.LOUD), _F(layout.LARGEST_SAMPLE)
+_AT_REST = _F(layout.AT_REST)
 
 
 @kernel
 def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> np.float32:
     """The gain that keeps the signal between two samples, `TAPS/2` before the newest, under the ceiling."""
-    peak = max(abs(ring[(newest - at.TAPS // 2) & mask]), abs(ring[(newest - at.TAPS // 2 + 1) & mask]))
-    for phase in range(at.PHASES - 1):
+    peak = max(abs(ring[(newest - layout.TAPS // 2) & mask]), abs(ring[(newest - layout.TAPS // 2 + 1) & mask]))
+    for phase in range(layout.PHASES - 1):
         between = _ZERO
-        for tap in range(at.TAPS):
-            between += table[phase * at.TAPS + tap] * ring[(newest - at.TAPS + 1 + tap) & mask]
+        for tap in range(layout.TAPS):
+            between += table[phase * layout.TAPS + tap] * ring[(newest - layout.TAPS + 1 + tap) & mask]
         peak = max(peak, abs(between))
     return _CEILING / peak if peak > _CEILING else _ONE
 
@@ -31,30 +31,30 @@ def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> 
 @kernel
 def limit(state: int, samples: int, n: int) -> int:
     """Delay `n` samples and hold them under the ceiling, in place; how many were turned down."""
-    words = carray(int64_at(state), at.HEADER_WORDS)
-    ints = carray(int32_at(state), 2 * at.HEADER_WORDS)
-    floats = carray(float32_at(state), 2 * at.HEADER_WORDS)
+    words = carray(int64_at(state), layout.HEADER_WORDS)
+    ints = carray(int32_at(state), 2 * layout.HEADER_WORDS)
+    floats = carray(float32_at(state), 2 * layout.HEADER_WORDS)
     attack, mask, gain_mask = (
-        np.int64(ints[at.ATTACK_I32]),
-        np.int64(ints[at.MASK_I32]),
-        np.int64(ints[at.GAIN_MASK_I32]),
+        np.int64(ints[layout.ATTACK_I32]),
+        np.int64(ints[layout.MASK_I32]),
+        np.int64(ints[layout.GAIN_MASK_I32]),
     )
-    table = carray(float32_at(words[at.TABLE_I64]), (at.PHASES - 1) * at.TAPS + attack + 1)
-    ring = carray(float32_at(state + 8 * at.HEADER_WORDS), mask + 1)
-    needed = carray(float32_at(state + 8 * at.HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
-    gains = carray(float32_at(state + 8 * at.HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
+    table = carray(float32_at(words[layout.TABLE_I64]), (layout.PHASES - 1) * layout.TAPS + attack + 1)
+    ring = carray(float32_at(state + 8 * layout.HEADER_WORDS), mask + 1)
+    needed = carray(float32_at(state + 8 * layout.HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
+    gains = carray(float32_at(state + 8 * layout.HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
     y = carray(float32_at(samples), n)
-    latency = attack + at.TAPS // 2
-    weights = (at.PHASES - 1) * at.TAPS
-    now = words[at.TIME_I64]
-    loud, dip, turn = words[at.LOUD_UNTIL_I64], words[at.DIP_UNTIL_I64], words[at.TURN_UNTIL_I64]
-    gain, release = floats[at.GAIN_F32], floats[at.RELEASE_F32]
+    latency = attack + layout.TAPS // 2
+    weights = (layout.PHASES - 1) * layout.TAPS
+    now = words[layout.TIME_I64]
+    loud, dip, turn = words[layout.LOUD_UNTIL_I64], words[layout.DIP_UNTIL_I64], words[layout.TURN_UNTIL_I64]
+    gain, release = floats[layout.GAIN_F32], floats[layout.RELEASE_F32]
     limited = 0
     for i in range(n):
         sample = min(max(y[i], -_LARGEST), _LARGEST)
         ring[now & mask] = sample
         if abs(sample) > _LOUD:
-            loud = now + at.TAPS
+            loud = now + layout.TAPS
         need = _ONE
         if now < loud:
             need = needed_gain(ring, table, now, mask)
@@ -79,7 +79,7 @@ def limit(state: int, samples: int, n: int) -> int:
             limited += int(smooth > _ZERO)
         y[i] = delayed
         now += 1
-    words[at.TIME_I64] = now
-    words[at.LOUD_UNTIL_I64], words[at.DIP_UNTIL_I64], words[at.TURN_UNTIL_I64] = loud, dip, turn
-    floats[at.GAIN_F32] = gain
+    words[layout.TIME_I64] = now
+    words[layout.LOUD_UNTIL_I64], words[layout.DIP_UNTIL_I64], words[layout.TURN_UNTIL_I64] = loud, dip, turn
+    floats[layout.GAIN_F32] = gain
     return limited

@@ -1,7 +1,7 @@
 """Memory by address inside of kernels: what lets a frame reach its loop in 20 ns instead of 200.
 
-numba spends about 36 ns on each array argument, and a frame's loop is cheaper than that. These intrinsics read the
-objects that Python passed where CPython and numpy keep them (`cues.mixing.backends.entries` checks that on this interpreter).
+numba spends about 36 ns on each array argument, more than a frame costs. These intrinsics read the
+objects that Python passed where CPython and numpy keep them; `cues.mixing.backends.entries` checks that first.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues._kernels.compiling import kernel, kernel_now
 from cues._kernels.limiting import limit
 from cues._kernels.listening import hear
@@ -41,12 +41,12 @@ def promote(row: int) -> None:
     words = carray(int64_at(row), 11)
     ints = carray(int32_at(row), 22)
     floats = carray(float32_at(row), 22)
-    words[at.SPEECH_T0_I64] = words[at.NEXT_T0_I64]
-    words[at.NEXT_T0_I64] = at.NEVER
-    ints[at.SPEECH_N_I32] = ints[at.NEXT_N_I32]
-    floats[at.SPEECH_G0_F32] = floats[at.SPEECH_G1_F32]
-    floats[at.SPEECH_G1_F32] = floats[at.NEXT_G1_F32]
-    floats[at.SPEECH_SLOPE_F32] = _ZERO
+    words[layout.SPEECH_T0_I64] = words[layout.NEXT_T0_I64]
+    words[layout.NEXT_T0_I64] = layout.NEVER
+    ints[layout.SPEECH_N_I32] = ints[layout.NEXT_N_I32]
+    floats[layout.SPEECH_G0_F32] = floats[layout.SPEECH_G1_F32]
+    floats[layout.SPEECH_G1_F32] = floats[layout.NEXT_G1_F32]
+    floats[layout.SPEECH_SLOPE_F32] = _ZERO
 
 
 @kernel
@@ -55,22 +55,22 @@ def gain_speech(row: int, target: int, n: int) -> np.float32:
     words = carray(int64_at(row), 11)
     ints = carray(int32_at(row), 22)
     floats = carray(float32_at(row), 22)
-    position = words[at.POSITION_I64]
+    position = words[layout.POSITION_I64]
     end = position + n
     largest = _ZERO
     while position < end:
-        if words[at.NEXT_T0_I64] <= position:
+        if words[layout.NEXT_T0_I64] <= position:
             promote(row)
         here = target + 4 * (n - (end - position))
-        stop = min(end, words[at.NEXT_T0_I64])
-        t0 = words[at.SPEECH_T0_I64]
-        length = np.int64(abs(ints[at.SPEECH_N_I32]))
-        g0, g1 = floats[at.SPEECH_G0_F32], floats[at.SPEECH_G1_F32]
+        stop = min(end, words[layout.NEXT_T0_I64])
+        t0 = words[layout.SPEECH_T0_I64]
+        length = np.int64(abs(ints[layout.SPEECH_N_I32]))
+        g0, g1 = floats[layout.SPEECH_G0_F32], floats[layout.SPEECH_G1_F32]
         if position < t0 + length:
             stop = min(stop, t0 + length)
             k = position - t0
-            if ints[at.SPEECH_N_I32] > 0:
-                s = floats[at.SPEECH_SLOPE_F32]
+            if ints[layout.SPEECH_N_I32] > 0:
+                s = floats[layout.SPEECH_SLOPE_F32]
                 if s == _ZERO:
                     scale_by_smoothstep(here, stop - position, k, _ONE / _F(length), g0, g1 - g0)
                 else:
@@ -92,11 +92,11 @@ def voice_end(voice: int) -> Any:
     """The sample at which a voice will have ended."""
     words = carray(int64_at(voice), 4)
     ints = carray(int32_at(voice), 8)
-    flags = ints[at.VOICE_N_I32]
-    start = words[at.VOICE_START_I64]
-    end = at.NEVER if flags & at.VOICE_LOOPS else start + peek(words[at.VOICE_SOUND_I64])
-    if flags & at.VOICE_ENDS:
-        end = min(end, start + ints[at.VOICE_T0_I32] + (flags & at.RAMP_MASK))
+    flags = ints[layout.VOICE_N_I32]
+    start = words[layout.VOICE_START_I64]
+    end = layout.NEVER if flags & layout.VOICE_LOOPS else start + peek(words[layout.VOICE_SOUND_I64])
+    if flags & layout.VOICE_ENDS:
+        end = min(end, start + ints[layout.VOICE_T0_I32] + (flags & layout.RAMP_MASK))
     return end
 
 
@@ -106,17 +106,17 @@ def busy_until(row: int) -> Any:
     words = carray(int64_at(row), 11)
     ints = carray(int32_at(row), 22)
     floats = carray(float32_at(row), 22)
-    end: Any = np.int64(at.NEVER)
-    if words[at.NEXT_T0_I64] != at.NEVER:
-        if floats[at.NEXT_G1_F32] == _ONE:
-            end = words[at.NEXT_T0_I64] + abs(ints[at.NEXT_N_I32])
-    elif floats[at.SPEECH_G1_F32] == _ONE:
-        end = words[at.SPEECH_T0_I64] + abs(ints[at.SPEECH_N_I32])
-    voice = row + at.BUS_BYTES
-    for _ in range(ints[at.SLOTS_I32]):
-        if peek(voice + 8 * at.VOICE_SOUND_I64) != 0:
+    end: Any = np.int64(layout.NEVER)
+    if words[layout.NEXT_T0_I64] != layout.NEVER:
+        if floats[layout.NEXT_G1_F32] == _ONE:
+            end = words[layout.NEXT_T0_I64] + abs(ints[layout.NEXT_N_I32])
+    elif floats[layout.SPEECH_G1_F32] == _ONE:
+        end = words[layout.SPEECH_T0_I64] + abs(ints[layout.SPEECH_N_I32])
+    voice = row + layout.BUS_BYTES
+    for _ in range(ints[layout.SLOTS_I32]):
+        if peek(voice + 8 * layout.VOICE_SOUND_I64) != 0:
             end = max(end, voice_end(voice))
-        voice += at.VOICE_BYTES
+        voice += layout.VOICE_BYTES
     return end
 
 
@@ -126,15 +126,15 @@ def add_voice(voice: int, target: int, position: int, n: int) -> Any:
     words = carray(int64_at(voice), 4)
     ints = carray(int32_at(voice), 8)
     floats = carray(float32_at(voice), 8)
-    start, sound = words[at.VOICE_START_I64], words[at.VOICE_SOUND_I64]
+    start, sound = words[layout.VOICE_START_I64], words[layout.VOICE_SOUND_I64]
     length = peek(sound)
-    ramp = np.int64(ints[at.VOICE_N_I32] & at.RAMP_MASK)
-    ramp_start = start + ints[at.VOICE_T0_I32]
+    ramp = np.int64(ints[layout.VOICE_N_I32] & layout.RAMP_MASK)
+    ramp_start = start + ints[layout.VOICE_T0_I32]
     ramp_end = ramp_start + ramp
-    loops = (ints[at.VOICE_N_I32] & at.VOICE_LOOPS) != 0
+    loops = (ints[layout.VOICE_N_I32] & layout.VOICE_LOOPS) != 0
     finish = voice_end(voice)
-    g0, g1 = floats[at.VOICE_G0_F32], floats[at.VOICE_G1_F32]
-    samples = sound + 4 * at.HEADER_FLOATS
+    g0, g1 = floats[layout.VOICE_G0_F32], floats[layout.VOICE_G1_F32]
+    samples = sound + 4 * layout.HEADER_FLOATS
     end = position + n
     now = max(position, start)
     stop = min(end, finish)
@@ -154,7 +154,7 @@ def add_voice(voice: int, target: int, position: int, n: int) -> Any:
             add(samples + 4 * offset, here, until - now, g1)
         now = until
     if end >= finish:
-        words[at.VOICE_SOUND_I64] = 0
+        words[layout.VOICE_SOUND_I64] = 0
     return carray(float32_at(sound), 4)[2] * max(g0, g1)
 
 
@@ -166,32 +166,32 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
     """
     words = carray(int64_at(row), 11)
     ints = carray(int32_at(row), 22)
-    position = words[at.POSITION_I64]
-    flags = ints[at.FLAGS_I32]
-    if flags & at.FLAG_FOLLOW:
-        hear(words[at.LEVEL_I64], source, n, position)
+    position = words[layout.POSITION_I64]
+    flags = ints[layout.FLAGS_I32]
+    if flags & layout.FLAG_FOLLOW:
+        hear(words[layout.LEVEL_I64], source, n, position)
     # A limiter's output is late: everything goes through it.
-    end = np.int64(at.NEVER) if flags & at.FLAG_LIMITER else busy_until(row)
+    end = np.int64(layout.NEVER) if flags & layout.FLAG_LIMITER else busy_until(row)
     busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
-    checked = n if flags & at.FLAG_GUARD else busy
+    checked = n if flags & layout.FLAG_GUARD else busy
     bits = peak_bits(source, checked)
     if source != target:
         copy(source, target, n)
     if bits > FINITE_BITS:
-        ints[at.NONFINITE_I32] += np.int32(silence_nonfinite(target, checked))
+        ints[layout.NONFINITE_I32] += np.int32(silence_nonfinite(target, checked))
         bits = peak_bits(target, busy)
     bound = float_of_bits(bits) * gain_speech(row, target, busy)
-    voice = row + at.BUS_BYTES
-    for _ in range(ints[at.SLOTS_I32]):
-        if peek(voice + 8 * at.VOICE_SOUND_I64) != 0:
+    voice = row + layout.BUS_BYTES
+    for _ in range(ints[layout.SLOTS_I32]):
+        if peek(voice + 8 * layout.VOICE_SOUND_I64) != 0:
             bound += add_voice(voice, target, position, busy)
-        voice += at.VOICE_BYTES
-    words[at.POSITION_I64] = position + n
-    ints[at.FLAGS_I32] = flags | at.FLAG_BUSY if end > position + n else flags & ~at.FLAG_BUSY
-    if flags & at.FLAG_LIMITER:
-        ints[at.LIMITED_I32] += np.int32(limit(words[at.LIMITER_I64], target, n))
+        voice += layout.VOICE_BYTES
+    words[layout.POSITION_I64] = position + n
+    ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + n else flags & ~layout.FLAG_BUSY
+    if flags & layout.FLAG_LIMITER:
+        ints[layout.LIMITED_I32] += np.int32(limit(words[layout.LIMITER_I64], target, n))
     elif bound > NEARLY_FULL:
-        ints[at.LIMITED_I32] += hold_ceiling(target, busy)
+        ints[layout.LIMITED_I32] += hold_ceiling(target, busy)
 
 
 @kernel_now("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -210,18 +210,18 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 8 < n_rows:
             prefetch(row + 8 * row_bytes)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
-        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 22)[at.FLAGS_I32] != 0:
+        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 22)[layout.FLAGS_I32] != 0:
             for line in range(64, row_bytes, 64):
                 prefetch(row + 4 * row_bytes + line)
-        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 22)[at.FLAGS_I32] != 0:
+        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 22)[layout.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
         words = carray(int64_at(row), 11)
-        if words[at.POSITION_I64] + n > words[at.WAKE_I64]:
+        if words[layout.POSITION_I64] + n > words[layout.WAKE_I64]:
             found[count] = i
             count += 1
-        elif carray(int32_at(row), 22)[at.FLAGS_I32] == 0:
-            words[at.POSITION_I64] += n
+        elif carray(int32_at(row), 22)[layout.FLAGS_I32] == 0:
+            words[layout.POSITION_I64] += n
             if source != target:
                 copy(source + frame, target + frame, n)
         else:

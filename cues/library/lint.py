@@ -12,7 +12,7 @@ from cues.library.bank import make_cue
 from cues.library.lint_rules import Problem, sound_problems
 from cues.library.normalize import MAX_GAIN_DB
 from cues.library.pack import PACK_FILE, Pack, read_pack
-from cues.meters.similarity import CONFUSABLE, likeness
+from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
     problems = []
     for first, second in pairs:
         # One sound in a loop is known by its coming again.
-        alike = likeness(first, second) if first.loop == second.loop else 0.0
+        alike = similarity(first, second) if first.loop == second.loop else 0.0
         if alike >= CONFUSABLE:
             message = f"hard to tell from {second.name!r}: {100 * alike:.0f} % alike in rhythm and melody"
             fix = "give one of them another rhythm or number of notes; pitch and level alone are not noticed"

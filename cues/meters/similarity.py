@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from cues.signal.resample import resample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.cue import Cue
 
-__all__ = ["CONFUSABLE", "likeness"]
+__all__ = ["CONFUSABLE", "similarity"]
 
 CONFUSABLE = 0.9
-"""Likeness from which two cues are hard to tell apart; `bench/likeness.py` shows what the built-in ones reach."""
+"""Similarity from which two cues are hard to tell apart; `bench/similarity.py` shows what the built-in ones reach."""
 
 _RATE_HZ = 24000
 _WINDOW, _HOP = 1024, 240
@@ -25,8 +24,18 @@ _HEARING_DB = 40.0
 _MAX_SHIFT_HOPS, _MAX_SHIFT_BANDS = 3, 12
 
 
-def likeness(first: Cue, second: Cue) -> float:
-    """Likeness of two cues, 0 (nothing in common) to 1 (the same but for pitch and level).
+class _Sound(Protocol):
+    """A cue, or anything else with its samples and their rate."""
+
+    @property
+    def samples(self) -> NDArray[np.float32]: ...
+
+    @property
+    def sample_rate(self) -> int: ...
+
+
+def similarity(first: _Sound, second: _Sound) -> float:
+    """Similarity of two cues, 0 (nothing in common) to 1 (the same but for pitch and level).
 
     The patterns of level over time and pitch (10 ms, semitones, 40 dB) are laid over each other, shifted by up to
     30 ms and an octave, where they match best.
@@ -34,7 +43,7 @@ def likeness(first: Cue, second: Cue) -> float:
     return _best_match(_pattern(first), _pattern(second))
 
 
-def _pattern(cue: Cue) -> NDArray[np.float64]:
+def _pattern(cue: _Sound) -> NDArray[np.float64]:
     """Level above the threshold of hearing in bands over time: shape `(n_hops, n_bands)`, dB relative to it."""
     samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
     padded = np.pad(samples, (_WINDOW // 2, _WINDOW))

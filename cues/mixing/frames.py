@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from cues.mixing.scheduler import Session
+    from cues.mixing.scheduler import Scheduler
 
     Samples = NDArray[np.float32]
 
 __all__ = ["mix_bytes", "mix_frame"]
 
 
-def mix_frame(session: Session, frame: ArrayLike, out: Samples | None) -> Samples:
+def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Samples:
     """`Mixer.mix`."""
     source = _float32_frame(frame)
     if out is not None:
         _check_out(out, len(source))
     if len(source) == 0:
         return source if out is None else out
-    if session.passes(len(source)) and not _is_bad(session, source):
-        session.let_pass(len(source), lambda: source)
+    if scheduler.passes(len(source)) and not _is_bad(scheduler, source):
+        scheduler.let_pass(len(source), lambda: source)
         if out is None:
             return source
         if out is not source:
@@ -38,28 +38,28 @@ def mix_frame(session: Session, frame: ArrayLike, out: Samples | None) -> Sample
     target = np.empty(len(source), dtype=np.float32) if out is None else out
     if target is not contiguous and np.may_share_memory(target, contiguous):
         contiguous = contiguous.copy()
-    session.mix(contiguous, target)
+    scheduler.mix(contiguous, target)
     return target
 
 
-def mix_bytes(session: Session, data: bytes) -> bytes:
+def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
     """`Mixer.mix_pcm16`."""
     raw = bytes_of_pcm16(data)
     if len(raw) % 2:
         raise CueValueError(f"data holds {len(raw)} bytes; samples of 16 bits need an even number of them")
     if not raw:
         return data
-    if session.passes(len(raw) // 2):
-        session.let_pass(len(raw) // 2, lambda: float_of_pcm16(raw))
+    if scheduler.passes(len(raw) // 2):
+        scheduler.let_pass(len(raw) // 2, lambda: float_of_pcm16(raw))
         return data
     samples = float_of_pcm16(raw)
-    session.mix(samples, samples)
+    scheduler.mix(samples, samples)
     return pcm16_of_float(samples)
 
 
-def _is_bad(session: Session, source: Samples) -> bool:
+def _is_bad(scheduler: Scheduler, source: Samples) -> bool:
     """Whether a guarded mixer has something to silence."""
-    return bool(session.row.ints[at.FLAGS_I32] & at.FLAG_GUARD) and not np.isfinite(source).all()
+    return bool(scheduler.row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD) and not np.isfinite(source).all()
 
 
 def _float32_frame(frame: ArrayLike) -> Samples:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import level_layout as at
-from cues.mixing.state import InPlace
+from cues._kernels import level_layout as layout
+from cues.mixing.not_copyable import NotCopyable
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ USUAL_DBFS = -20.0
 LEAST_DB, MOST_DB = -12.0, 6.0
 
 
-class SpeechLevel(InPlace):
+class SpeechLevel(NotCopyable):
     """RMS of blocks of 100 ms that lie at multiples of 100 ms of the session, averaged over some seconds of speech.
 
     Blocks under −50 dBFS are pauses and do not count. Squares are summed as integers: whole numbers add up to the same
@@ -32,9 +32,9 @@ class SpeechLevel(InPlace):
     __slots__ = ("_floats", "_words", "address")
 
     def __init__(self, sample_rate: int) -> None:
-        self._words: NDArray[np.int64] = np.zeros(at.WORDS, dtype=np.int64)
+        self._words: NDArray[np.int64] = np.zeros(layout.WORDS, dtype=np.int64)
         self._floats: NDArray[np.float64] = self._words.view(np.float64)
-        self._words[at.BLOCK_I64] = ms_to_samples(at.BLOCK_MS, sample_rate)
+        self._words[layout.BLOCK_I64] = ms_to_samples(layout.BLOCK_MS, sample_rate)
         self.address = int(self._words.ctypes.data)
 
     @property
@@ -47,11 +47,11 @@ class SpeechLevel(InPlace):
 
         The compiled loop's twin (`cues._kernels.listening`): the same integers, and the same level to the bit.
         """
-        block, start = int(self._words[at.BLOCK_I64]), 0
+        block, start = int(self._words[layout.BLOCK_I64]), 0
         while start < len(speech):
             left = block - (position + start) % block
             part = speech[start : start + left]
-            self._words[at.SUM_I64] += sum_of_squares(part)
+            self._words[layout.SUM_I64] += sum_of_squares(part)
             start += left
             if len(part) == left:
                 self._end_block(block)
@@ -59,22 +59,22 @@ class SpeechLevel(InPlace):
     @property
     def offset_db(self) -> float:
         """By how much cues should be louder than usual, −12 … +6 dB; 0 before any speech was heard."""
-        if not self._floats[at.WEIGHT_F64]:
+        if not self._floats[layout.WEIGHT_F64]:
             return 0.0
-        level_db = 10.0 * math.log10(self._floats[at.MEAN_SQUARE_F64] / self._floats[at.WEIGHT_F64])
+        level_db = 10.0 * math.log10(self._floats[layout.MEAN_SQUARE_F64] / self._floats[layout.WEIGHT_F64])
         return min(max(level_db - USUAL_DBFS, LEAST_DB), MOST_DB)
 
     def _end_block(self, block: int) -> None:
-        mean_square = int(self._words[at.SUM_I64]) / block / at.FULL_SCALE**2
-        self._words[at.SUM_I64] = 0
-        if mean_square >= at.GATE:
-            self._floats[at.MEAN_SQUARE_F64] = self._floats[at.MEAN_SQUARE_F64] * at.KEEP + mean_square
-            self._floats[at.WEIGHT_F64] = self._floats[at.WEIGHT_F64] * at.KEEP + 1.0
+        mean_square = int(self._words[layout.SUM_I64]) / block / layout.FULL_SCALE**2
+        self._words[layout.SUM_I64] = 0
+        if mean_square >= layout.GATE:
+            self._floats[layout.MEAN_SQUARE_F64] = self._floats[layout.MEAN_SQUARE_F64] * layout.KEEP + mean_square
+            self._floats[layout.WEIGHT_F64] = self._floats[layout.WEIGHT_F64] * layout.KEEP + 1.0
 
 
 def sum_of_squares(speech: NDArray[np.float32]) -> int:
     """Squares of the magnitudes, as whole 32768ths cut off at 1.0, added up; NaN and infinity count as silence."""
     magnitude = np.abs(speech)
     heard = np.where(np.isfinite(speech), np.minimum(magnitude, np.float32(1.0)), np.float32(0.0))
-    whole = (heard * np.float32(at.FULL_SCALE)).astype(np.int64)
+    whole = (heard * np.float32(layout.FULL_SCALE)).astype(np.int64)
     return int(whole @ whole)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import limiter_layout as at
+from cues._kernels import limiter_layout as layout
 from cues.errors import CueValueError
-from cues.mixing.state import InPlace
+from cues.mixing.not_copyable import NotCopyable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +44,9 @@ def interpolators() -> Samples:
     Least squares of the frequency response against a pure delay over 0 … 0.43 fs, whose normal equations have a closed
     form: `Σ_l sinc(2f(k−l))·c_l = sinc(2f(k−p/8))`.
     """
-    k = np.arange(1 - at.TAPS // 2, at.TAPS // 2 + 1)
-    matrix = np.sinc(2 * _FIT_TO * (k[:, None] - k)) + 1e-9 * np.eye(at.TAPS)
-    phases = np.arange(1, at.PHASES) / at.PHASES
+    k = np.arange(1 - layout.TAPS // 2, layout.TAPS // 2 + 1)
+    matrix = np.sinc(2 * _FIT_TO * (k[:, None] - k)) + 1e-9 * np.eye(layout.TAPS)
+    phases = np.arange(1, layout.PHASES) / layout.PHASES
     wanted = np.sinc(2 * _FIT_TO * (k[:, None] - phases))
     return np.linalg.solve(matrix, wanted).T.astype(np.float32)
 
@@ -58,23 +58,23 @@ def _table(attack: int) -> Samples:
     return np.concatenate([interpolators().ravel(), (window / window.sum()).astype(np.float32)])
 
 
-class Limiter(InPlace):
+class Limiter(NotCopyable):
     """State of one session's limiter, in the layout that `cues._kernels.limiting` reads."""
 
     __slots__ = ("_state", "_table", "address", "latency")
 
     def __init__(self, sample_rate: int) -> None:
         self.latency = look_ahead(sample_rate)
-        attack = self.latency - at.TAPS // 2
+        attack = self.latency - layout.TAPS // 2
         self._table = _table(attack)
         ring, gains = _power_of_two(self.latency + 1), _power_of_two(attack + 1)
-        self._state = np.zeros(at.HEADER_WORDS + (ring + 2 * gains) // 2, dtype=np.int64)
-        self._state[at.TABLE_I64] = self._table.ctypes.data
+        self._state = np.zeros(layout.HEADER_WORDS + (ring + 2 * gains) // 2, dtype=np.int64)
+        self._state[layout.TABLE_I64] = self._table.ctypes.data
         ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        ints[at.ATTACK_I32], ints[at.MASK_I32], ints[at.GAIN_MASK_I32] = attack, ring - 1, gains - 1
-        floats[at.GAIN_F32] = 1.0
-        floats[at.RELEASE_F32] = 1.0 - np.exp(-1000.0 / (RELEASE_MS * sample_rate))
-        floats[2 * at.HEADER_WORDS + ring :] = 1.0
+        ints[layout.ATTACK_I32], ints[layout.MASK_I32], ints[layout.GAIN_MASK_I32] = attack, ring - 1, gains - 1
+        floats[layout.GAIN_F32] = 1.0
+        floats[layout.RELEASE_F32] = 1.0 - np.exp(-1000.0 / (RELEASE_MS * sample_rate))
+        floats[2 * layout.HEADER_WORDS + ring :] = 1.0
         self.address = int(self._state.ctypes.data)
 
     @property
@@ -88,19 +88,19 @@ class Limiter(InPlace):
         The compiled loop's twin: the same values, whole arrays at a time where nothing depends on the value before.
         """
         ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        attack, half = int(ints[at.ATTACK_I32]), at.TAPS // 2
-        now, n = int(self._state[at.TIME_I64]), len(samples)
+        attack, half = int(ints[layout.ATTACK_I32]), layout.TAPS // 2
+        now, n = int(self._state[layout.TIME_I64]), len(samples)
         ring, needed, gains = self._rings()
-        history = max(self.latency, at.TAPS - 1)
+        history = max(self.latency, layout.TAPS - 1)
         signal = np.concatenate(
-            [_unrolled(ring, now, history), np.clip(samples, -at.LARGEST_SAMPLE, at.LARGEST_SAMPLE)]
+            [_unrolled(ring, now, history), np.clip(samples, -layout.LARGEST_SAMPLE, layout.LARGEST_SAMPLE)]
         )
-        windows = np.lib.stride_tricks.sliding_window_view(signal, at.TAPS)[history - at.TAPS + 1 :]
+        windows = np.lib.stride_tricks.sliding_window_view(signal, layout.TAPS)[history - layout.TAPS + 1 :]
         peaks = np.abs(windows[:, half - 1 : half + 1]).max(axis=1)
         for taps in interpolators():
             peaks = np.maximum(peaks, np.abs(_weighted(windows, taps)))
         need = np.ones(n, dtype=np.float32)
-        np.divide(np.float32(at.CEILING), peaks, out=need, where=peaks > np.float32(at.CEILING))
+        np.divide(np.float32(layout.CEILING), peaks, out=need, where=peaks > np.float32(layout.CEILING))
         needs = np.concatenate([_unrolled(needed, now, attack), need])
         lowest = np.lib.stride_tricks.sliding_window_view(needs, attack + 1).min(axis=1)
         smoothed = np.concatenate([_unrolled(gains, now, attack), self._released(lowest, floats)])
@@ -112,29 +112,31 @@ class Limiter(InPlace):
         for kept, values in ((ring, signal), (needed, needs), (gains, smoothed)):
             latest = np.arange(max(0, len(values) - len(kept)), len(values))
             kept[(latest + now + n - len(values)) % len(kept)] = values[latest]
-        self._state[at.TIME_I64] = now + n
-        self._state[[at.LOUD_UNTIL_I64, at.DIP_UNTIL_I64, at.TURN_UNTIL_I64]] = now + n + at.TAPS + attack
+        self._state[layout.TIME_I64] = now + n
+        self._state[[layout.LOUD_UNTIL_I64, layout.DIP_UNTIL_I64, layout.TURN_UNTIL_I64]] = (
+            now + n + layout.TAPS + attack
+        )
         return int((down > 0).sum())
 
     def _rings(self) -> tuple[Samples, Samples, Samples]:
         ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        first = 2 * at.HEADER_WORDS
-        second = first + int(ints[at.MASK_I32]) + 1
-        third = second + int(ints[at.GAIN_MASK_I32]) + 1
+        first = 2 * layout.HEADER_WORDS
+        second = first + int(ints[layout.MASK_I32]) + 1
+        third = second + int(ints[layout.GAIN_MASK_I32]) + 1
         return floats[first:second], floats[second:third], floats[third:]
 
     @staticmethod
     def _released(lowest: Samples, floats: Samples) -> Samples:
         """The gains before smoothing: down at once, back exponentially."""
-        gain, release = floats[at.GAIN_F32], floats[at.RELEASE_F32]
+        gain, release = floats[layout.GAIN_F32], floats[layout.RELEASE_F32]
         gains = np.ones_like(lowest)
         if gain < 1.0 or lowest.min() < 1.0:
             for i, low in enumerate(lowest):
                 gain = min(low, gain + (np.float32(1) - gain) * release)
-                if low == 1.0 and gain > np.float32(at.AT_REST):
+                if low == 1.0 and gain > np.float32(layout.AT_REST):
                     gain = np.float32(1)
                 gains[i] = gain
-        floats[at.GAIN_F32] = gain
+        floats[layout.GAIN_F32] = gain
         return gains
 
 

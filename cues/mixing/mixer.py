@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing.backends import entries, selection
 from cues.mixing.frames import mix_bytes, mix_frame
-from cues.mixing.parameters import SessionOptions
-from cues.mixing.scheduler import Session
+from cues.mixing.not_copyable import NotCopyable
+from cues.mixing.parameters import MixerOptions
+from cues.mixing.scheduler import Scheduler
 from cues.mixing.sound import prepare
-from cues.mixing.state import InPlace, Row, new_table
+from cues.mixing.state import Row, new_table
 from cues.mixing.stats import MixerStats
 from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number
@@ -30,7 +31,7 @@ __all__ = ["Mixer", "MixerStats", "Voice"]
 _PLACEMENTS = ("overlay", "replace", "gap")
 
 
-class Mixer(InPlace):
+class Mixer(NotCopyable):
     """Puts cues into the speech of one session. Costs nothing while it has nothing to do.
 
     `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
@@ -71,7 +72,7 @@ class Mixer(InPlace):
     (960, True, False, True)
     """
 
-    _session: Session
+    _scheduler: Scheduler
     _row: Row
 
     def __init__(
@@ -85,7 +86,7 @@ class Mixer(InPlace):
         gap_limit_ms: float = 1000.0,
         follow_speech: bool = False,
     ) -> None:
-        options = SessionOptions(
+        options = MixerOptions(
             sample_rate=sample_rate,
             voices=voices,
             limiter=limiter,
@@ -94,28 +95,28 @@ class Mixer(InPlace):
             gap_limit_ms=gap_limit_ms,
             follow_speech=follow_speech,
         )
-        self._attach(Session(Row(new_table(1, options)[0]), options))
+        self._attach(Scheduler(Row(new_table(1, options)[0]), options))
 
     @classmethod
-    def on_row(cls, row: Row, options: SessionOptions) -> Mixer:
+    def on_row(cls, row: Row, options: MixerOptions) -> Mixer:
         """Make a mixer whose state is a row of somebody else's table, reset already."""
         mixer = cls.__new__(cls)
-        mixer._attach(Session(row, options))  # noqa: SLF001  (its own class)
+        mixer._attach(Scheduler(row, options))  # noqa: SLF001  (its own class)
         return mixer
 
     def leave_row(self) -> None:
         """Leave the row of a table to somebody else, and go on with what is in it in a row of one's own."""
         words = self._row.words.copy()
-        self._session.move_to(Row(words))
-        self._row = self._session.row
+        self._scheduler.move_to(Row(words))
+        self._row = self._scheduler.row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
             self.__dict__.pop(name, None)
         self._direct = False
         self._connect()
 
-    def _attach(self, session: Session) -> None:
-        self._session = session
-        self._row = session.row
+    def _attach(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._row = scheduler.row
         self._direct = False
         self.lead_samples = 0
         self._connect()
@@ -182,7 +183,7 @@ class Mixer(InPlace):
         """
         n = checked_whole_number("n_samples", n_samples, 0, 1 << 40)
         frame = np.zeros(n, dtype=np.float32)
-        self._session.silence_frames += 1
+        self._scheduler.silence_frames += 1
         self._mix(frame, frame)
         return frame
 
@@ -218,16 +219,16 @@ class Mixer(InPlace):
         CueTypeError, CueValueError : for a parameter that is none of these.
         MixerClosedError : after `close`.
         """
-        session = self._session
-        if session.closed:
+        scheduler = self._scheduler
+        if scheduler.closed:
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
         if not isinstance(cue, Cue):
             raise CueTypeError(_no_cue(cue))
         if placement not in _PLACEMENTS:
             raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
-        sound = prepare(cue, session.sample_rate, loop=bool(loop), replace=placement == "replace")
+        sound = prepare(cue, scheduler.sample_rate, loop=bool(loop), replace=placement == "replace")
         voice = Voice(
-            session,
+            scheduler,
             cue,
             sound,
             at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
@@ -236,7 +237,7 @@ class Mixer(InPlace):
             priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
             placement=placement,
         )
-        session.post(session.schedule, voice)
+        scheduler.post(scheduler.schedule, voice)
         return voice
 
     def release(self, fade_ms: float = 30.0) -> None:
@@ -248,22 +249,22 @@ class Mixer(InPlace):
         ----------
         fade_ms : 5 … 250 ms; what is outside is taken as the nearest of these.
         """
-        self._session.post(self._session.release, checked_fade_ms(fade_ms, LONGEST_RELEASE_MS))
+        self._scheduler.post(self._scheduler.release, checked_fade_ms(fade_ms, LONGEST_RELEASE_MS))
 
     def resume(self) -> None:
         """Let the speech pass again after `release`; it fades in over 20 ms."""
-        self._session.post(self._session.resume)
+        self._scheduler.post(self._scheduler.resume)
 
     def close(self) -> None:
         """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not."""
-        self._session.end()
+        self._scheduler.end()
 
     # State.
 
     @property
     def sample_rate(self) -> int:
         """Hz."""
-        return self._session.sample_rate
+        return self._scheduler.sample_rate
 
     @property
     def position(self) -> int:
@@ -273,46 +274,46 @@ class Mixer(InPlace):
     @property
     def active(self) -> bool:
         """Whether a cue sounds or waits for its time."""
-        return self._session.active
+        return self._scheduler.active
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._session.closed
+        return self._scheduler.closed
 
     @property
     def latency_samples(self) -> int:
         """Samples by which the output is behind the input; constant for the mixer's life."""
-        return 0 if self._session.limiter is None else self._session.limiter.latency
+        return 0 if self._scheduler.limiter is None else self._scheduler.limiter.latency
 
     @property
     def state_bytes(self) -> int:
         """Bytes of state that the mixing loops keep for this session."""
-        parts = (self._session.limiter, self._session.level)
+        parts = (self._scheduler.limiter, self._scheduler.level)
         return self._row.words.nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @property
     def stats(self) -> MixerStats:
         """The counters as they are now."""
-        session, ints = self._session, self._row.ints
+        scheduler, ints = self._scheduler, self._row.ints
         return MixerStats(
-            started=session.started,
-            late=session.late,
-            stolen=session.stolen,
-            limited_samples=int(ints[at.LIMITED_I32]),
-            nonfinite_samples=int(ints[at.NONFINITE_I32]),
-            silence_frames=session.silence_frames,
+            started=scheduler.started,
+            late=scheduler.late,
+            stolen=scheduler.stolen,
+            limited_samples=int(ints[layout.LIMITED_I32]),
+            nonfinite_samples=int(ints[layout.NONFINITE_I32]),
+            silence_frames=scheduler.silence_frames,
         )
 
     # The way of a frame that needs Python: a command is due, or something has to be converted or refused.
 
     def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
         self._connect()
-        return mix_frame(self._session, frame, out)
+        return mix_frame(self._scheduler, frame, out)
 
     def _mix_pcm16(self, data: bytes) -> bytes:
         self._connect()
-        return mix_bytes(self._session, data)
+        return mix_bytes(self._scheduler, data)
 
 
 def _no_cue(thing: object) -> str:

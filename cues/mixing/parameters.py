@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from cues.units import checked_number, checked_whole_number
 
-__all__ = ["SessionOptions"]
+__all__ = ["MixerOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
+class MixerOptions:
     """The parameters of `Mixer`, checked; they are explained there.
 
     Raises

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.backends import selection
 from cues.mixing.mixer import Mixer
-from cues.mixing.parameters import SessionOptions
-from cues.mixing.state import InPlace, Row, new_table
+from cues.mixing.not_copyable import NotCopyable
+from cues.mixing.parameters import MixerOptions
+from cues.mixing.state import Row, new_table
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MixerPool"]
 
 
-class MixerPool(InPlace):
+class MixerPool(NotCopyable):
     """Sessions whose frames come together, as in a server that ticks: one call mixes a frame for each.
 
     The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
@@ -65,7 +66,7 @@ class MixerPool(InPlace):
         duck_db: float = -6.0,
         gap_limit_ms: float = 1000.0,
     ) -> None:
-        self._options = SessionOptions(
+        self._options = MixerOptions(
             sample_rate=sample_rate, voices=voices, guard=guard, duck_db=duck_db, gap_limit_ms=gap_limit_ms
         )
         self._n = checked_whole_number("sessions", sessions, 1, 1_000_000)
@@ -144,11 +145,11 @@ class MixerPool(InPlace):
         """Mix all that need no planning; the numbers of those that do."""
         kernels = selection.kernels()
         if kernels is None:
-            idle = (self._table.view(np.int32)[:, at.FLAGS_I32] == 0) & (
-                self._table[:, at.POSITION_I64] + self._frame <= self._table[:, at.WAKE_I64]
+            idle = (self._table.view(np.int32)[:, layout.FLAGS_I32] == 0) & (
+                self._table[:, layout.POSITION_I64] + self._frame <= self._table[:, layout.WAKE_I64]
             )
             target[idle] = source[idle]
-            self._table[idle, at.POSITION_I64] += self._frame
+            self._table[idle, layout.POSITION_I64] += self._frame
             numbers: list[int] = np.flatnonzero(~idle).tolist()
             return numbers
         table, waking = self._addresses

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from cues._kernels import layout as at
+from cues._kernels import layout
 from cues.errors import CueValueError
 from cues.mixing.backends import selection
 from cues.mixing.level import SpeechLevel
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.parameters import SessionOptions
+    from cues.mixing.parameters import MixerOptions
     from cues.mixing.sound import Sound
     from cues.mixing.state import Row
     from cues.mixing.voice import Voice
 
-__all__ = ["Session"]
+__all__ = ["Scheduler"]
 
 LEAST_SHARE = 0.25
 """A cue is turned down by no more than this factor (12 dB) where others leave no room."""
@@ -40,24 +40,24 @@ MAX_WAITING = 65_536
 """Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
 
 
-class Session:
+class Scheduler:
     """State and plan of one session, whose row is as `cues.mixing.state.new_table` makes it."""
 
-    def __init__(self, row: Row, options: SessionOptions) -> None:
+    def __init__(self, row: Row, options: MixerOptions) -> None:
         self.row = row
         self.sample_rate = options.sample_rate
         self.limiter = Limiter(options.sample_rate) if options.limiter else None
         if self.limiter is not None:
-            row.words[at.LIMITER_I64] = self.limiter.address
-            row.ints[at.FLAGS_I32] |= at.FLAG_LIMITER
+            row.words[layout.LIMITER_I64] = self.limiter.address
+            row.ints[layout.FLAGS_I32] |= layout.FLAG_LIMITER
         self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
         self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
         if self.level is not None:
-            row.words[at.LEVEL_I64] = self.level.address
-            row.ints[at.FLAGS_I32] |= at.FLAG_FOLLOW
-        self._planned_to = at.NEVER
+            row.words[layout.LEVEL_I64] = self.level.address
+            row.ints[layout.FLAGS_I32] |= layout.FLAG_FOLLOW
+        self._planned_to = layout.NEVER
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
         self._slots = Slots(row, options.sample_rate, options.voices)
@@ -80,7 +80,7 @@ class Session:
 
     def _send(self, command: Callable[..., None], *arguments: Any) -> None:
         self._inbox.append((command, arguments))
-        self.row.words[at.WAKE_I64] = -1
+        self.row.words[layout.WAKE_I64] = -1
 
     @property
     def active(self) -> bool:
@@ -113,14 +113,14 @@ class Session:
         row = self.row
         if self._due(n_samples):
             self.plan()
-        flags = int(row.ints[at.FLAGS_I32]) & ~(at.FLAG_GUARD | at.FLAG_FOLLOW)
-        return flags == 0 and row.position + n_samples <= int(row.words[at.WAKE_I64])
+        flags = int(row.ints[layout.FLAGS_I32]) & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW)
+        return flags == 0 and row.position + n_samples <= int(row.words[layout.WAKE_I64])
 
     def let_pass(self, n_samples: int, speech: Callable[[], NDArray[np.float32]]) -> None:
         """Move on over samples that pass as they are; asks for them if somebody listens."""
         if self.level is not None:
             self.level.hear(speech(), self.row.position)
-        self.row.words[at.POSITION_I64] += n_samples
+        self.row.words[layout.POSITION_I64] += n_samples
 
     def _due(self, n_samples: int) -> bool:
         """Whether something is to be planned within the next samples."""
@@ -135,13 +135,13 @@ class Session:
                 step = min(step, self.plan() - self.row.position)
             part = source[done : done + step]
             self._waiting.hear(part)
-            selection.mix_row(self, part, target[done : done + step])
+            selection.mix_row(self.row, self.sounds, self.limiter, self.level, part, target[done : done + step])
             done += step
 
     def plan(self) -> int:
         """Carry out what is due at the session's position; the sample up to which nothing else is."""
         row = self.row
-        row.words[at.WAKE_I64] = at.NEVER
+        row.words[layout.WAKE_I64] = layout.NEVER
         for _ in range(len(self._inbox)):  # not until it is empty: a busy thread must not hold up the sound
             command, arguments = self._inbox.popleft()
             command(*arguments)
@@ -149,13 +149,13 @@ class Session:
         self._reap()
         for voice in self._waiting.pop_due(now):
             self._start(voice)
-        horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), at.NEVER)
+        horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), layout.NEVER)
         row.mark_busy(self.sounds)
         self._planned_to = horizon
         # Where a pause is listened for, every frame has to come by.
-        row.words[at.WAKE_I64] = -1 if self._waiting.listening else horizon
+        row.words[layout.WAKE_I64] = -1 if self._waiting.listening else horizon
         if self._inbox:  # posted meanwhile: its mark may just have been overwritten
-            row.words[at.WAKE_I64] = -1
+            row.words[layout.WAKE_I64] = -1
         return horizon
 
     # Commands.
@@ -223,7 +223,7 @@ class Session:
         now = self.row.position
         if self.level is not None:
             voice.offset_db = self.level.offset_db
-        self.bus.begin(voice, at.NEVER if voice.loop else now + voice.sound.length)
+        self.bus.begin(voice, layout.NEVER if voice.loop else now + voice.sound.length)
         self._slots.begin(voice, slot, self._fitted_gain(voice, slot))
         voice.state, voice.onset = "sounding", now
         self.started += 1
@@ -261,7 +261,7 @@ class Session:
 
     def _change_waiting_gains(self, now: int) -> int:
         """Begin the gain changes that waited for a ramp to end; the sample at which the next one can."""
-        wake = at.NEVER
+        wake = layout.NEVER
         for voice in self._slots.playing:
             if voice is not None and voice.gain_waits:
                 self.change_gain(voice)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import layout as at
-from cues.mixing.backends.numpy_loops import smoothstep
+from cues._kernels import layout
 from cues.mixing.sound import Sound
+from cues.signal.fades import smoothstep
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -82,24 +82,24 @@ class Slots:
         """Let the voice sound in a free slot from now on, at once or, with a hard beginning, after a fade."""
         words, ints, floats = self._row.voice(slot)
         soft = voice.sound.soft_start
-        words[at.VOICE_START_I64] = self._row.position
-        words[at.VOICE_SOUND_I64] = voice.sound.address
-        ints[at.VOICE_T0_I32] = 0
-        ints[at.VOICE_N_I32] = (0 if soft else self._steal_fade) | (at.VOICE_LOOPS if voice.loop else 0)
-        floats[at.VOICE_G0_F32] = gain if soft else 0.0
-        floats[at.VOICE_G1_F32] = gain
+        words[layout.VOICE_START_I64] = self._row.position
+        words[layout.VOICE_SOUND_I64] = voice.sound.address
+        ints[layout.VOICE_T0_I32] = 0
+        ints[layout.VOICE_N_I32] = (0 if soft else self._steal_fade) | (layout.VOICE_LOOPS if voice.loop else 0)
+        floats[layout.VOICE_G0_F32] = gain if soft else 0.0
+        floats[layout.VOICE_G1_F32] = gain
         self.playing[slot], self.sounds[slot] = voice, voice.sound
         voice.slot = slot
 
     def ends(self, voice: Voice) -> bool:
         """Whether the voice ends with the ramp that it is on."""
-        return bool(self._row.flags_of(voice.slot) & at.VOICE_ENDS)
+        return bool(self._row.flags_of(voice.slot) & layout.VOICE_ENDS)
 
     def ramp_end(self, voice: Voice) -> int:
         """The sample at which the ramp of a voice ends, or ended."""
         words, ints, _ = self._row.voice(voice.slot)
-        ramp = int(ints[at.VOICE_N_I32]) & at.RAMP_MASK
-        return int(words[at.VOICE_START_I64]) + int(ints[at.VOICE_T0_I32]) + ramp if ramp else 0
+        ramp = int(ints[layout.VOICE_N_I32]) & layout.RAMP_MASK
+        return int(words[layout.VOICE_START_I64]) + int(ints[layout.VOICE_T0_I32]) + ramp if ramp else 0
 
     def change_gain(self, voice: Voice, gain: float) -> None:
         """Bring a voice that is on no ramp to another gain."""
@@ -116,7 +116,7 @@ class Slots:
         if self.ramp_end(voice) > now:
             self._put_finished(slot, self._tail(slot, n))
         else:
-            self._ramp(voice, n | at.VOICE_ENDS, 0.0)
+            self._ramp(voice, n | layout.VOICE_ENDS, 0.0)
         return min(end, now + n)
 
     def reach_beside(self, slot: int) -> float:
@@ -129,41 +129,41 @@ class Slots:
         if sound is None:
             return 0.0
         words, ints, floats = self._row.voice(slot)
-        gain = max(float(floats[at.VOICE_G0_F32]), float(floats[at.VOICE_G1_F32]))
-        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
-        peak = sound.peak if loops else sound.peak_from(self._row.position - int(words[at.VOICE_START_I64]))
+        gain = max(float(floats[layout.VOICE_G0_F32]), float(floats[layout.VOICE_G1_F32]))
+        loops = int(ints[layout.VOICE_N_I32]) & layout.VOICE_LOOPS
+        peak = sound.peak if loops else sound.peak_from(self._row.position - int(words[layout.VOICE_START_I64]))
         return gain * float(peak)
 
     def _ramp(self, voice: Voice, n: int, gain: float) -> None:
         """Go from the gain at which the voice rests to another, from now on; `n` may hold `VOICE_ENDS`."""
         words, ints, floats = self._row.voice(voice.slot)
         now = self._row.position
-        loops = int(ints[at.VOICE_N_I32]) & at.VOICE_LOOPS
+        loops = int(ints[layout.VOICE_N_I32]) & layout.VOICE_LOOPS
         if loops:  # its start moves by whole turns, so that ramps are told from it in 32 bits after weeks
-            words[at.VOICE_START_I64] += (
-                (now - int(words[at.VOICE_START_I64])) // voice.sound.length * voice.sound.length
+            words[layout.VOICE_START_I64] += (
+                (now - int(words[layout.VOICE_START_I64])) // voice.sound.length * voice.sound.length
             )
-        ints[at.VOICE_T0_I32] = now - int(words[at.VOICE_START_I64])
-        ints[at.VOICE_N_I32] = n | loops
-        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32]
-        floats[at.VOICE_G1_F32] = gain
+        ints[layout.VOICE_T0_I32] = now - int(words[layout.VOICE_START_I64])
+        ints[layout.VOICE_N_I32] = n | loops
+        floats[layout.VOICE_G0_F32] = floats[layout.VOICE_G1_F32]
+        floats[layout.VOICE_G1_F32] = gain
 
     def _put_finished(self, slot: int, samples: NDArray[np.float32]) -> None:
         """Let samples sound once, as they are, from now on in this slot: whoever has it ends with them."""
         sound = Sound(samples)
         words, ints, floats = self._row.voice(slot)
-        words[at.VOICE_START_I64] = self._row.position
-        words[at.VOICE_SOUND_I64] = sound.address
-        ints[at.VOICE_T0_I32] = sound.length
-        ints[at.VOICE_N_I32] = at.VOICE_ENDS
-        floats[at.VOICE_G0_F32] = floats[at.VOICE_G1_F32] = 1.0
+        words[layout.VOICE_START_I64] = self._row.position
+        words[layout.VOICE_SOUND_I64] = sound.address
+        ints[layout.VOICE_T0_I32] = sound.length
+        ints[layout.VOICE_N_I32] = layout.VOICE_ENDS
+        floats[layout.VOICE_G0_F32] = floats[layout.VOICE_G1_F32] = 1.0
         self.sounds[slot] = sound
 
     def _add_tail(self, tail: NDArray[np.float32]) -> None:
         """Let a tail sound in the slot for tails, together with what fades there already."""
         older = self.sounds[self._tails] if self._row.sound_of(self._tails) else None
         if older is not None:
-            rest = older.samples[self._row.position - int(self._row.voice(self._tails)[0][at.VOICE_START_I64]) :]
+            rest = older.samples[self._row.position - int(self._row.voice(self._tails)[0][layout.VOICE_START_I64]) :]
             longest = np.zeros(max(len(tail), len(rest)), dtype=np.float32)
             longest[: len(tail)] += tail
             longest[: len(rest)] += rest
@@ -175,13 +175,15 @@ class Slots:
         sound = self.sounds[slot]
         assert sound is not None
         words, ints, floats = self._row.voice(slot)
-        offsets = np.arange(n) + (self._row.position - int(words[at.VOICE_START_I64]))
-        flags = int(ints[at.VOICE_N_I32])
-        length = max(1, flags & at.RAMP_MASK)
-        u = np.clip((offsets - int(ints[at.VOICE_T0_I32])) / length, 0.0, 1.0).astype(np.float32)
-        gain = floats[at.VOICE_G0_F32] + (floats[at.VOICE_G1_F32] - floats[at.VOICE_G0_F32]) * smoothstep(u)
+        offsets = np.arange(n) + (self._row.position - int(words[layout.VOICE_START_I64]))
+        flags = int(ints[layout.VOICE_N_I32])
+        length = max(1, flags & layout.RAMP_MASK)
+        u = np.clip((offsets - int(ints[layout.VOICE_T0_I32])) / length, 0.0, 1.0).astype(np.float32)
+        gain = floats[layout.VOICE_G0_F32] + (floats[layout.VOICE_G1_F32] - floats[layout.VOICE_G0_F32]) * smoothstep(u)
         index = offsets % sound.length
-        samples = np.where((offsets < sound.length) | bool(flags & at.VOICE_LOOPS), sound.samples[index], np.float32(0))
+        samples = np.where(
+            (offsets < sound.length) | bool(flags & layout.VOICE_LOOPS), sound.samples[index], np.float32(0)
+        )
         fade = smoothstep((np.arange(n, 0, -1) / n).astype(np.float32))
         tail: NDArray[np.float32] = samples * gain * fade
         return tail

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import layout as at
-from cues.mixing.backends.numpy_loops import smoothstep
-from cues.mixing.state import InPlace
-from cues.signal.fades import MIN_FADE_MS, raised_cosine
+from cues._kernels import layout
+from cues.mixing.not_copyable import NotCopyable
+from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["CROSSFADE_MS", "Sound", "prepare"]
-
-CROSSFADE_MS = 20.0
-"""Length of the equal-power crossfades of `placement="replace"` (ms)."""
+__all__ = ["Sound", "prepare"]
 
 _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
@@ -36,7 +32,7 @@ _LARGEST = 1e9
 """180 dB over full scale: louder samples are cut off, so that no sum of voices is infinity minus infinity."""
 
 
-class Sound(InPlace):
+class Sound(NotCopyable):
     """Finished samples behind a small header, at an address that does not move.
 
     Attributes
@@ -51,8 +47,8 @@ class Sound(InPlace):
 
     def __init__(self, samples: NDArray[np.floating], *, soft_start: bool = True) -> None:
         self.length = len(samples)
-        self._block = np.empty(at.HEADER_FLOATS + self.length, dtype=np.float32)
-        self.samples: Samples = self._block[at.HEADER_FLOATS :]
+        self._block = np.empty(layout.HEADER_FLOATS + self.length, dtype=np.float32)
+        self.samples: Samples = self._block[layout.HEADER_FLOATS :]
         self.samples[:] = np.clip(samples, -_LARGEST, _LARGEST)
         blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
         self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()

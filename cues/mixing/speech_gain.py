@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import layout as at
-from cues.mixing.backends.numpy_loops import promote, smoothstep
-from cues.mixing.sound import CROSSFADE_MS
-from cues.signal.fades import MIN_FADE_MS
+from cues._kernels import layout
+from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, smoothstep
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
@@ -96,7 +94,7 @@ class SpeechBus:
         self._muted = True
         self._settle(now)
         self._ramp(now, 0.0, n)
-        self._fade_end = self._rest() if self._row.words[at.NEXT_T0_I64] == at.NEVER else self._rest() + n
+        self._fade_end = self._rest() if self._row.words[layout.NEXT_T0_I64] == layout.NEVER else self._rest() + n
 
     def resume(self) -> None:
         """Let the speech pass again once the fade of a release is over."""
@@ -111,19 +109,19 @@ class SpeechBus:
         self._settle(now)
         level = self._level(now)
         change = self._next_change(now, level)
-        if level != floats[at.SPEECH_G1_F32]:
-            if words[at.NEXT_T0_I64] == at.NEVER or floats[at.NEXT_G1_F32] != level:
-                self._ramp(now, level, self._length(float(floats[at.SPEECH_G1_F32]), level))
-            if words[at.NEXT_T0_I64] != at.NEVER:  # it waits for the ramp that runs to come to rest
-                return min(int(words[at.NEXT_T0_I64]), change)
-        if change < self._rest() or change == at.NEVER:
-            words[at.NEXT_T0_I64] = at.NEVER
+        if level != floats[layout.SPEECH_G1_F32]:
+            if words[layout.NEXT_T0_I64] == layout.NEVER or floats[layout.NEXT_G1_F32] != level:
+                self._ramp(now, level, self._length(float(floats[layout.SPEECH_G1_F32]), level))
+            if words[layout.NEXT_T0_I64] != layout.NEVER:  # it waits for the ramp that runs to come to rest
+                return min(int(words[layout.NEXT_T0_I64]), change)
+        if change < self._rest() or change == layout.NEVER:
+            words[layout.NEXT_T0_I64] = layout.NEVER
             return change
         later = self._level(change)
-        words[at.NEXT_T0_I64] = change
-        ints[at.NEXT_N_I32] = self._length(level, later)
-        floats[at.NEXT_G1_F32] = later
-        return at.NEVER if later == 1.0 else change
+        words[layout.NEXT_T0_I64] = change
+        ints[layout.NEXT_N_I32] = self._length(level, later)
+        floats[layout.NEXT_G1_F32] = later
+        return layout.NEVER if later == 1.0 else change
 
     def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
         """Where ducking ends, and where speech comes back from being replaced."""
@@ -144,8 +142,8 @@ class SpeechBus:
 
     def _next_change(self, now: int, level: float) -> int:
         """The next sample at which that is something else."""
-        changes = [t for t in (self._fade_end, *self._latest(self._ends)) if now < t < at.NEVER // 2]
-        return min((t for t in changes if self._level(t) != level), default=at.NEVER)
+        changes = [t for t in (self._fade_end, *self._latest(self._ends)) if now < t < layout.NEVER // 2]
+        return min((t for t in changes if self._level(t) != level), default=layout.NEVER)
 
     def _length(self, before: float, after: float) -> int:
         """Samples that a change takes; negative for the equal-power law."""
@@ -155,12 +153,12 @@ class SpeechBus:
 
     def _settle(self, now: int) -> None:
         """Let a ramp whose time has come take over, as the loops would."""
-        if self._row.words[at.NEXT_T0_I64] <= now:
-            promote(self._row)
+        if self._row.words[layout.NEXT_T0_I64] <= now:
+            self._row.promote()
 
     def _rest(self) -> int:
         """The sample at which the ramp that runs, or ran last, comes to rest."""
-        return int(self._row.words[at.SPEECH_T0_I64]) + abs(int(self._row.ints[at.SPEECH_N_I32]))
+        return int(self._row.words[layout.SPEECH_T0_I64]) + abs(int(self._row.ints[layout.SPEECH_N_I32]))
 
     def _ramp(self, now: int, level: float, n: int) -> None:
         """Go to `level` from `now` on, from the value and the slope that are there; or, at worst, from rest on.
@@ -171,18 +169,18 @@ class SpeechBus:
         words, ints, floats = self._row.words, self._row.ints, self._row.floats
         value, slope = self._state(now)
         if slope and not self._turns_well(value, level, slope * abs(n), abs(n)):
-            words[at.NEXT_T0_I64] = self._rest()
-            ints[at.NEXT_N_I32] = n
-            floats[at.NEXT_G1_F32] = level
+            words[layout.NEXT_T0_I64] = self._rest()
+            ints[layout.NEXT_N_I32] = n
+            floats[layout.NEXT_G1_F32] = level
             return
         if slope:
             n = abs(n)  # the equal-power law cannot take over a slope
-        words[at.SPEECH_T0_I64] = now
-        words[at.NEXT_T0_I64] = at.NEVER
-        ints[at.SPEECH_N_I32] = n
-        floats[at.SPEECH_G0_F32] = value
-        floats[at.SPEECH_G1_F32] = level
-        floats[at.SPEECH_SLOPE_F32] = slope * abs(n)
+        words[layout.SPEECH_T0_I64] = now
+        words[layout.NEXT_T0_I64] = layout.NEVER
+        ints[layout.SPEECH_N_I32] = n
+        floats[layout.SPEECH_G0_F32] = value
+        floats[layout.SPEECH_G1_F32] = level
+        floats[layout.SPEECH_SLOPE_F32] = slope * abs(n)
 
     def _turns_well(self, value: float, level: float, slope: float, n: int) -> bool:
         """Whether a ramp with `slope` (per ramp) at its beginning stays within 0 … 1 and bends as little as a fade."""
@@ -193,12 +191,12 @@ class SpeechBus:
     def _state(self, now: int) -> tuple[float, float]:
         """Gain, and its slope per sample, at `now`."""
         row = self._row
-        n = int(row.ints[at.SPEECH_N_I32])
-        k = now - int(row.words[at.SPEECH_T0_I64])
-        g0, g1 = float(row.floats[at.SPEECH_G0_F32]), float(row.floats[at.SPEECH_G1_F32])
+        n = int(row.ints[layout.SPEECH_N_I32])
+        k = now - int(row.words[layout.SPEECH_T0_I64])
+        g0, g1 = float(row.floats[layout.SPEECH_G0_F32]), float(row.floats[layout.SPEECH_G1_F32])
         if k >= abs(n):
             return g1, 0.0
-        s = float(row.floats[at.SPEECH_SLOPE_F32])
+        s = float(row.floats[layout.SPEECH_SLOPE_F32])
         u = k / abs(n)
         q = u**3 * (10 - 15 * u + 6 * u * u)
         dq = 30 * u * u * (1 - u) ** 2

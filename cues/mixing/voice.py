@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cues.signal.fades import MIN_FADE_MS
 from cues.units import checked_number, db_to_gain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cues.cue import Cue
-    from cues.mixing.scheduler import Session
     from cues.mixing.sound import Sound
 
 __all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
@@ -21,6 +22,18 @@ MAX_GAIN_DB = 40.0
 """No voice is amplified by more (dB)."""
 LONGEST_RELEASE_MS = 250.0
 """A barge-in takes no longer than this (ms)."""
+
+
+class _Scheduler(Protocol):
+    """The part of `cues.mixing.scheduler.Scheduler` that a voice calls."""
+
+    def post(self, command: Callable[..., None], *arguments: Any) -> None: ...
+
+    def stop(self, voice: Voice, fade_ms: float) -> None: ...
+
+    def change_gain(self, voice: Voice) -> None: ...
+
+    def sounds_in(self, voice: Voice) -> bool: ...
 
 
 class Voice:
@@ -38,7 +51,7 @@ class Voice:
 
     __slots__ = (
         "_gain_db",
-        "_session",
+        "_scheduler",
         "at",
         "cue",
         "gain_waits",
@@ -55,7 +68,7 @@ class Voice:
 
     def __init__(
         self,
-        session: Session,
+        scheduler: _Scheduler,
         cue: Cue,
         sound: Sound,
         *,
@@ -65,7 +78,7 @@ class Voice:
         priority: int,
         placement: Placement,
     ) -> None:
-        self._session = session
+        self._scheduler = scheduler
         self._gain_db = gain_db
         self.cue = cue
         self.sound = sound
@@ -83,7 +96,7 @@ class Voice:
     @property
     def active(self) -> bool:
         """Whether it sounds or still waits for its time."""
-        return self.state == "waiting" or (self.state == "sounding" and self._session.sounds_in(self))
+        return self.state == "waiting" or (self.state == "sounding" and self._scheduler.sounds_in(self))
 
     @property
     def gain_db(self) -> float:
@@ -93,7 +106,7 @@ class Voice:
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:
         self._gain_db = checked_gain_db(gain_db)
-        self._session.post(self._session.change_gain, self)
+        self._scheduler.post(self._scheduler.change_gain, self)
 
     @property
     def gain(self) -> float:
@@ -102,7 +115,7 @@ class Voice:
 
     def stop(self, fade_ms: float = 10.0) -> None:
         """Fade out over `fade_ms` (5 … 10,000 ms; less is taken as 5) from the next `mix` on, or never begin."""
-        self._session.post(self._session.stop, self, checked_fade_ms(fade_ms, 10_000.0))
+        self._scheduler.post(self._scheduler.stop, self, checked_fade_ms(fade_ms, 10_000.0))
 
     def __repr__(self) -> str:
         state = self.state if self.active else "done"

@@ -46,7 +46,7 @@ class Pacer:
     frame goes out there, and what comes after the hole fades in within 5 ms.
 
     The lead is as short as your loop allows: it begins with two frames, and each call of `due` that comes too late,
-    when what was released has run out although more was waiting, makes it a frame longer (`cues.pacing.jitter_buffer` tells when
+    when what was released has run out although more was waiting, makes it a frame longer (`cues.pacing.jitter_buffer` says when
     it shrinks). A change of the lead changes when frames are released, never what is in them.
 
     When the mixer is closed, the pacer goes on: speech passes as it is, so that a loop that is still running meets no

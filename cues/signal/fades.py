@@ -6,7 +6,7 @@ tone with a 10 ms onset the energy above 4 kHz is −76 dB for either, −110 dB
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,17 @@ from cues.errors import CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MIN_FADE_MS", "equal_power", "fade_edges", "raised_cosine"]
+__all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "equal_power", "fade_edges", "raised_cosine", "smoothstep"]
 
 MIN_FADE_MS = 5.0
 """No change of gain is faster than this (ms)."""
+CROSSFADE_MS = 20.0
+"""Length of the equal-power crossfades of `placement="replace"` (ms)."""
+
+
+def smoothstep(u: Any) -> Any:
+    """Quintic smoothstep of `u` (a number or an array, 0 … 1): slope and curvature are 0 at both ends."""
+    return u * u * u * (10 + u * (6 * u - 15))
 
 
 def raised_cosine(n_samples: int) -> NDArray[np.float64]:

@@ -9,29 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues._kernels import layout as at
+from cues._kernels import layout
+from cues.signal.fades import smoothstep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from cues.mixing.scheduler import Session
+    from cues.mixing.level import SpeechLevel
+    from cues.mixing.limiter import Limiter
     from cues.mixing.sound import Sound
     from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 
-__all__ = ["mix_row", "promote", "smoothstep"]
+__all__ = ["mix_row"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
 _NEARLY_FULL = _F(0.999)
 _SINE = tuple(_F(c) for c in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0))
 _COSINE = tuple(_F(c) for c in (-1 / 3628800, 1 / 40320, -1 / 720, 1 / 24, -1 / 2, 1.0))
-
-
-def smoothstep(u: Any) -> Any:
-    """Quintic smoothstep of `u`, a number or an array, 0 … 1: flat in slope and curvature at both ends."""
-    return u * u * u * (10 + u * (6 * u - 15))
 
 
 def _progress(k: int, n: int, length: int) -> Samples:
@@ -61,31 +60,21 @@ def _crossfade(u: Samples, g0: np.float32, g1: np.float32) -> Samples:
     return gain
 
 
-def promote(row: Row) -> None:
-    """Let the next speech ramp take over; the one before has come to rest."""
-    row.words[at.SPEECH_T0_I64] = row.words[at.NEXT_T0_I64]
-    row.words[at.NEXT_T0_I64] = at.NEVER
-    row.ints[at.SPEECH_N_I32] = row.ints[at.NEXT_N_I32]
-    row.floats[at.SPEECH_G0_F32] = row.floats[at.SPEECH_G1_F32]
-    row.floats[at.SPEECH_G1_F32] = row.floats[at.NEXT_G1_F32]
-    row.floats[at.SPEECH_SLOPE_F32] = 0.0
-
-
 def _gain_speech(row: Row, target: Samples) -> np.float32:
     """Apply the speech's gain from the session's position on; the largest gain on the way."""
     first = position = row.position
     end = position + len(target)
     largest = _F(0)
     while position < end:
-        if row.words[at.NEXT_T0_I64] <= position:
-            promote(row)
-        stop = min(end, int(row.words[at.NEXT_T0_I64]))
-        t0, n = int(row.words[at.SPEECH_T0_I64]), int(row.ints[at.SPEECH_N_I32])
-        g0, g1 = row.floats[at.SPEECH_G0_F32], row.floats[at.SPEECH_G1_F32]
+        if row.words[layout.NEXT_T0_I64] <= position:
+            row.promote()
+        stop = min(end, int(row.words[layout.NEXT_T0_I64]))
+        t0, n = int(row.words[layout.SPEECH_T0_I64]), int(row.ints[layout.SPEECH_N_I32])
+        g0, g1 = row.floats[layout.SPEECH_G0_F32], row.floats[layout.SPEECH_G1_F32]
         if position < t0 + abs(n):
             stop = min(stop, t0 + abs(n))
             u = _progress(position - t0, stop - position, abs(n))
-            slope = row.floats[at.SPEECH_SLOPE_F32]
+            slope = row.floats[layout.SPEECH_SLOPE_F32]
             gain = _ramp(u, g0, g1, slope) if n > 0 else _crossfade(u, g0, g1)
             target[position - first : stop - first] *= gain
             largest = max(largest, max(g0, g1) + _F(0.25) * abs(slope) if n > 0 else g0 + g1)
@@ -100,13 +89,13 @@ def _gain_speech(row: Row, target: Samples) -> np.float32:
 def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float32:
     """Add one voice from the session's position on; frees its slot at its end. The largest magnitude it can add."""
     words, ints, floats = row.voice(number)
-    start = int(words[at.VOICE_START_I64])
-    flags = int(ints[at.VOICE_N_I32])
-    length, ramp = sound.length, flags & at.RAMP_MASK
-    ramp_start = start + int(ints[at.VOICE_T0_I32])
+    start = int(words[layout.VOICE_START_I64])
+    flags = int(ints[layout.VOICE_N_I32])
+    length, ramp = sound.length, flags & layout.RAMP_MASK
+    ramp_start = start + int(ints[layout.VOICE_T0_I32])
     ramp_end = ramp_start + ramp
     finish = row.voice_end(number, length)
-    g0, g1 = floats[at.VOICE_G0_F32], floats[at.VOICE_G1_F32]
+    g0, g1 = floats[layout.VOICE_G0_F32], floats[layout.VOICE_G1_F32]
     position, end = row.position, row.position + len(target)
     now, stop = max(position, start), min(end, finish)
     while now < stop:
@@ -120,7 +109,7 @@ def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float
         target[now - position : until - position] += sound.samples[offset : offset + until - now] * gain
         now = until
     if end >= finish:
-        words[at.VOICE_SOUND_I64] = 0
+        words[layout.VOICE_SOUND_I64] = 0
     largest: np.float32 = sound.peak * max(g0, g1)
     return largest
 
@@ -132,20 +121,26 @@ def _hold_ceiling(target: Samples) -> int:
     return count
 
 
-def mix_row(session: Session, source: Samples, target: Samples) -> None:
-    """Mix `source` into `target` (which may be the same array) and move the session on."""
-    row, sounds, limiter = session.row, session.sounds, session.limiter
+def mix_row(  # noqa: PLR0917  (as the kernel: the row, what it points to, and the frame)
+    row: Row,
+    sounds: Sequence[Sound | None],
+    limiter: Limiter | None,
+    level: SpeechLevel | None,
+    source: Samples,
+    target: Samples,
+) -> None:
+    """Mix `source` into `target` (which may be the same array) and advance the row's position."""
     position = row.position
-    if session.level is not None:
-        session.level.hear(source, position)
-    end = row.busy_until(sounds) if limiter is None else at.NEVER  # a limiter's output is late: all goes through it
+    if level is not None:
+        level.hear(source, position)
+    end = row.busy_until(sounds) if limiter is None else layout.NEVER  # a limiter's output is late: all goes through it
     busy = target[: max(min(end - position, len(target)), 0)]  # what comes after is the caller's, sample for sample
     if source is not target:
         target[:] = source
-    checked = target if row.ints[at.FLAGS_I32] & at.FLAG_GUARD else busy
+    checked = target if row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD else busy
     finite = np.isfinite(checked)
     if not finite.all():
-        row.ints[at.NONFINITE_I32] += np.int32(len(checked) - int(finite.sum()))
+        row.ints[layout.NONFINITE_I32] += np.int32(len(checked) - int(finite.sum()))
         checked[~finite] = 0.0
     peak = np.abs(busy).max(initial=_F(0))
     with np.errstate(over="ignore"):
@@ -154,10 +149,10 @@ def mix_row(session: Session, source: Samples, target: Samples) -> None:
             sound = sounds[number]
             assert sound is not None
             bound += _add_voice(row, number, sound, busy)
-        row.words[at.POSITION_I64] = position + len(target)
-        flags = int(row.ints[at.FLAGS_I32]) & ~at.FLAG_BUSY
-        row.ints[at.FLAGS_I32] = flags | at.FLAG_BUSY if end > position + len(target) else flags
+        row.words[layout.POSITION_I64] = position + len(target)
+        flags = int(row.ints[layout.FLAGS_I32]) & ~layout.FLAG_BUSY
+        row.ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + len(target) else flags
         if limiter is not None:
-            row.ints[at.LIMITED_I32] += np.int32(limiter.limit(target))
+            row.ints[layout.LIMITED_I32] += np.int32(limiter.limit(target))
         elif bound > _NEARLY_FULL:
-            row.ints[at.LIMITED_I32] += np.int32(_hold_ceiling(busy))
+            row.ints[layout.LIMITED_I32] += np.int32(_hold_ceiling(busy))

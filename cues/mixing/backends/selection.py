@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 from cues.mixing.backends import numpy_loops
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.scheduler import Session
+    from cues.mixing.level import SpeechLevel
+    from cues.mixing.limiter import Limiter
+    from cues.mixing.sound import Sound
+    from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 
@@ -33,9 +38,16 @@ def install(module: Any) -> None:
     _kernels = module
 
 
-def mix_row(session: Session, source: Samples, target: Samples) -> None:
-    """Mix `source` into `target`, contiguous and of equal length, and move the session on; nothing else is due."""
+def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
+    row: Row,
+    sounds: Sequence[Sound | None],
+    limiter: Limiter | None,
+    level: SpeechLevel | None,
+    source: Samples,
+    target: Samples,
+) -> None:
+    """Mix `source` into `target`, contiguous and of equal length, and advance the row; the scheduler has run."""
     if _kernels is None:
-        numpy_loops.mix_row(session, source, target)
+        numpy_loops.mix_row(row, sounds, limiter, level, source, target)
     else:
-        _kernels.mix_row(session.row.address, source.ctypes.data, target.ctypes.data, len(source))
+        _kernels.mix_row(row.address, source.ctypes.data, target.ctypes.data, len(source))

@@ -5,7 +5,7 @@ import pytest
 
 import cues
 from cues.library.bank import make_cue
-from cues.meters.similarity import CONFUSABLE, likeness
+from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import RATE, rhythm
 
@@ -19,7 +19,7 @@ BUILT_IN = {name: make_cue(name, None, 24000, -20.0) for name in CATALOG}
 
 @pytest.mark.parametrize(("first", "second"), [*combinations(CATALOG, 2)])
 def test_the_built_in_cues_are_told_apart(first, second):
-    assert likeness(BUILT_IN[first], BUILT_IN[second]) < CONFUSABLE - 0.05
+    assert similarity(BUILT_IN[first], BUILT_IN[second]) < CONFUSABLE - 0.05
 
 
 @pytest.mark.parametrize("factor", [1.06, 1.19, 1.5], ids=["semitone", "third", "fifth"])
@@ -27,20 +27,20 @@ def test_another_pitch_alone_is_no_difference(factor):
     spec = CATALOG["agent"].spec
     notes = tuple(dataclasses.replace(note, hz=factor * note.hz) for note in spec.notes)
     transposed = cue(cues.render(dataclasses.replace(spec, notes=notes)))
-    assert likeness(BUILT_IN["agent"], transposed) > CONFUSABLE
+    assert similarity(BUILT_IN["agent"], transposed) > CONFUSABLE
 
 
 def test_another_level_alone_is_no_difference():
     original = BUILT_IN["agent"]
-    assert likeness(original, cue(0.1 * original.samples)) == pytest.approx(1.0)
+    assert similarity(original, cue(0.1 * original.samples)) == pytest.approx(1.0)
 
 
 def test_another_rhythm_is_one():
-    assert likeness(cue(rhythm(0, 100)), cue(rhythm(0, 100, 200))) < CONFUSABLE
-    assert likeness(cue(rhythm(0, 100)), cue(rhythm(0, 250))) < CONFUSABLE
+    assert similarity(cue(rhythm(0, 100)), cue(rhythm(0, 100, 200))) < CONFUSABLE
+    assert similarity(cue(rhythm(0, 100)), cue(rhythm(0, 250))) < CONFUSABLE
 
 
 def test_it_is_the_same_both_ways_and_at_any_rate():
     first, second = BUILT_IN["agent"], make_cue("agent", None, 48000, -20.0)
-    assert likeness(first, second) > 0.98
-    assert likeness(first, BUILT_IN["error"]) == pytest.approx(likeness(BUILT_IN["error"], first), abs=1e-6)
+    assert similarity(first, second) > 0.98
+    assert similarity(first, BUILT_IN["error"]) == pytest.approx(similarity(BUILT_IN["error"], first), abs=1e-6)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cues
-from cues._kernels import level_layout as at
+from cues._kernels import level_layout as layout
 from cues._kernels import loops as kernels
 from cues.mixing import level
 from cues.mixing.backends import selection
@@ -22,7 +22,7 @@ samples = st.one_of(st.sampled_from(ODD), st.floats(-1.5, 1.5, width=32))
 
 
 def states_of(mixer):
-    return mixer._session.level._words.tolist()
+    return mixer._scheduler.level._words.tolist()
 
 
 def exact_sum(values):
@@ -72,7 +72,7 @@ def test_any_cut_and_both_loops_give_the_same_state_to_the_bit(rate, seed, longe
         selection.install(before)
     assert told.count(told[0]) == len(told)
     assert told_bytes.count(told_bytes[0]) == len(told_bytes)
-    assert told[0][at.BLOCK_I64] == rate // 10
+    assert told[0][layout.BLOCK_I64] == rate // 10
 
 
 @pytest.mark.usefixtures("loops")
@@ -108,4 +108,4 @@ def test_what_is_no_sample_counts_as_silence(bad):
     mixer.mix(talk)
     twin.mix(clean)
     assert states_of(mixer) == states_of(twin)
-    assert np.isfinite(mixer._session.level.offset_db)
+    assert np.isfinite(mixer._scheduler.level.offset_db)

@@ -1,6 +1,6 @@
 """How alike the built-in cues are to each other, and each to itself at another pitch.
 
-    python bench/likeness.py
+    python bench/similarity.py
 
 Goal: no two of them above 0.85, and each transposition above `CONFUSABLE`.
 """
@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 
 import cues
-from cues.meters.similarity import CONFUSABLE, likeness
+from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG
 
 GOAL = 0.85
@@ -33,8 +33,8 @@ def main() -> bool:
     print(f"{'':11}" + "".join(f"{name:>11}" for name in names) + "   transposed, least")
     pairs, copies = [], []
     for row, name in enumerate(names):
-        alike = [likeness(bank[name], bank[other]) for other in names[:row]]
-        copy = min(likeness(bank[name], transposed(name, semitones)) for semitones in SEMITONES)
+        alike = [similarity(bank[name], bank[other]) for other in names[:row]]
+        copy = min(similarity(bank[name], transposed(name, semitones)) for semitones in SEMITONES)
         print(f"{name:11}" + "".join(f"{value:11.2f}" for value in alike).ljust(11 * len(names)) + f"   {copy:.2f}")
         pairs += alike
         copies.append(copy)
