@@ -1,9 +1,6 @@
-"""The house rules, held against the code: imports point one way, and importing loads nothing heavy."""
+"""The house rules of CONTRIBUTING, held against the code: who may import whom, no circles, nothing heavy at import."""
 
 import ast
-import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,112 +8,166 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("cues", "stream")
 HEAVY = {"numba", "scipy", "soundfile", "soxr", "openai", "httpx2", "matplotlib", "click", "rich", "h11", "jsonschema"}
-ROOMS_ABOVE_BOTH = ("cues.cli", "cues.adapters", "cues.__main__")
-# Inside `stream`, the router and what sits above it may know the audio engine; speakers may use its voice-like signal.
-STREAM_ROOMS_THAT_HEAR = ("stream.routing", "stream.session", "stream.speech.voice_like")
+
+SOUND = ("signal", "synthesis", "meters", "cue")
+# Each room of `cues` and the rooms that it may import; "core" is the files at the package's root but `cue`.
+ROOMS_OF_CUES = {
+    "core": (),
+    "_kernels": ("core",),
+    "signal": ("core",),
+    "synthesis": ("core", "signal"),
+    "meters": ("core", "signal", "synthesis", "_kernels"),
+    "cue": ("core", "signal", "synthesis", "meters"),
+    "library": ("core", *SOUND),
+    "mixing": ("core", *SOUND, "_kernels"),
+    "pacing": ("core", *SOUND, "mixing"),
+    "show": ("core", *SOUND, "library", "mixing", "pacing"),
+    "batch": ("core", *SOUND, "library", "mixing", "pacing", "show"),
+    "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
+    "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "stream"),
+}
+# Imports inside functions that look up the house, and why.
+LAZY_UP = {
+    ("cues.cue", "cues.show.notebook"),  # a cue's picture in a notebook
+    ("cues.library.export", "cues.show.plots"),  # `export(pictures=True)`, an extra
+}
+# The files of a room from the ground up: each may import those of earlier lines.
+FLOORS = {
+    "cues.mixing": (
+        ("not_copyable", "parameters", "stats", "pauses"),
+        ("sound",),
+        ("voice", "state"),
+        ("level", "limiter", "waiting", "slots", "speech_gain"),
+        ("backends",),
+        ("scheduler",),
+        ("frames",),
+        ("mixer",),
+        ("pool", "offline", "warmup"),
+    ),
+}
 
 
-def _modules(package: str) -> list[tuple[str, Path]]:
-    found = []
+def _modules(package: str) -> dict[str, Path]:
+    found = {}
     for path in sorted((ROOT / package).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-def _imports(path: Path) -> set[str]:
-    """Every module that a file imports anywhere, those for type checkers only left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    names: set[str] = set()
+MODULES = {package: _modules(package) for package in PACKAGES}
+OURS = {**MODULES["cues"], **MODULES["stream"]}
 
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return
+
+def _imports(name: str, path: Path) -> tuple[set[str], set[str]]:
+    """Modules that a file imports: at module level (for type checkers too), and inside functions."""
+    at_module_level: set[str] = set()
+    inside_functions: set[str] = set()
+
+    def visit(node: ast.AST, found: set[str]) -> None:
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names.add(node.module)
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                package = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+                base = f"{package}.{base}".rstrip(".")
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                found.add(whole if whole in OURS else base)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            visit(child)
+            visit(child, inside_functions if is_function else found)
 
-    visit(tree)
-    return names
+    visit(ast.parse(path.read_text(encoding="utf-8")), at_module_level)
+    return at_module_level - {name}, inside_functions - {name}
+
+
+IMPORTS = {name: _imports(name, path) for name, path in OURS.items()}
+# A package's front door imports its public names for type checkers, and at run time when they are asked for.
+FRONT_DOORS = {name for name, path in OURS.items() if path.name == "__init__.py" and "__getattr__" in path.read_text()}
 
 
 def _below(name: str, rooms: tuple[str, ...]) -> bool:
     return any(name == room or name.startswith(f"{room}.") for room in rooms)
 
 
-@pytest.mark.parametrize(("name", "path"), _modules("cues"), ids=lambda value: value if isinstance(value, str) else "")
-def test_the_engine_never_imports_the_stream_layer(name, path):
-    if not _below(name, ROOMS_ABOVE_BOTH):
-        assert not {found for found in _imports(path) if _below(found, ("stream",))}
+def _room_of_cues(module: str) -> str:
+    """The room of a module of `cues`, or "stream"; the front door's names may be used wherever their homes may."""
+    parts = module.split(".")
+    if parts[0] == "stream":
+        return "stream"
+    room = parts[1].replace("__main__", "cli") if len(parts) > 1 else "core"
+    return room if room in ROOMS_OF_CUES else "core"
 
 
-@pytest.mark.parametrize(
-    ("name", "path"), _modules("stream"), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_only_the_router_and_what_sits_above_it_imports_the_engine(name, path):
-    if not _below(name, STREAM_ROOMS_THAT_HEAR):
-        assert not {found for found in _imports(path) if _below(found, ("cues",))}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_nothing_imports_the_rooms_that_compose_both_packages(package):
-    for name, path in _modules(package):
-        if not _below(name, ROOMS_ABOVE_BOTH):
-            assert not {found for found in _imports(path) if _below(found, ROOMS_ABOVE_BOTH)}, name
-
-
-@pytest.mark.parametrize("name", [name for name, _ in _modules("stream") if _below(name, ("stream.readers",))])
-def test_the_readers_know_neither_sockets_nor_files_nor_clocks(name):
-    forbidden = ("asyncio", "socket", "time", "io", "pathlib", "os", "openai", "httpx2", "cues")
-    seen, queue = set(), [name]
-    while queue:
-        module = queue.pop()
-        if module in seen:
+@pytest.mark.parametrize("name", [name for name in MODULES["cues"] if name not in FRONT_DOORS])
+def test_a_room_of_the_engine_imports_only_the_rooms_below_it(name):
+    room = _room_of_cues(name)
+    at_module_level, inside_functions = IMPORTS[name]
+    for found in at_module_level | inside_functions:
+        if found.split(".")[0] not in PACKAGES or (name, found) in LAZY_UP:
             continue
-        seen.add(module)
-        path = Path(importlib.import_module(module).__file__)
-        imports = _imports(path)
-        assert not {found for found in imports if _below(found, forbidden)}, module
-        queue += [found for found in imports if _below(found, ("stream",))]
+        assert _room_of_cues(found) in (room, *ROOMS_OF_CUES[room]), f"{name} imports {found}"
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_kernels_are_the_only_place_that_names_numba(package):
-    for name, path in _modules(package):
-        if not name.startswith("cues._kernels"):
-            assert (
-                not {found for found in _imports(path) if _below(found, ("numba",))} or name == "cues.mixing.warmup"
-            ), name
+@pytest.mark.parametrize("room", FLOORS)
+def test_within_a_room_files_import_only_the_floors_below_them(room):
+    floor_of = {file: number for number, files in enumerate(FLOORS[room]) for file in files}
+    for name in OURS:
+        if not name.startswith(f"{room}."):
+            continue
+        own = name.removeprefix(f"{room}.").split(".")[0]
+        assert own in floor_of, f"{name} stands on no floor"
+        for found in set().union(*IMPORTS[name]):
+            if found.startswith(f"{room}.") and (other := found.removeprefix(f"{room}.").split(".")[0]) != own:
+                assert floor_of[other] < floor_of[own], f"{name} imports {found}"
 
 
-def test_importing_both_packages_loads_nothing_heavy():
-    script = "import sys, cues, stream; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not HEAVY & {name.partition(".")[0] for name in loaded}
+def _circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other: the strongly connected components of more than one (Tarjan, 1972)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def connect(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in number:
+                connect(other)
+                lowest[name] = min(lowest[name], lowest[other])
+            elif other in stack:
+                lowest[name] = min(lowest[name], number[other])
+        if lowest[name] == number[name]:
+            group = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in graph:
+        if name not in number:
+            connect(name)
+    return found
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_public_name_can_be_had_and_is_listed(package):
-    module = importlib.import_module(package)
-    for name in module.__all__:
-        assert getattr(module, name) is not None
-        assert name in dir(module)
+def test_no_modules_import_each_other_in_a_circle_those_for_types_counted():
+    graph = {name: set() if name in FRONT_DOORS else IMPORTS[name][0] & set(OURS) for name in OURS}
+    assert _circles(graph) == []
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_module_says_what_is_public(package):
-    for name, path in _modules(package):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
-        targets = {
-            target.id
-            for node in tree.body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        is_script = any("__main__" in ast.dump(node) for node in tree.body if isinstance(node, ast.If))
-        assert not defines or is_script or "__all__" in targets, name
+def test_the_search_for_circles_finds_one():
+    assert _circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def test_relative_imports_and_those_for_types_are_seen(tmp_path):
+    source = tmp_path / "mixer.py"
+    source.write_text(
+        "from typing import TYPE_CHECKING\nfrom . import state\nfrom ..signal.fades import smoothstep\n"
+        "if TYPE_CHECKING:\n    from cues.cue import Cue\ndef f():\n    import cues.show.plots\n"
+    )
+    at_module_level, inside_functions = _imports("cues.mixing.mixer", source)
+    assert at_module_level == {"typing", "cues.mixing.state", "cues.signal.fades", "cues.cue"}
+    assert inside_functions == {"cues.show.plots"}

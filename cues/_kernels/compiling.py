@@ -27,14 +27,14 @@ from llvmlite import binding
 from cues.paths import user_cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 # numba's inner parts are typed in part only.
 _caching: Any = numba.core.caching
 _callbacks: Any = numba.core.ccallback
 _signatures: Any = numba.core.sigutils
 
-__all__ = ["callback", "fused_kernel", "kernel", "kernel_now"]
+__all__ = ["are_cached", "callback", "fused_kernel", "kernel", "kernel_now"]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,6 +85,12 @@ def callback(signature: str) -> Callable[[Callable[..., Any]], Any]:
         return compiled
 
     return compile_now
+
+
+def are_cached(kernels: Iterable[str]) -> bool:
+    """Whether the cache holds each of these kernels for this code and this processor."""
+    folder = _folder()
+    return folder is not None and all(any(folder.glob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
 @cache

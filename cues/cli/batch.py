@@ -19,6 +19,7 @@ from cues.cli._progress import progress_bar
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import CueError
+from cues.mixing.warmup import are_cached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,7 +187,7 @@ def _run(
 
         def progress(so_far: int) -> None:
             nonlocal begun
-            if not begun and so_far < len(tasks) and dask is None and not _are_compiled(kernels):
+            if not begun and so_far < len(tasks) and dask is None and not are_cached(kernels):
                 click.echo("compiling loops, once on this machine", err=True)
             begun = True
             advance(so_far)
@@ -194,16 +195,6 @@ def _run(
         return run_batch(
             tasks, table, columns, workers=workers, dask=dask, fresh=fresh, still_good=still_good, progress=progress
         )
-
-
-def _are_compiled(kernels: Sequence[str]) -> bool:
-    """Whether the workers will find all of these loops in the cache. Imports numba, which takes a fifth of a second."""
-    if not kernels:
-        return True
-    from cues._kernels import compiling
-
-    folder = compiling._folder()  # noqa: SLF001  (a public name there would make every cache compile anew)
-    return folder is not None and all(any(folder.glob(f"{kernel}-*.nbi")) for kernel in kernels)
 
 
 @contextlib.contextmanager

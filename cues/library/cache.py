@@ -34,19 +34,9 @@ _DIGEST_BYTES = 32
 _PREFIX_BYTES = len(_MARK) + _DIGEST_BYTES + 4
 _MAX_ENTRY_BYTES = 16 * 2**20  # 10 s at 192 kHz are 7.7 MB
 _MAX_ENTRIES = 512
-# What a finished cue depends on besides its recipe: a change to one of these makes every older entry unreachable.
-_SOURCES = (
-    "synth",
-    "fades",
-    "kweighting",
-    "levels",
-    "loudness",
-    "interpolation",
-    "true_peak",
-    "normalize",
-    "audiofile",
-)
-_SOURCES_OF_FILES = ("resample", "shaping", "bank", "cache")
+# A finished cue depends on its recipe and on the code in these folders ("." is the package's own files): a change to
+# any of it makes every older entry unreachable.
+_ROOMS_OF_SOUND = (".", "signal", "synthesis", "meters", "library")
 
 
 def cache_dir() -> Path | None:
@@ -71,11 +61,16 @@ def _engine() -> str:
     """The engine's version and a digest of the code that makes a cue: a checkout changes without a new version."""
     from cues import __version__
 
+    return f"{__version__} {_digest_of_code(Path(__file__).parent.parent)}"
+
+
+def _digest_of_code(package: Path) -> str:
     digest = hashlib.sha256()
-    for module in (*_SOURCES, *_SOURCES_OF_FILES):
+    for room in _ROOMS_OF_SOUND:
         with contextlib.suppress(OSError):  # from a zip archive the version has to do
-            digest.update(Path(__file__).with_name(f"{module}.py").read_bytes())
-    return f"{__version__} {digest.hexdigest()}"
+            for source in sorted(path for path in (package / room).iterdir() if path.suffix == ".py"):
+                digest.update(f"{room}/{source.name}\0".encode() + source.read_bytes())
+    return digest.hexdigest()
 
 
 def load(key: str) -> tuple[NDArray[np.float32], Measurement] | None:

@@ -45,9 +45,9 @@ class Pacer:
     Where an utterance runs dry in the midst of sound, it dies away within 10 ms instead of breaking off, as far as a
     frame goes out there, and what comes after the hole fades in within 5 ms.
 
-    The lead is as short as your loop allows: it begins with two frames, and each call of `due` that comes too late,
-    when what was released has run out although more was waiting, makes it a frame longer (`cues.pacing.jitter_buffer` says when
-    it shrinks). A change of the lead changes when frames are released, never what is in them.
+    The lead is as short as your loop allows. It begins with two frames. Each call of `due` that comes too late (the
+    released frames have run out although more were waiting) makes it a frame longer; `cues.pacing.jitter_buffer` says
+    when it shrinks. A change of the lead changes when frames are released, never what is in them.
 
     When the mixer is closed, the pacer goes on: speech passes as it is, so that a loop that is still running meets no
     error. `clear` drops what is queued. A new pacer needs a mixer that is open.

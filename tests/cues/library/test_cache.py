@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -175,7 +176,32 @@ def test_cached_samples_are_read_only(folder):
         forget()
 
 
-def test_every_module_that_shapes_a_sound_is_in_the_key():
-    here = Path(cache.__file__).parent
-    for module in (*cache._SOURCES, *cache._SOURCES_OF_FILES):
-        assert (here / f"{module}.py").exists(), module
+@pytest.mark.parametrize(
+    "module",
+    ["units", "cue", "signal/fades", "signal/resample", "synthesis/render", "synthesis/spec", "meters/loudness",
+     "meters/levels", "library/normalize", "library/shaping", "library/audiofile", "library/bank"],
+)  # fmt: skip
+def test_a_change_to_code_that_shapes_sound_gives_another_key(tmp_path, monkeypatch, module):
+    package = tmp_path / "cues"
+    shutil.copytree(Path(cues.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = key_from(package, monkeypatch)
+    with (package / f"{module}.py").open("a", encoding="utf-8") as source:
+        source.write("# another law\n")
+    assert key_from(package, monkeypatch) != before
+
+
+def test_a_change_to_code_that_shapes_no_sound_keeps_the_key(tmp_path, monkeypatch):
+    package = tmp_path / "cues"
+    shutil.copytree(Path(cues.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = key_from(package, monkeypatch)
+    with (package / "cli" / "list.py").open("a", encoding="utf-8") as source:
+        source.write("# another column\n")
+    assert key_from(package, monkeypatch) == before
+
+
+def key_from(package, monkeypatch):
+    """The key of one recipe, in a process of its own that imports the package from that folder."""
+    script = "from cues.library.cache import key_of; print(key_of({'cue': 'error'}))"
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    run = subprocess.run([sys.executable, "-c", script], cwd=package.parent, capture_output=True, text=True, check=True)
+    return run.stdout.strip()
