@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cues.errors import UnknownCueError as UnknownCueError
     from cues.library.bank import Bank as Bank
     from cues.library.bank import load_bank as load_bank
+    from cues.library.recordings import measure_file as measure_file
     from cues.meters.loudness import Measurement as Measurement
     from cues.meters.loudness import Meter as Meter
     from cues.meters.loudness import integrated_lufs as integrated_lufs
@@ -62,6 +63,7 @@ _HOMES = {
     "integrated_lufs": "cues.meters.loudness",
     "load_bank": "cues.library.bank",
     "measure": "cues.meters.loudness",
+    "measure_file": "cues.library.recordings",
     "motif": "cues.synthesis.motifs",
     "render": "cues.synthesis.render",
     "true_peak_dbtp": "cues.meters.loudness",

@@ -11,7 +11,9 @@ from cues.errors import CueTypeError, CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["mono_float32", "read_only"]
+__all__ = ["channels_float32", "mono_float32", "read_only"]
+
+_MAX_CHANNELS = 8
 
 
 def read_only(samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -49,3 +51,24 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
     if finite and not np.isfinite(mono).all():
         raise CueValueError("samples hold NaN or infinity; they must be finite")
     return mono
+
+
+def channels_float32(samples: object) -> list[NDArray[np.float32]]:
+    """The channels of `samples`, each as `mono_float32` gives it.
+
+    Parameters
+    ----------
+    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)` with 1 … 8 channels.
+
+    Raises
+    ------
+    CueTypeError, CueValueError : as `mono_float32`, and if there are more than 8 channels.
+    """
+    if np.ndim(samples) != 2:  # type: ignore[arg-type]  # whatever the caller was handed
+        return [mono_float32(samples)]
+    columns = np.asarray(samples)
+    if not 1 <= columns.shape[1] <= _MAX_CHANNELS:
+        raise CueValueError(
+            f"samples have shape {columns.shape}; they must be (n_samples, n_channels), 1 … {_MAX_CHANNELS} channels"
+        )
+    return [mono_float32(columns[:, number]) for number in range(columns.shape[1])]

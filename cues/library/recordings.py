@@ -8,13 +8,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError
+from cues.errors import AudioFileError, CueValueError
 from cues.library.audiofile import check_complete
+from cues.meters.loudness import measure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_RECORDING_BYTES", "Recording", "read_recording"]
+    from cues.meters.levels import Measurement
+
+__all__ = ["MAX_RECORDING_BYTES", "Recording", "measure_file", "read_recording"]
 
 MAX_RECORDING_BYTES = 2 * 2**30
 """No recording may need more memory than this, all channels as float32: 3.1 hours of mono at 48 kHz."""
@@ -48,9 +51,45 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     ------
     AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too large or not finite.
     """
+    data, sample_rate = _read(source, name or str(source))
+    channels = 1 if data.ndim == 1 else data.shape[1]
+    mono = data if data.ndim == 1 else data.mean(axis=1, dtype=np.float64).astype(np.float32)
+    # The sum of squares is finite if every sample is, or overflows and is looked at again.
+    if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
+        raise AudioFileError(f"{name or source}: holds NaN or infinity; every sample must be finite")
+    return Recording(mono, sample_rate, channels)
+
+
+def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
+    """All levels of an audio file, of all its channels together.
+
+    Parameters
+    ----------
+    path : a file that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), 1 … 8 channels, 8000 … 192,000 Hz.
+    dual_mono : measure a file of one channel as if two loudspeakers played it, +3.01 LU.
+
+    Returns
+    -------
+    Measurement, as `cues.measure` gives it.
+
+    Raises
+    ------
+    AudioFileError : if the file is missing, unreadable, not audio, cut off, empty, too large or not finite.
+    CueValueError : if it has more channels or another rate, or `dual_mono` is asked for several channels.
+    """
+    data, sample_rate = _read(Path(path), str(path))
+    if not np.isfinite(data).all():
+        raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
+    try:
+        return measure(data, sample_rate, dual_mono)
+    except CueValueError as error:
+        raise CueValueError(f"{path}: {error}") from None
+
+
+def _read(source: Path | IO[bytes], name: str) -> tuple[NDArray[np.float32], int]:
+    """All samples of a file, shape `(n_samples,)` or `(n_samples, n_channels)`, and their rate."""
     import soundfile
 
-    name = name or str(source)
     try:
         check_complete(source, name)
         with soundfile.SoundFile(source) as file:
@@ -66,12 +105,7 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
         raise AudioFileError(f"{name}: cannot be read as audio: {reason}") from error
     if not len(data):
         raise AudioFileError(f"{name}: holds no samples")
-    channels = 1 if data.ndim == 1 else data.shape[1]
-    mono = data if data.ndim == 1 else data.mean(axis=1, dtype=np.float64).astype(np.float32)
-    # The sum of squares is finite if every sample is, or overflows and is looked at again.
-    if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
-        raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
-    return Recording(mono, sample_rate, channels)
+    return data, sample_rate
 
 
 def _samples(file: Any) -> NDArray[np.float32]:

@@ -79,7 +79,7 @@ def whole_slots(n_samples: int, sample_rate: int) -> int:
 
 
 def lufs(mean_square: float) -> float:
-    """Loudness of a K-weighted mean square (BS.1770-5, equation 2, one channel of weight 1)."""
+    """Loudness of a K-weighted mean square summed over the weighted channels (BS.1770-5, equation 2)."""
     return _OFFSET_LU + 10.0 * math.log10(mean_square) if mean_square > 0.0 else -math.inf
 
 

@@ -1,7 +1,7 @@
 """Loudness and peaks of whole sounds, by ITU-R BS.1770-5 and EBU R 128; `Meter` is the streaming twin.
 
-One channel is measured: a full-scale sine of 997 Hz reads −3.01 LUFS. `dual_mono=True` measures what two loudspeakers
-playing that channel give, 3.01 LU more.
+A full-scale sine of 997 Hz in one channel reads −3.01 LUFS. `dual_mono=True` measures that channel as if two
+loudspeakers played it, 3.01 LU more.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import mono_float32, read_only
+from cues.arrays import channels_float32, mono_float32, read_only
+from cues.errors import CueValueError
 from cues.meters.kweighting import k_weighted, recursion
 from cues.meters.levels import (
     HOP_SLOTS,
@@ -38,6 +39,19 @@ __all__ = ["Measurement", "Meter", "integrated_lufs", "measure", "true_peak_dbtp
 # From here on the compiled loops are worth their loading: shorter sounds are measured in plain numpy.
 _LONG_S = 5.0
 _SETTLE_SLOTS = 70
+# Weights G of BS.1770-5 (tables 3 and 4: 1.41 at the sides, 60° … 120°; 1.0 elsewhere) in the order of a WAV file's
+# channels. The surround pair of 4 to 6 channels stands at ±110°. The low-frequency channel (LFE) does not count.
+_FRONT, _SIDE, _LFE = 1.0, 1.41, 0.0
+_WEIGHTS = {
+    1: (_FRONT,),
+    2: (_FRONT, _FRONT),
+    3: (_FRONT, _FRONT, _FRONT),  # left, right, center
+    4: (_FRONT, _FRONT, _SIDE, _SIDE),
+    5: (_FRONT, _FRONT, _FRONT, _SIDE, _SIDE),
+    6: (_FRONT, _FRONT, _FRONT, _LFE, _SIDE, _SIDE),  # 5.1
+    7: (_FRONT, _FRONT, _FRONT, _LFE, 1.0, _SIDE, _SIDE),  # 6.1: the back at 180°, then the sides
+    8: (_FRONT, _FRONT, _FRONT, _LFE, 1.0, 1.0, _SIDE, _SIDE),  # 7.1: the backs at ±135°, then the sides
+}
 
 
 def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> Measurement:
@@ -47,17 +61,20 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0, finite, not empty.
+    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)`, 1 … 8 channels in a WAV file's order, full
+        scale ±1.0, finite, not empty.
     sample_rate : of `samples`, Hz, 8000 … 192,000.
-    dual_mono : measure the channel as if it came from two loudspeakers, +3.01 LU.
+    dual_mono : measure one channel as if two loudspeakers played it, +3.01 LU.
 
     Returns
     -------
-    Measurement, with `None` where the sound is shorter than a level's window.
+    Measurement, with `None` where the sound is shorter than a level's window. Peaks are the highest of any channel;
+    `dc` is that of the channel where it is largest.
 
     Raises
     ------
-    CueTypeError, CueValueError : for samples that are no finite 1-D float array, or a rate that is out of range.
+    CueTypeError, CueValueError : if `samples` is not a finite float array of such a shape, the rate is out of range,
+        or `dual_mono` is asked for several channels.
 
     References
     ----------
@@ -71,11 +88,20 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
     -3.01
     """
     sample_rate = checked_sample_rate(sample_rate)
-    mono = mono_float32(samples)
-    weight = 2.0 if dual_mono else 1.0
+    channels = channels_float32(samples)
+    if dual_mono and len(channels) > 1:
+        raise CueValueError(f"dual_mono is for one channel; samples have {len(channels)}")
+    weights = (2.0,) if dual_mono else _WEIGHTS[len(channels)]
     after = np.zeros(slot_start(M100_SLOTS + 1, sample_rate), dtype=np.float32)
-    energies = weight * _slot_energies(np.concatenate([mono, after]), sample_rate)
-    inside = energies[: whole_slots(len(mono), sample_rate)]
+    energies = sum(
+        (
+            weight * _slot_energies(np.concatenate([channel, after]), sample_rate)
+            for channel, weight in zip(channels, weights, strict=True)
+            if weight
+        ),
+        start=np.zeros(1),
+    )
+    inside = energies[: whole_slots(len(channels[0]), sample_rate)]
     around = np.concatenate([np.zeros(M100_SLOTS), energies])
 
     def loudest(slots: NDArray[np.float64], window: int) -> float | None:
@@ -84,16 +110,20 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
 
     m100 = window_mean_squares(around, sample_rate, M100_SLOTS, first_slot=-M100_SLOTS)
     short_term = window_mean_squares(inside, sample_rate, SHORT_TERM_SLOTS, hop_slots=HOP_SLOTS)
-    sample_peak = float(np.abs(mono).max())
+    sample_peaks = [float(np.abs(channel).max()) for channel in channels]
+    true_peaks = [
+        interpolated_peak(in_silence(channel), at_least=peak)
+        for channel, peak in zip(channels, sample_peaks, strict=True)
+    ]
     return Measurement(
         integrated_lufs=_integrated(_hop_energies(inside), sample_rate),
         momentary_max_lufs=loudest(inside, MOMENTARY_SLOTS),
         short_term_max_lufs=loudest(inside, SHORT_TERM_SLOTS),
         m100_max_lufs=lufs(float(m100.max())),
         loudness_range_lu=loudness_range_lu(short_term) if len(short_term) else None,
-        true_peak_dbtp=gain_to_db(interpolated_peak(in_silence(mono), at_least=sample_peak)),
-        sample_peak_dbfs=gain_to_db(sample_peak),
-        dc=float(mono.mean(dtype=np.float64)),
+        true_peak_dbtp=gain_to_db(max(true_peaks)),
+        sample_peak_dbfs=gain_to_db(max(sample_peaks)),
+        dc=max((float(channel.mean(dtype=np.float64)) for channel in channels), key=abs),
     )
 
 

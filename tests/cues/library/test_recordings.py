@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
+import cues
 from cues.errors import AudioFileError
 from cues.library import recordings
 from cues.library.recordings import read_recording
@@ -91,3 +92,23 @@ def test_a_length_that_was_not_known_in_a_pipe_is_no_fault(tmp_path, length):
     data[40:44] = length.to_bytes(4, "little")
     (tmp_path / "x.wav").write_bytes(data)
     assert len(read_recording(tmp_path / "x.wav").samples) == 24000
+
+
+def test_a_file_is_measured_with_all_its_channels(tmp_path):
+    t = np.arange(48000) / 48000
+    x = np.stack([0.1 * np.sin(2 * np.pi * 1000 * t), 0.3 * np.sin(2 * np.pi * 440 * t)], axis=1).astype(np.float32)
+    soundfile.write(tmp_path / "stereo.wav", x, 48000, subtype="FLOAT")
+    assert cues.measure_file(tmp_path / "stereo.wav") == cues.measure(x, 48000)
+    soundfile.write(tmp_path / "mono.wav", x[:, 0], 48000, subtype="FLOAT")
+    assert cues.measure_file(str(tmp_path / "mono.wav"), dual_mono=True) == cues.measure(x[:, 0], 48000, dual_mono=True)
+
+
+def test_a_file_that_cannot_be_measured_is_named(tmp_path):
+    with pytest.raises(AudioFileError, match=r"nowhere\.wav: cannot be read as audio: there is no such file"):
+        cues.measure_file(tmp_path / "nowhere.wav")
+    soundfile.write(tmp_path / "slow.wav", np.zeros(100), 4000)
+    with pytest.raises(cues.CueValueError, match=r"slow\.wav: sample_rate is 4000"):
+        cues.measure_file(tmp_path / "slow.wav")
+    soundfile.write(tmp_path / "nan.wav", np.full((100, 2), np.nan), 24000, subtype="FLOAT")
+    with pytest.raises(AudioFileError, match=r"nan\.wav: holds NaN or infinity"):
+        cues.measure_file(tmp_path / "nan.wav")

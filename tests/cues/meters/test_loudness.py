@@ -222,3 +222,52 @@ def test_levels_follow_the_gain(gain_db, seed):
 
 def test_a_huge_but_finite_sample_is_no_error():
     assert cues.measure(np.array([0.0, 1e30, 0.0])).sample_peak_dbfs == pytest.approx(600.0)
+
+
+def surround(levels_dbfs, sample_rate=48000, seconds=20):
+    """One 1 kHz tone in several channels at their own levels; None is silence."""
+    return np.stack([tones([(seconds, level)], sample_rate) for level in levels_dbfs], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        pytest.param((-23, -23), -22.993, id="3341-1, left and right"),
+        # Tech 3341, case 6: 5.0 channels, −28 dBFS left and right, −24 center, −30 surrounds; −23.0 ± 0.1 LUFS,
+        # with weights of 1, 1, 1, 1.41 and 1.41 exactly 0.023 LU below two channels at −23 dBFS.
+        pytest.param((-28, -28, -24, -30, -30), -23.016, id="3341-6"),
+        pytest.param((-28, -28, -24, 0, -30, -30), -23.016, id="3341-6 in 5.1, where a loud LFE does not count"),
+        # 7.1 in WAV order: left, right, center, LFE, back pair (weight 1), side pair (weight 1.41); BS.1770-5, table 4.
+        pytest.param((None, None, None, None, -23, -23, None, None), -22.993, id="back pair"),
+        pytest.param((None, None, None, None, None, None, -23, -23), -22.993 + 1.492, id="side pair"),
+    ],
+)
+def test_channels_add_up_by_the_weights_of_the_standard(levels, expected):
+    measured = cues.measure(surround(levels), 48000)
+    assert measured.integrated_lufs == pytest.approx(expected, abs=0.015)
+
+
+def test_peaks_and_dc_are_those_of_the_channel_where_they_are_largest():
+    x = surround((-20, -6), seconds=1) + np.array([0.0, -0.05], dtype=np.float32)
+    measured, loud = cues.measure(x, 48000), cues.measure(x[:, 1], 48000)
+    assert (measured.true_peak_dbtp, measured.sample_peak_dbfs) == (loud.true_peak_dbtp, loud.sample_peak_dbfs)
+    assert measured.dc == pytest.approx(-0.05, abs=1e-4)
+
+
+def test_one_column_reads_as_one_channel_does():
+    x = tones([(1.0, -20)], 24000)
+    assert cues.measure(x[:, None], 24000) == cues.measure(x, 24000)
+
+
+@pytest.mark.parametrize(
+    ("samples", "dual_mono", "message"),
+    [
+        (np.zeros((100, 9), dtype=np.float32), False, r"shape \(100, 9\); they must be \(n_samples, n_channels\)"),
+        (np.zeros((2, 480), dtype=np.float32), False, r"shape \(2, 480\)"),
+        (np.zeros((480, 2), dtype=np.float32), True, "dual_mono is for one channel; samples have 2"),
+        (np.zeros((480, 2, 1), dtype=np.float32), False, "1-D"),
+    ],
+)
+def test_arrays_that_are_not_channels_are_refused(samples, dual_mono, message):
+    with pytest.raises(cues.CueValueError, match=message):
+        cues.measure(samples, 24000, dual_mono)
