@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from cues.synthesis.spec import Envelope as Envelope
     from cues.synthesis.spec import LowPass as LowPass
     from cues.synthesis.spec import Note as Note
-    from cues.synthesis.spec import Oscillator as Oscillator
     from cues.synthesis.spec import Spec as Spec
+    from cues.synthesis.spec import Timbre as Timbre
 
 _HOMES = {
     "AudioFileError": "cues.errors",
@@ -54,10 +54,10 @@ _HOMES = {
     "MixerClosedError": "cues.errors",
     "MixerPool": "cues.mixing.pool",
     "Note": "cues.synthesis.spec",
-    "Oscillator": "cues.synthesis.spec",
     "Pacer": "cues.pacing.pacer",
     "PackError": "cues.errors",
     "Spec": "cues.synthesis.spec",
+    "Timbre": "cues.synthesis.spec",
     "UnknownCueError": "cues.errors",
     "Voice": "cues.mixing.mixer",
     "integrated_lufs": "cues.meters.loudness",
@@ -76,6 +76,11 @@ __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  (the keys are strings)
 
 def __getattr__(name: str) -> object:
     """Import a public name from its module at first use (PEP 562)."""
+    if name == "Oscillator":
+        import warnings
+
+        warnings.warn("cues.Oscillator is now cues.Timbre; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
+        return __getattr__("Timbre")
     if name not in _HOMES:
         raise AttributeError(f"module 'cues' has no attribute {name!r}")
     from importlib import import_module

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cues.synthesis.spec import Envelope, Note, Oscillator, Spec
+from cues.synthesis.spec import Envelope, Note, Spec, Timbre
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,13 +44,13 @@ class BuiltIn:
 # Pitches of the family, Hz, equal temperament at A4 = 440; E5 and A5 as the round 660 and 880 of the first sketch.
 _C5, _E5, _G5, _A5, _C6 = 523.25, 659.26, 783.99, 880.0, 1046.5
 
-_MALLET = Oscillator(partials=(1.0, 0.3, 0.12, 0.04), damping=0.8)
+_MALLET = Timbre(partials=(1.0, 0.3, 0.12, 0.04), damping=0.8)
 # High notes take fewer harmonics, so that nothing lies above what a telephone carries.
-_SOFT_MALLET = Oscillator(partials=(1.0, 0.25, 0.08), damping=0.8)
+_SOFT_MALLET = Timbre(partials=(1.0, 0.25, 0.08), damping=0.8)
 
 _TOOL_CALL = Spec(
     notes=(Note(hz=660.0, length_ms=180.0), Note(hz=_A5, start_ms=90.0, length_ms=90.0)),
-    oscillator=_SOFT_MALLET,
+    timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=15.0, release_ms=50.0),
 )
 _AGENT = Spec(
@@ -59,24 +59,24 @@ _AGENT = Spec(
         Note(hz=_E5, start_ms=83.0, length_ms=140.0),
         Note(hz=_G5, start_ms=166.0, length_ms=94.0),
     ),
-    oscillator=_MALLET,
+    timbre=_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=10.0, release_ms=55.0),
 )
 _ERROR = Spec(
     notes=(Note(hz=440.0, length_ms=280.0, sweep_per_s=-3.0),),
-    oscillator=Oscillator(partials=(1.0, 0.45, 0.25, 0.12, 0.06), damping=0.3),
+    timbre=Timbre(partials=(1.0, 0.45, 0.25, 0.12, 0.06), damping=0.3),
     envelope=Envelope(attack_ms=10.0, decay_per_s=12.0, release_ms=90.0),
     peak=0.35,
 )
 _SUCCESS = Spec(
     # A sixth, short and long: the fourth of the tool call, that even pair, must not come to mind.
     notes=(Note(hz=_E5, length_ms=90.0, level_db=-2.0), Note(hz=_C6, start_ms=50.0, length_ms=170.0)),
-    oscillator=_SOFT_MALLET,
+    timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=8.0, decay_per_s=14.0, release_ms=55.0),
 )
 _WORKING = Spec(
     notes=(Note(hz=_C5, length_ms=40.0),),
-    oscillator=_SOFT_MALLET,
+    timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=40.0, release_ms=25.0),
     peak=0.1,  # far below the others from the start, so that the gain to its target stays inside of its clamp
     tail_ms=2360.0,
@@ -84,12 +84,12 @@ _WORKING = Spec(
 )
 _LISTENING = Spec(
     notes=(Note(hz=_G5, length_ms=120.0),),
-    oscillator=_SOFT_MALLET,
+    timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=15.0, decay_per_s=14.0, release_ms=60.0),
 )
 _ATTENTION = Spec(
     notes=(Note(hz=_A5, length_ms=110.0), Note(hz=_A5, start_ms=140.0, length_ms=110.0)),
-    oscillator=_SOFT_MALLET,
+    timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=18.0, release_ms=45.0),
 )
 

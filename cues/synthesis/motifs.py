@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from cues.errors import CueTypeError
-from cues.synthesis.spec import Envelope, LowPass, Note, Oscillator, Spec
+from cues.synthesis.spec import Envelope, LowPass, Note, Spec, Timbre
 
 __all__ = ["motif"]
 
@@ -50,7 +50,7 @@ def motif(tool_name: str) -> Spec:
         degree = (degree + 1 + step) % len(_SCALE_HZ)
     return Spec(
         notes=tuple(notes),
-        oscillator=Oscillator(partials=(1.0, 0.25, 0.08), damping=0.8),
+        timbre=Timbre(partials=(1.0, 0.25, 0.08), damping=0.8),
         envelope=Envelope(attack_ms=10.0, decay_per_s=12.0, release_ms=55.0),
         low_pass=LowPass(cutoff_hz=2400.0, order=2.0),
     )

@@ -97,10 +97,10 @@ def _harmonics(
 ) -> NDArray[np.float64]:
     """Sum of the decaying harmonics, without attack and release."""
     total = np.zeros_like(t_s)
-    oscillator, rate = spec.oscillator, spec.envelope.decay_per_s
-    for k, level in enumerate(oscillator.partials, start=1):
+    timbre, rate = spec.timbre, spec.envelope.decay_per_s
+    for k, level in enumerate(timbre.partials, start=1):
         if level and k * hz.min() < _TOP_END * sample_rate:
-            decay = np.exp(-rate * (1.0 + oscillator.damping * (k - 1)) * t_s)
+            decay = np.exp(-rate * (1.0 + timbre.damping * (k - 1)) * t_s)
             gain = level * _weight(spec.low_pass, k * hz) * _below_nyquist(k * hz, sample_rate)
             total += gain * decay * np.sin(k * phase)
     return total

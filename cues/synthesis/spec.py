@@ -6,7 +6,9 @@ A spec is a value: frozen, comparable, hashable, and convertible to plain tables
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar
 
@@ -14,7 +16,7 @@ from cues.errors import CueTypeError, CueValueError
 from cues.signal.fades import MIN_FADE_MS
 from cues.units import checked_number
 
-__all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Oscillator", "Spec"]
+__all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Spec", "Timbre"]
 
 MAX_CUE_MS = 10_000.0
 """No cue is longer than this (ms)."""
@@ -49,8 +51,8 @@ class _Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oscillator(_Checked):
-    """A timbre: harmonics whose upper ones die away sooner, as those of a struck bar do.
+class Timbre(_Checked):
+    """Harmonics whose upper ones decay sooner, as those of a struck bar do.
 
     Parameters
     ----------
@@ -66,10 +68,10 @@ class Oscillator(_Checked):
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
-        levels = _sequence("Oscillator.partials", self.partials, _MAX_PARTIALS)
-        levels = tuple(checked_number("Oscillator.partials", level, 0.0, 1.0) for level in levels)
+        levels = _sequence("Timbre.partials", self.partials, _MAX_PARTIALS)
+        levels = tuple(checked_number("Timbre.partials", level, 0.0, 1.0) for level in levels)
         if not any(levels):
-            raise CueValueError(f"Oscillator.partials is {levels}; at least one level must be above zero")
+            raise CueValueError(f"Timbre.partials is {levels}; at least one level must be above zero")
         object.__setattr__(self, "partials", levels)
 
 
@@ -145,7 +147,7 @@ class Spec(_Checked):
     Parameters
     ----------
     notes : 1 to 64 notes, in any order.
-    oscillator, envelope : the timbre and the envelope that all notes share.
+    timbre, envelope : shared by all notes.
     low_pass : takes the edge off the timbre, if it is there.
     peak : sample peak of the rendered sound before loudness normalization, linear full scale, 0.001 … 1.
     tail_ms : silence after the last note, ms, 0 … 10,000: the rest of the period of a cue that loops.
@@ -159,7 +161,7 @@ class Spec(_Checked):
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {"peak": (0.001, 1.0), "tail_ms": (0.0, MAX_CUE_MS)}
 
     notes: tuple[Note, ...]
-    oscillator: Oscillator = Oscillator()
+    timbre: Timbre = Timbre()
     envelope: Envelope = Envelope()
     low_pass: LowPass | None = None
     peak: float = 0.4
@@ -169,7 +171,7 @@ class Spec(_Checked):
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
         object.__setattr__(self, "notes", _sequence("Spec.notes", self.notes, _MAX_NOTES))
-        for field, kind in (("oscillator", Oscillator), ("envelope", Envelope), ("loop", bool)):
+        for field, kind in (("timbre", Timbre), ("envelope", Envelope), ("loop", bool)):
             _instance(f"Spec.{field}", getattr(self, field), kind)
         if self.low_pass is not None:
             _instance("Spec.low_pass", self.low_pass, LowPass)
@@ -189,11 +191,17 @@ class Spec(_Checked):
         """Length of the whole cue, tail included, ms."""
         return max(note.start_ms + note.length_ms for note in self.notes) + self.tail_ms
 
+    @property
+    def oscillator(self) -> Timbre:
+        """The old name of `timbre`."""
+        _warn_of_oscillator()
+        return self.timbre
+
     def to_table(self) -> dict[str, Any]:
         """The spec as nested plain tables (dicts, lists, numbers), fit for JSON and TOML."""
         table = asdict(self)
         table["notes"] = list(table["notes"])
-        table["oscillator"]["partials"] = list(table["oscillator"]["partials"])
+        table["timbre"]["partials"] = list(table["timbre"]["partials"])
         if self.low_pass is None:
             del table["low_pass"]
         return table
@@ -212,13 +220,36 @@ class Spec(_Checked):
         return cls(**values)
 
 
-_PARTS: Mapping[str, type[_Checked]] = {"oscillator": Oscillator, "envelope": Envelope, "low_pass": LowPass}
+def _warn_of_oscillator() -> None:
+    warnings.warn(
+        "a spec's `oscillator` is now its `timbre`; the old name goes in 0.3", DeprecationWarning, stacklevel=3
+    )
+
+
+def _accepting_oscillator(init: Callable[..., None]) -> Callable[..., None]:
+    """`Spec.__init__` that also takes the old name of a parameter."""
+
+    @functools.wraps(init)
+    def accepting(self: Spec, *, oscillator: Timbre | None = None, **parts: Any) -> None:
+        if oscillator is not None:
+            _warn_of_oscillator()
+            parts["timbre"] = oscillator
+        init(self, **parts)
+
+    return accepting
+
+
+Spec.__init__ = _accepting_oscillator(Spec.__init__)  # type: ignore[method-assign]  # for one version
+_PARTS: Mapping[str, type[_Checked]] = {"timbre": Timbre, "envelope": Envelope, "low_pass": LowPass}
 
 
 def _fields(kind: type[Any], table: object) -> dict[str, Any]:
     """`table` as keyword arguments of the dataclass `kind`: no key unknown, none that is needed missing."""
     if not isinstance(table, Mapping):
         raise CueTypeError(f"{kind.__name__} is {table!r}; it must be a table")
+    if kind is Spec and "oscillator" in table:
+        _warn_of_oscillator()
+        table = {("timbre" if key == "oscillator" else key): value for key, value in table.items()}
     known = {field.name: field for field in fields(kind)}
     for key in table:
         if key not in known:

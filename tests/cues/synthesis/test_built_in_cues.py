@@ -78,7 +78,7 @@ def test_a_telephone_carries_the_cue(bank, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_timbre_is_harmonic_and_not_a_pure_sine(name):
-    partials = CATALOG[name].spec.oscillator.partials
+    partials = CATALOG[name].spec.timbre.partials
     assert len(partials) >= 3
     assert sum(level**2 for level in partials[1:]) > 0.05
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import cues
 from cues.synthesis.catalog import CATALOG
-from cues.synthesis.spec import Envelope, LowPass, Note, Oscillator, Spec
+from cues.synthesis.spec import Envelope, LowPass, Note, Spec, Timbre
 
 RATE = 24000
 
@@ -74,7 +74,7 @@ def test_third_fault_gone_the_time_base_leaves_out_its_end_point():
     """A time base that includes it is stretched by n/(n − 1): its tone comes out 0.28 per mille flat."""
     t = np.linspace(0, 0.15, 3600)
     assert 1 / (t[1] - t[0]) == pytest.approx(RATE * 3599 / 3600)
-    x = cues.render(Spec(notes=(Note(hz=1000, length_ms=1000),), oscillator=Oscillator(partials=(1.0,))))
+    x = cues.render(Spec(notes=(Note(hz=1000, length_ms=1000),), timbre=Timbre(partials=(1.0,))))
     assert len(x) == 24000
     spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)), 1 << 20))
     assert np.argmax(spectrum) * RATE / (1 << 20) == pytest.approx(1000.0, abs=0.02)
@@ -92,7 +92,7 @@ def splatter_db(x, above_hz, sample_rate=RATE):
 def test_attack_splatters_no_more_than_a_raised_cosine_may():
     tone = Spec(
         notes=(Note(hz=1000, length_ms=200),),
-        oscillator=Oscillator(partials=(1.0,)),
+        timbre=Timbre(partials=(1.0,)),
         envelope=Envelope(attack_ms=10, decay_per_s=0, release_ms=10),
     )
     assert splatter_db(cues.render(tone), 4000) < -95
@@ -115,8 +115,8 @@ notes = st.builds(
 specs = st.builds(
     Spec,
     notes=st.lists(notes, min_size=1, max_size=4).map(tuple),
-    oscillator=st.builds(
-        Oscillator, partials=st.lists(st.floats(0.01, 1), min_size=1, max_size=6).map(tuple), damping=st.floats(0, 3)
+    timbre=st.builds(
+        Timbre, partials=st.lists(st.floats(0.01, 1), min_size=1, max_size=6).map(tuple), damping=st.floats(0, 3)
     ),
     envelope=st.builds(Envelope, attack_ms=st.floats(5, 25), decay_per_s=st.floats(0, 60), release_ms=st.floats(5, 30)),
     low_pass=st.none() | st.builds(LowPass, cutoff_hz=st.floats(200, 9000), order=st.floats(1, 8)),
@@ -139,7 +139,7 @@ def test_any_spec_renders_finite_of_its_length_silent_at_both_ends_without_dc(sp
 
 
 def test_harmonics_above_what_the_rate_can_hold_are_left_out():
-    spec = Spec(notes=(Note(hz=1500, length_ms=200),), oscillator=Oscillator(partials=(1.0, 0.5, 0.5, 0.5)))
+    spec = Spec(notes=(Note(hz=1500, length_ms=200),), timbre=Timbre(partials=(1.0, 0.5, 0.5, 0.5)))
     x = cues.render(spec, 8000)
     spectrum = np.abs(np.fft.rfft(x * np.hanning(len(x)))) ** 2
     hz = np.fft.rfftfreq(len(x), 1 / 8000)
@@ -161,10 +161,10 @@ def test_a_sweep_far_beyond_the_band_ends_in_silence():
 
 
 def test_a_low_pass_weighs_the_harmonics():
-    note, partials = Note(hz=500, length_ms=300), Oscillator(partials=(0.5, 0.5, 0.5, 0.5), damping=0)
+    note, partials = Note(hz=500, length_ms=300), Timbre(partials=(0.5, 0.5, 0.5, 0.5), damping=0)
     spectra = []
     for low_pass in (None, LowPass(cutoff_hz=1000, order=4)):
-        spec = Spec(notes=(note,), oscillator=partials, envelope=Envelope(decay_per_s=0), low_pass=low_pass)
+        spec = Spec(notes=(note,), timbre=partials, envelope=Envelope(decay_per_s=0), low_pass=low_pass)
         x = cues.render(spec)
         spectra.append(np.abs(np.fft.rfft(x * np.hanning(len(x)), RATE))[[500, 1000, 1500, 2000]])
     ratio = spectra[1] / spectra[0]

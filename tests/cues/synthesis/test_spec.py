@@ -7,7 +7,7 @@ import pytest
 
 import cues
 from cues.synthesis.catalog import CATALOG
-from cues.synthesis.spec import Envelope, LowPass, Note, Oscillator, Spec
+from cues.synthesis.spec import Envelope, LowPass, Note, Spec, Timbre
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ NOTE = {"hz": 660, "length_ms": 100}
         ({"notes": [NOTE], "tail_ms": 9950}, cues.CueValueError, "10050 ms long; at most 10000"),
         ({"notes": [NOTE], "envelope": {"attack_ms": 1}}, cues.CueValueError, "attack_ms is 1; it must be from 5"),
         ({"notes": [NOTE], "envelope": {"release_ms": 95}}, cues.CueValueError, "attack and the release, 105"),
-        ({"notes": [NOTE], "oscillator": {"partials": []}}, cues.CueValueError, "partials has 0 entries"),
-        ({"notes": [NOTE], "oscillator": {"partials": [0, 0]}}, cues.CueValueError, "at least one level"),
-        ({"notes": [NOTE], "oscillator": 1}, cues.CueTypeError, "Oscillator is 1; it must be a table"),
+        ({"notes": [NOTE], "timbre": {"partials": []}}, cues.CueValueError, "partials has 0 entries"),
+        ({"notes": [NOTE], "timbre": {"partials": [0, 0]}}, cues.CueValueError, "at least one level"),
+        ({"notes": [NOTE], "timbre": 1}, cues.CueTypeError, "Timbre is 1; it must be a table"),
     ],
 )  # fmt: skip
 def test_a_wrong_table_is_refused_by_key_value_and_what_is_allowed(table, error, match):
@@ -69,5 +69,17 @@ def test_a_note_where_notes_belong_is_told_how_to_be_a_list_of_one():
 
 
 def test_defaults_are_within_their_own_limits():
-    assert Oscillator().partials[0] == 1.0
+    assert Timbre().partials[0] == 1.0
     assert Envelope().attack_ms >= 5.0
+
+
+def test_the_old_name_of_the_timbre_works_and_names_the_new_one():
+    timbre, table = Timbre(partials=(1.0, 0.5)), {"notes": [NOTE], "oscillator": {"partials": [1.0, 0.5]}}
+    with pytest.warns(DeprecationWarning, match="`timbre`"):
+        spec = Spec(notes=(Note(**NOTE),), oscillator=timbre)
+    with pytest.warns(DeprecationWarning, match="`timbre`"):
+        assert Spec.from_table(table) == spec
+    with pytest.warns(DeprecationWarning, match="`timbre`"):
+        assert spec.oscillator == spec.timbre == timbre
+    with pytest.warns(DeprecationWarning, match=r"cues\.Timbre"):
+        assert cues.Oscillator is Timbre
