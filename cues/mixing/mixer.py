@@ -104,15 +104,17 @@ class Mixer(NotCopyable):
         mixer._attach(Scheduler(row, options))  # noqa: SLF001  (its own class)
         return mixer
 
-    def leave_row(self) -> None:
-        """Leave the row of a table to somebody else, and go on with what is in it in a row of one's own."""
-        words = self._row.words.copy()
-        self._scheduler.move_to(Row(words))
-        self._row = self._scheduler.row
+    def move_to(self, row: Row) -> Row:
+        """Go on in another row; return the one that is free now. For the thread that mixes."""
+        left, self._row = self._row, row
+        row.words[:] = left.words
+        self._scheduler.move_to(row)
+        left.words[layout.WAKE_I64] = -1  # an entry that was looked up before comes to Python, and so to this row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
             self.__dict__.pop(name, None)
         self._direct = False
         self._connect()
+        return left
 
     def _attach(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -256,7 +258,10 @@ class Mixer(NotCopyable):
         self._scheduler.post(self._scheduler.resume)
 
     def close(self) -> None:
-        """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not."""
+        """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not.
+
+        A cue that another thread plays at the same moment sounds no longer than these 5 ms, or never begins.
+        """
         self._scheduler.end()
 
     # State.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,9 @@ class MixerPool(NotCopyable):
         self._n = checked_whole_number("sessions", sessions, 1, 1_000_000)
         self._frame = checked_whole_number("frame_samples", frame_samples, 1, 1_000_000)
         self._table = new_table(self._n, self._options)
-        self._mixers: dict[int, Mixer] = {}
+        self._seated: dict[int, Mixer] = {}  # who mixes each row; replaced by the thread that mixes alone
+        self._renewed: dict[int, Mixer] = {}  # who is in the place of a mixer that was closed
+        self._coming: deque[tuple[int, Mixer, Row]] = deque()  # those of them whose row another one still has
         self._renewing = Lock()
         self._waking = np.zeros(self._n, dtype=np.int64)
         self._addresses = self._table.ctypes.data, self._waking.ctypes.data
@@ -85,20 +88,33 @@ class MixerPool(NotCopyable):
         index = checked_whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
         if index is None:
             raise IndexError(f"number is {number}; the pool has {self._n} sessions")
-        mixer = self._mixers.get(index)
-        return self._renewed(index) if mixer is None or mixer.closed else mixer
+        mixer = self._renewed.get(index) or self._holder(index)
+        return self._renew(index) if mixer.closed else mixer
 
-    def _renewed(self, index: int) -> Mixer:
-        """A fresh mixer in the place of one that was closed, or of none; the same for all who ask at once."""
+    def _holder(self, index: int) -> Mixer:
+        """The mixer that has a row; the first one is made when it is first asked for."""
+        mixer = self._seated.get(index)
+        return mixer or self._seated.setdefault(index, Mixer.on_row(Row(self._table[index]), self._options))
+
+    def _renew(self, index: int) -> Mixer:
+        """A fresh mixer in the place of one that was closed; the same for all who ask at once.
+
+        The thread that mixes may be at work in the row: the fresh mixer has one of its own until the next `mix`.
+        """
         with self._renewing:
-            mixer = self._mixers.get(index)
-            if mixer is None or mixer.closed:
-                row = Row(self._table[index])
-                if mixer is not None:
-                    mixer.leave_row()
-                    row.reset(self._options)
-                mixer = self._mixers[index] = Mixer.on_row(row, self._options)
+            mixer = self._renewed.get(index) or self._holder(index)
+            if mixer.closed:
+                own, spare = (Row(new_table(1, self._options)[0]) for _ in range(2))
+                mixer = self._renewed[index] = Mixer.on_row(own, self._options)
+                self._coming.append((index, mixer, spare))
             return mixer
+
+    def _seat(self) -> None:
+        """Give renewed sessions their rows, and those that were closed a row in which they may go on."""
+        for _ in range(len(self._coming)):
+            index, mixer, spare = self._coming.popleft()
+            mixer.move_to(self._holder(index).move_to(spare))
+            self._seated[index] = mixer
 
     def _has(self, number: int) -> bool:
         return -self._n <= number < self._n
@@ -135,10 +151,11 @@ class MixerPool(NotCopyable):
                 raise CueValueError("out must be a writeable, contiguous float32 array")
             if out is not source and np.may_share_memory(out, source):
                 source = source.copy()
+        if self._coming:
+            self._seat()
         for number in self._mix_the_rest(source, target):
             # One that was closed fades out until somebody asks for its place: it is not renewed in this thread.
-            mixer = self._mixers.get(number) or self[number]
-            mixer.mix(source[number], out=target[number])
+            self._holder(number).mix(source[number], out=target[number])
         return target
 
     def _mix_the_rest(self, source: Samples, target: Samples) -> list[int]:

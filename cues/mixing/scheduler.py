@@ -53,6 +53,7 @@ class Scheduler:
         self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
+        self._over = False  # `close` was carried out
         self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
         if self.level is not None:
             row.words[layout.LEVEL_I64] = self.level.address
@@ -65,7 +66,11 @@ class Scheduler:
     # From any thread.
 
     def post(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Have `command` carried out at the start of the next `mix`; after `end` nothing is any more."""
+        """Have `command` carried out at the start of the next `mix`.
+
+        After `end` nothing is. A command may still get into the inbox behind it, because nothing is locked between the
+        look at `closed` and the append: `plan` drops it.
+        """
         if self.closed:
             return
         if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
@@ -85,11 +90,10 @@ class Scheduler:
     @property
     def active(self) -> bool:
         """Whether anything plays or is scheduled."""
-        return bool(
-            self.row.sounding()
-            or len(self._waiting)
-            or any(command == self.schedule for command, _ in list(self._inbox))
-        )
+        return bool(self.row.sounding()) or (not self.closed and self._anything_waits())
+
+    def _anything_waits(self) -> bool:
+        return len(self._waiting) > 0 or any(command == self.schedule for command, _ in self._inbox.copy())
 
     @property
     def sounds(self) -> list[Sound | None]:
@@ -107,6 +111,7 @@ class Scheduler:
         self.row = row
         self.bus.move_to(row)
         self._slots.move_to(row)
+        row.words[layout.WAKE_I64] = -1  # a command that came meanwhile has set its mark in the row before
 
     def passes(self, n_samples: int) -> bool:
         """Whether the next samples pass as they are, if a guard does not mind; plans first if a command is waiting."""
@@ -124,7 +129,10 @@ class Scheduler:
 
     def _due(self, n_samples: int) -> bool:
         """Whether something is to be planned within the next samples."""
-        return bool(self._inbox) or self.row.position + n_samples > self._planned_to
+        if self._inbox or self.row.position + n_samples > self._planned_to:
+            return True
+        # The mark of a command that was carried out between its append and its mark: only a plan takes it off.
+        return self.row.words.item(layout.WAKE_I64) < 0 and not self._waiting.listening
 
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
@@ -144,7 +152,8 @@ class Scheduler:
         row.words[layout.WAKE_I64] = layout.NEVER
         for _ in range(len(self._inbox)):  # not until it is empty: a busy thread must not hold up the sound
             command, arguments = self._inbox.popleft()
-            command(*arguments)
+            if not self._over:
+                command(*arguments)
         now = row.position
         self._reap()
         for voice in self._waiting.pop_due(now):
@@ -195,6 +204,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Fade the voices out for good; the speech goes on."""
+        self._over = True
         self._end_all(STEAL_FADE_MS)
         self.bus.resume()
 

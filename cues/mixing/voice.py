@@ -96,7 +96,9 @@ class Voice:
     @property
     def active(self) -> bool:
         """Whether it sounds or still waits for its time."""
-        return self.state == "waiting" or (self.state == "sounding" and self._scheduler.sounds_in(self))
+        if self.state == "waiting":
+            return not self._scheduler.closed  # what has not begun by then never does
+        return self.state == "sounding" and self._scheduler.sounds_in(self)
 
     @property
     def gain_db(self) -> float:

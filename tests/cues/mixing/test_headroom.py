@@ -7,7 +7,6 @@ import pytest
 
 import cues
 from cues.synthesis.voicelike import speak_voice_like
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.usefixtures("loops")
 

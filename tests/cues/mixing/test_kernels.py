@@ -13,7 +13,6 @@ import cues
 from cues._kernels import loops as kernels
 from cues.mixing.backends import entries
 from cues.signal.pcm import pcm16_of_float
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import noise_cue, tone
 
 compiled_only = pytest.mark.parametrize("loops", ["compiled"], indirect=True)
@@ -54,7 +53,7 @@ def test_this_interpreter_is_understood():
 
 
 @compiled_only
-def test_the_methods_are_built_in_once_warm(loops):  # noqa: F811
+def test_the_methods_are_built_in_once_warm(loops):
     mixer = cues.Mixer()
     assert type(mixer.mix).__name__ == "builtin_function_or_method"
 
@@ -68,7 +67,7 @@ def test_the_methods_are_built_in_once_warm(loops):  # noqa: F811
 
 
 @compiled_only
-def test_no_call_leaks_a_reference(loops):  # noqa: F811
+def test_no_call_leaks_a_reference(loops):
     mixer = cues.Mixer()
     mixer.play(tone(), loop=True)
     frame, out, data = np.zeros(480, dtype=np.float32), np.zeros(480, dtype=np.float32), bytes(bytearray(960))
@@ -90,7 +89,7 @@ def test_no_call_leaks_a_reference(loops):  # noqa: F811
 
 
 @compiled_only
-def test_the_frame_path_allocates_nothing_but_what_it_returns(loops):  # noqa: F811
+def test_the_frame_path_allocates_nothing_but_what_it_returns(loops):
     mixer = cues.Mixer()
     for _ in range(8):
         mixer.play(noise_cue(24000), loop=True)
@@ -111,7 +110,7 @@ def test_the_frame_path_allocates_nothing_but_what_it_returns(loops):  # noqa: F
 
 
 @compiled_only
-def test_a_session_leaves_nothing_behind(loops):  # noqa: F811
+def test_a_session_leaves_nothing_behind(loops):
     import weakref
 
     mixer = cues.Mixer()

@@ -14,7 +14,6 @@ from cues._kernels import level_layout as layout
 from cues._kernels import loops as kernels
 from cues.mixing import level
 from cues.mixing.backends import selection
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import speech, tone
 
 ODD = [0.0, -0.0, 1.0, -1.0, 1.5, -3e38, 1e-45, 2**-15, -(2**-16), 0.99999994, np.nan, np.inf, -np.inf]

@@ -9,7 +9,6 @@ import pytest
 
 import cues
 from cues.mixing.backends import selection
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import RATE, speech, tone
 
 pytestmark = pytest.mark.usefixtures("loops")

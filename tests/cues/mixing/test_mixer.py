@@ -9,7 +9,6 @@ import pytest
 
 import cues
 from cues.mixing.sound import prepare
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import RATE, noise_cue, run, speech, tone, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import cues
 from cues.mixing.backends import selection
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import Script, clickless_script, new_clicks, noise_cue, random_script
 
 OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech": True}]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import cues
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import noise_cue, speech, tone
 
 pytestmark = pytest.mark.usefixtures("loops")

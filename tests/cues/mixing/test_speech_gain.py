@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import cues
-from tests.cues.mixing.loops_fixture import loops  # noqa: F401  (a fixture)
 from tests.support.mixing_scripts import RATE, noise_cue, run, speech, tone, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")

@@ -1,0 +1,106 @@
+"""Commands from many threads under forced switching: `python bench/mixer_threads.py [--trials 300]`.
+
+Each trial closes a mixer, or the sessions of a pool, while other threads play, stop, release and resume. Afterwards
+nothing may sound, nothing may be active, and an idle mixer must return the frame itself. Exits with 1 if one trial
+fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import cues
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOREVER = cues.Cue(name="forever", samples=np.full(4800, 0.25))
+AFTERWARDS = 24_000  # samples; the longest fade and the speech's way back take half of them
+
+
+def disturb(mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
+    """Give commands until the mixer is closed."""
+    with suppress(cues.MixerClosedError):
+        for turn in range(10_000):
+            voices.append(mixer.play(FOREVER, loop=True, placement=("overlay", "replace", "gap")[turn % 3]))
+            mixer.release()
+            voices[-1].gain_db = -6.0
+            mixer.resume()
+            voices[turn // 2].stop()
+
+
+def together(mix: Callable[[], object], *acts: Callable[[], object]) -> None:
+    """Run each act in a thread, and mix until all have ended."""
+    start = threading.Barrier(len(acts) + 1)
+
+    def begin(act: Callable[[], object]) -> None:
+        start.wait()
+        act()
+
+    threads = [threading.Thread(target=begin, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    while any(thread.is_alive() for thread in threads):
+        mix()
+    for thread in threads:
+        thread.join()
+
+
+def one_mixer() -> bool:
+    """Whether a mixer is silent and idle after it was closed."""
+    mixer, frame = cues.Mixer(), np.zeros(480, dtype=np.float32)
+    voices: list[cues.Voice] = []
+    together(lambda: mixer.mix(frame), lambda: disturb(mixer, voices), lambda: disturb(mixer, voices), mixer.close)
+    mixer.silence(AFTERWARDS)
+    return mixer.mix(frame) is frame and not mixer.active and not any(voice.active for voice in voices)
+
+
+def a_pool() -> bool:
+    """Whether the sessions of a pool are silent after all of them were closed and renewed, again and again."""
+    pool, frames = cues.MixerPool(sessions=2), np.zeros((2, 480), dtype=np.float32)
+    voices: list[cues.Voice] = []
+
+    def renew(row: int) -> None:
+        for _ in range(30):
+            mixer = pool[row]
+            with suppress(cues.MixerClosedError):  # of the other thread that has this place
+                voices.extend(mixer.play(FOREVER, loop=True) for _ in range(3))
+            mixer.close()
+
+    together(lambda: pool.mix(frames), lambda: renew(0), lambda: renew(0), lambda: renew(1))
+    for mixer in pool:
+        mixer.close()
+    sessions = list(pool)
+    first = [mixer.position for mixer in sessions]
+    out = [pool.mix(frames) for _ in range(4)]
+    silent = not any(part.any() for part in out) and not any(mixer.active for mixer in sessions)
+    return silent and first == [0, 0] and [mixer.position for mixer in sessions] == [4 * 480] * 2
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=300)
+    trials = parser.parse_args().trials
+    failed = 0
+    interval = sys.getswitchinterval()
+    for kernels in (False, True):
+        if kernels:
+            cues.warm_up()
+        for trial in (one_mixer, a_pool):
+            sys.setswitchinterval(1e-6)
+            bad = sum(not trial() for _ in range(trials))
+            sys.setswitchinterval(interval)
+            print(f"{trial.__name__}, {'compiled' if kernels else 'numpy'} loops: {bad} of {trials} trials failed")
+            failed += bad
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
