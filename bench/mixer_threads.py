@@ -28,7 +28,7 @@ def disturb(mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
     """Give commands until the mixer is closed."""
     with suppress(cues.MixerClosedError):
         for turn in range(10_000):
-            voices.append(mixer.play(FOREVER, loop=True, placement=("overlay", "replace", "gap")[turn % 3]))
+            voices.append(mixer.play(FOREVER, loop=True, placement=("overlay", "replace", "in_pause")[turn % 3]))
             mixer.release()
             voices[-1].gain_db = -6.0
             mixer.resume()

@@ -28,7 +28,7 @@ def events(mixer: cues.Mixer, voices: list[cues.Voice], bank: list[cues.Cue], rn
     """Do one thing that a session may do."""
     kind = rng.integers(8)
     if kind < 5:
-        placement = str(rng.choice(["overlay", "overlay", "replace", "gap"]))
+        placement = str(rng.choice(["overlay", "overlay", "replace", "in_pause"]))
         cue = bank[rng.integers(len(bank))]
         voices.append(
             mixer.play(cue, gain_db=float(rng.uniform(-12, 3)), placement=placement, loop=rng.random() < 0.05)

@@ -126,8 +126,8 @@ class _LockstepVoice:
         self._voices = voices
 
     @property
-    def active(self) -> bool:
-        return any(voice.active for voice in self._voices)
+    def done(self) -> bool:
+        return all(voice.done for voice in self._voices)
 
     @property
     def onset(self) -> int | None:

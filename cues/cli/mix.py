@@ -47,7 +47,7 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
 @_options.pack
 @click.option(
     "--placement",
-    type=click.Choice(["overlay", "replace", "gap"]),
+    type=click.Choice(["overlay", "replace", "in_pause"]),
     default="overlay",
     show_default=True,
     help="Over the speech, instead of it, or in a gap made for it.",

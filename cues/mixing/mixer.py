@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from cues.mixing.scheduler import Scheduler
 from cues.mixing.sound import prepare
 from cues.mixing.state import Row, new_table
 from cues.mixing.stats import MixerStats
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_gain_db
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Mixer", "MixerStats", "Voice"]
 
-_PLACEMENTS = ("overlay", "replace", "gap")
+_PLACEMENTS = ("overlay", "replace", "in_pause")
 
 
 class Mixer(NotCopyable):
@@ -45,7 +46,7 @@ class Mixer(NotCopyable):
     limiter : (8000 Hz or more) keep the true peak at or under −0.95 dBTP with a look-ahead of `latency_samples`.
     guard : silence NaN and infinity also while idle.
     duck_db : level of the speech under a cue, −60 … 0 dB.
-    gap_limit_ms : how long a cue with `placement="gap"` waits for a pause at most, 0 … 60,000 ms.
+    gap_limit_ms : how long a cue with `placement="in_pause"` waits for a pause at most, 0 … 60,000 ms.
     follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
         quiet voice gets no loud ping. Every frame is read then, for an eighth of an `np.add` (`bench/mixer.py`).
 
@@ -196,7 +197,7 @@ class Mixer(NotCopyable):
         cue: Cue,
         at: int | None = None,
         gain_db: float = 0.0,
-        loop: bool = False,
+        loop: bool | None = None,
         priority: int = 0,
         placement: Placement = "overlay",
     ) -> Voice:
@@ -210,11 +211,11 @@ class Mixer(NotCopyable):
         at : absolute output sample of the cue's first sample (`position` counts them); None is the first sample of the
             next `mix`. A sample that has passed means the same and is counted as late.
         gain_db : at most 40 dB; −inf is silence.
-        loop : go on until stopped, without a seam.
+        loop : go on until stopped, without a seam; `None` does as `cue.loop` says.
         priority : where voices are short, one that fades out already makes room, or else the lowest, and among equals
             the oldest; it fades in 5 ms.
-        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "gap" waits, from `at` on and
-            at most `gap_limit_ms`, for a pause in the speech that passes.
+        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "in_pause" waits, from `at` on,
+            for a pause in the speech, at most `gap_limit_ms`.
 
         Raises
         ------
@@ -226,21 +227,25 @@ class Mixer(NotCopyable):
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
         if not isinstance(cue, Cue):
             raise CueTypeError(_no_cue(cue))
+        if placement == "gap":  # type: ignore[comparison-overlap]  # the old name, for one version
+            warnings.warn(
+                'placement="gap" is now "in_pause"; the old name goes in 0.3', DeprecationWarning, stacklevel=2
+            )
+            placement = "in_pause"
         if placement not in _PLACEMENTS:
             raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
-        sound = prepare(cue, scheduler.sample_rate, loop=bool(loop), replace=placement == "replace")
-        voice = Voice(
-            scheduler,
+        loop = cue.loop if loop is None else bool(loop)
+        playback = Playback(
             cue,
-            sound,
+            prepare(cue, scheduler.sample_rate, loop=loop, replace=placement == "replace"),
             at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
             gain_db=checked_gain_db(gain_db),
-            loop=bool(loop),
+            loop=loop,
             priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
             placement=placement,
         )
-        scheduler.post(scheduler.schedule, voice)
-        return voice
+        scheduler.post(scheduler.schedule, playback)
+        return Voice(scheduler, playback)
 
     def release(self, fade_ms: float = 30.0) -> None:
         """Barge-in: fade everything that sounds, speech too, and cancel what was scheduled.
@@ -265,6 +270,10 @@ class Mixer(NotCopyable):
         self._scheduler.end()
 
     # State.
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "active" if self.active else "idle"
+        return f"<Mixer at {self.sample_rate} Hz, sample {self.position}, {state}>"
 
     @property
     def sample_rate(self) -> int:

@@ -66,7 +66,7 @@ def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], 
     mixer = Mixer(sample_rate, limiter=limiter)
     for insert in inserts:
         at = round(insert.at_s * sample_rate)
-        mixer.play(insert.cue, at=at, gain_db=insert.gain_db, placement=insert.placement)
+        mixer.play(insert.cue, at=at, gain_db=insert.gain_db, loop=False, placement=insert.placement)
     frames = [mixer.mix(speech[start : start + _FRAME]) for start in range(0, len(speech), _FRAME)]
     while mixer.active:
         frames.append(mixer.silence(_FRAME // 10))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cues.mixing.parameters import MixerOptions
     from cues.mixing.sound import Sound
     from cues.mixing.state import Row
-    from cues.mixing.voice import Voice
+    from cues.mixing.voice import Playback
 
 __all__ = ["Scheduler"]
 
@@ -100,7 +100,7 @@ class Scheduler:
         """What sounds in each slot; the last one is for the tails of stolen voices."""
         return self._slots.sounds
 
-    def sounds_in(self, voice: Voice) -> bool:
+    def sounds_in(self, voice: Playback) -> bool:
         """Whether the voice still has its slot."""
         return self._slots.holds(voice)
 
@@ -169,7 +169,7 @@ class Scheduler:
 
     # Commands.
 
-    def schedule(self, voice: Voice) -> None:
+    def schedule(self, voice: Playback) -> None:
         """Start the voice at its sample, or now if that has passed."""
         now = self.row.position
         if voice.state != "waiting":
@@ -178,14 +178,14 @@ class Scheduler:
             self.late += 1
         self._waiting.add(voice, now if voice.at is None else max(voice.at, now))
 
-    def stop(self, voice: Voice, fade_ms: float) -> None:
+    def stop(self, voice: Playback, fade_ms: float) -> None:
         """Fade the voice out, or cancel it."""
         if voice.state == "sounding":
             self._fade_out(voice, fade_ms)
         elif voice.state == "waiting":
             self._waiting.stop(voice)
 
-    def change_gain(self, voice: Voice) -> None:
+    def change_gain(self, voice: Playback) -> None:
         """Bring a sounding voice to its gain; while another ramp runs, after that."""
         if voice.state != "sounding" or not self._slots.holds(voice) or self._slots.ends(voice):
             return
@@ -223,7 +223,7 @@ class Scheduler:
             voice.state = "done"
             self.bus.ended(voice)
 
-    def _start(self, voice: Voice) -> None:
+    def _start(self, voice: Playback) -> None:
         """Give the voice a slot, which another may have to leave."""
         slot = self._slot_for(voice)
         if slot is None:
@@ -238,7 +238,7 @@ class Scheduler:
         voice.state, voice.onset = "sounding", now
         self.started += 1
 
-    def _fitted_gain(self, voice: Voice, slot: int) -> float:
+    def _fitted_gain(self, voice: Playback, slot: int) -> float:
         """The voice's gain, lower where there is no room for it beside the others; and the bus makes what room it can.
 
         All samples of a cue are known, so what the cues can reach from now on is known too: the sum of their largest
@@ -250,7 +250,7 @@ class Scheduler:
         self.bus.make_room(others + min(asked, room))
         return voice.gain if asked <= room else voice.gain * room / asked
 
-    def _slot_for(self, voice: Voice) -> int | None:
+    def _slot_for(self, voice: Playback) -> int | None:
         """A free slot, or the one of the least important voice, or None where this voice is that."""
         slot = self._slots.free()
         if slot is not None:
@@ -264,7 +264,7 @@ class Scheduler:
         self.bus.ended(loser)
         return self._slots.steal(loser)
 
-    def _fade_out(self, voice: Voice, fade_ms: float) -> None:
+    def _fade_out(self, voice: Playback, fade_ms: float) -> None:
         """End the voice, unless it ends earlier by itself."""
         if self._slots.holds(voice):
             self.bus.ends(voice, self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.mixing.state import Row
-    from cues.mixing.voice import Voice
+    from cues.mixing.voice import Playback
 
 __all__ = ["STEAL_FADE_MS", "Slots"]
 
@@ -40,7 +40,7 @@ class Slots:
         self._row = row
         self._tails = voices
         self.sounds: list[Sound | None] = [None] * (voices + 1)
-        self.playing: list[Voice | None] = [None] * voices
+        self.playing: list[Playback | None] = [None] * voices
         self._steal_fade = max(1, ms_to_samples(STEAL_FADE_MS, sample_rate))
         self._gain_ramp = max(1, ms_to_samples(GAIN_RAMP_MS, sample_rate))
 
@@ -48,12 +48,12 @@ class Slots:
         """Go on in another row, which holds a copy of this one."""
         self._row = row
 
-    def holds(self, voice: Voice) -> bool:
+    def holds(self, voice: Playback) -> bool:
         """Whether the voice still has its slot, and sounds in it."""
         held = voice.slot >= 0 and self.playing[voice.slot] is voice
         return held and bool(self._row.sound_of(voice.slot))
 
-    def reap(self) -> list[Voice]:
+    def reap(self) -> list[Playback]:
         """Free the slots of voices that have ended, and return these."""
         held = set(self._row.sounding())
         ended = [voice for slot, voice in enumerate(self.playing) if voice is not None and slot not in held]
@@ -67,18 +67,18 @@ class Slots:
         """The first slot that nobody has."""
         return next((slot for slot, voice in enumerate(self.playing) if voice is None), None)
 
-    def least(self) -> Voice:
+    def least(self) -> Playback:
         """The voice that has to leave first: one that fades out already, the least important one, the oldest."""
         holders = [voice for voice in self.playing if voice is not None]
         return min(holders, key=lambda voice: (not self.ends(voice), voice.priority, voice.order))
 
-    def steal(self, voice: Voice) -> int:
+    def steal(self, voice: Playback) -> int:
         """Let a voice fade in the slot for tails, and return the slot that is free now."""
         self._add_tail(self._tail(voice.slot, self._steal_fade))
         self.playing[voice.slot] = self.sounds[voice.slot] = None
         return voice.slot
 
-    def begin(self, voice: Voice, slot: int, gain: float) -> None:
+    def begin(self, voice: Playback, slot: int, gain: float) -> None:
         """Let the voice sound in a free slot from now on, at once or, with a hard beginning, after a fade."""
         words, ints, floats = self._row.voice(slot)
         soft = voice.sound.soft_start
@@ -91,21 +91,21 @@ class Slots:
         self.playing[slot], self.sounds[slot] = voice, voice.sound
         voice.slot = slot
 
-    def ends(self, voice: Voice) -> bool:
+    def ends(self, voice: Playback) -> bool:
         """Whether the voice ends with the ramp that it is on."""
         return bool(self._row.flags_of(voice.slot) & layout.VOICE_ENDS)
 
-    def ramp_end(self, voice: Voice) -> int:
+    def ramp_end(self, voice: Playback) -> int:
         """The sample at which the ramp of a voice ends, or ended."""
         words, ints, _ = self._row.voice(voice.slot)
         ramp = int(ints[layout.VOICE_N_I32]) & layout.RAMP_MASK
         return int(words[layout.VOICE_START_I64]) + int(ints[layout.VOICE_T0_I32]) + ramp if ramp else 0
 
-    def change_gain(self, voice: Voice, gain: float) -> None:
+    def change_gain(self, voice: Playback, gain: float) -> None:
         """Bring a voice that is on no ramp to another gain."""
         self._ramp(voice, self._gain_ramp, gain)
 
-    def fade_out(self, voice: Voice, n: int) -> int:
+    def fade_out(self, voice: Playback, n: int) -> int:
         """End the voice over `n` samples, unless it ends earlier by itself; the sample at which it will have ended."""
         slot, now = voice.slot, self._row.position
         sound = self.sounds[slot]
@@ -134,7 +134,7 @@ class Slots:
         peak = sound.peak if loops else sound.peak_from(self._row.position - int(words[layout.VOICE_START_I64]))
         return gain * float(peak)
 
-    def _ramp(self, voice: Voice, n: int, gain: float) -> None:
+    def _ramp(self, voice: Playback, n: int, gain: float) -> None:
         """Go from the gain at which the voice rests to another, from now on; `n` may hold `VOICE_ENDS`."""
         words, ints, floats = self._row.voice(voice.slot)
         now = self._row.position

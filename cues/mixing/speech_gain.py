@@ -18,7 +18,7 @@ from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
     from cues.mixing.state import Row
-    from cues.mixing.voice import Voice
+    from cues.mixing.voice import Playback
 
 __all__ = ["ATTACK_MS", "HOLD_MS", "RELEASE_MS", "SpeechBus"]
 
@@ -49,7 +49,7 @@ class SpeechBus:
         self._release = max(1, ms_to_samples(RELEASE_MS, sample_rate))
         self._crossfade = max(1, ms_to_samples(CROSSFADE_MS, sample_rate))
         self._most_bend = _STEEPEST_BEND / max(1, ms_to_samples(MIN_FADE_MS, sample_rate)) ** 2
-        self._ends: dict[Voice, int] = {}
+        self._ends: dict[Playback, int] = {}
         self._duck_end = self._replace_end = self._fade_end = 0
         self._muted = False
 
@@ -62,7 +62,7 @@ class SpeechBus:
         """Go on in another row, which holds a copy of this one."""
         self._row = row
 
-    def begin(self, voice: Voice, end: int) -> None:
+    def begin(self, voice: Playback, end: int) -> None:
         """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
         self._muted = False
         if self._row.position >= self._latest(self._ends)[0]:
@@ -78,11 +78,11 @@ class SpeechBus:
         if self._duck < 1.0:
             self._depth = min(self._depth, float(np.float32(max(1.0 - peak, DEEPEST))))
 
-    def ends(self, voice: Voice, end: int) -> None:
+    def ends(self, voice: Playback, end: int) -> None:
         """Note that a voice will end sooner."""
         self._ends[voice] = end
 
-    def ended(self, voice: Voice) -> None:
+    def ended(self, voice: Playback) -> None:
         """Forget a voice that has ended, but not when it did."""
         end = self._ends.pop(voice)
         self._duck_end, self._replace_end = self._latest({voice: end})
@@ -123,7 +123,7 @@ class SpeechBus:
         floats[layout.NEXT_G1_F32] = later
         return layout.NEVER if later == 1.0 else change
 
-    def _latest(self, ends: dict[Voice, int]) -> tuple[int, int]:
+    def _latest(self, ends: dict[Playback, int]) -> tuple[int, int]:
         """Where ducking ends, and where speech comes back from being replaced."""
         duck, replace = self._duck_end, self._replace_end
         for voice, end in ends.items():

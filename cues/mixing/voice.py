@@ -1,8 +1,9 @@
-"""A voice: one sounding of a cue, and the handle that `Mixer.play` returns."""
+"""One sounding of a cue: `Playback` is what the scheduler keeps of it, `Voice` the handle that `Mixer.play` returns."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from cues.signal.fades import MIN_FADE_MS
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from cues.cue import Cue
     from cues.mixing.sound import Sound
 
-__all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Voice", "checked_fade_ms", "checked_gain_db"]
+__all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Playback", "Voice", "checked_fade_ms", "checked_gain_db"]
 
-Placement = Literal["overlay", "replace", "gap"]
+Placement = Literal["overlay", "replace", "in_pause"]
 
 MAX_GAIN_DB = 40.0
 """No voice is amplified by more (dB)."""
@@ -24,36 +25,26 @@ LONGEST_RELEASE_MS = 250.0
 """A barge-in takes no longer than this (ms)."""
 
 
-class _Scheduler(Protocol):
-    """The part of `cues.mixing.scheduler.Scheduler` that a voice calls."""
-
-    def post(self, command: Callable[..., None], *arguments: Any) -> None: ...
-
-    def stop(self, voice: Voice, fade_ms: float) -> None: ...
-
-    def change_gain(self, voice: Voice) -> None: ...
-
-    def sounds_in(self, voice: Voice) -> bool: ...
-
-
-class Voice:
-    """One sounding of a cue. Made by `Mixer.play`; its methods may be called from any thread, at any time.
+class Playback:
+    """One sounding of a cue as the scheduler keeps it; the thread that mixes writes to it.
 
     Attributes
     ----------
-    cue : what sounds.
-    at : absolute output sample that was asked for.
-    priority : higher wins where voices are short.
+    cue, sound : the cue, and the finished samples made from it.
+    at : absolute output sample that was asked for; `None` is the next one.
+    gain_db : level, dB; `offset_db` is added where the mixer follows the speech.
     loop : whether it goes on until it is stopped.
-    placement : "overlay", "replace" or "gap".
+    priority : higher wins where voices are short; among equals the later `order`.
+    placement : "overlay", "replace" or "in_pause".
+    state : where it is in its life; `slot` is its slot while it sounds.
+    gain_waits : whether a change of gain waits for a ramp to end.
     onset : the output sample at which it began to sound; `None` before that.
     """
 
     __slots__ = (
-        "_gain_db",
-        "_scheduler",
         "at",
         "cue",
+        "gain_db",
         "gain_waits",
         "loop",
         "offset_db",
@@ -68,7 +59,6 @@ class Voice:
 
     def __init__(
         self,
-        scheduler: _Scheduler,
         cue: Cue,
         sound: Sound,
         *,
@@ -78,14 +68,8 @@ class Voice:
         priority: int,
         placement: Placement,
     ) -> None:
-        self._scheduler = scheduler
-        self._gain_db = gain_db
-        self.cue = cue
-        self.sound = sound
-        self.at = at
-        self.loop = loop
-        self.priority = priority
-        self.placement: Placement = placement
+        self.cue, self.sound, self.at, self.gain_db = cue, sound, at, gain_db
+        self.loop, self.priority, self.placement = loop, priority, placement
         self.state: Literal["waiting", "sounding", "done"] = "waiting"
         self.slot = -1
         self.order = 0
@@ -94,34 +78,76 @@ class Voice:
         self.onset: int | None = None
 
     @property
+    def gain(self) -> float:
+        """`gain_db` and `offset_db`, as a factor."""
+        return db_to_gain(self.gain_db + self.offset_db)
+
+
+class _Scheduler(Protocol):
+    """The part of `cues.mixing.scheduler.Scheduler` that a voice calls."""
+
+    closed: bool
+
+    def post(self, command: Callable[..., None], *arguments: Any) -> None: ...
+
+    def stop(self, playback: Playback, fade_ms: float) -> None: ...
+
+    def change_gain(self, playback: Playback) -> None: ...
+
+    def sounds_in(self, playback: Playback) -> bool: ...
+
+
+class Voice:
+    """The handle to one sounding of a cue, which `Mixer.play` returns; its methods may be called from any thread."""
+
+    __slots__ = ("_playback", "_scheduler")
+
+    def __init__(self, scheduler: _Scheduler, playback: Playback) -> None:
+        self._scheduler, self._playback = scheduler, playback
+
+    @property
+    def cue(self) -> Cue:
+        """The cue that sounds."""
+        return self._playback.cue
+
+    @property
+    def onset(self) -> int | None:
+        """The output sample at which it began to sound; `None` before that."""
+        return self._playback.onset
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, was stopped before it began, or can never begin because the mixer was closed."""
+        playback = self._playback
+        if playback.state == "waiting":
+            return self._scheduler.closed
+        return playback.state == "done" or not self._scheduler.sounds_in(playback)
+
+    @property
     def active(self) -> bool:
-        """Whether it sounds or still waits for its time."""
-        if self.state == "waiting":
-            return not self._scheduler.closed  # what has not begun by then never does
-        return self.state == "sounding" and self._scheduler.sounds_in(self)
+        """The old name of `not done`."""
+        warnings.warn(
+            "Voice.active is now `not Voice.done`; the old name goes in 0.3", DeprecationWarning, stacklevel=2
+        )
+        return not self.done
 
     @property
     def gain_db(self) -> float:
-        """Level in decibels; setting it takes 10 ms, without a click."""
-        return self._gain_db
+        """Level, dB, at most 40; −inf is silence. Setting it takes 10 ms, without a click."""
+        return self._playback.gain_db
 
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:
-        self._gain_db = checked_gain_db(gain_db)
-        self._scheduler.post(self._scheduler.change_gain, self)
-
-    @property
-    def gain(self) -> float:
-        """`gain_db`, and what the mixer adds to follow the speech, as a factor."""
-        return db_to_gain(self._gain_db + self.offset_db)
+        self._playback.gain_db = checked_gain_db(gain_db)
+        self._scheduler.post(self._scheduler.change_gain, self._playback)
 
     def stop(self, fade_ms: float = 10.0) -> None:
         """Fade out over `fade_ms` (5 … 10,000 ms; less is taken as 5) from the next `mix` on, or never begin."""
-        self._scheduler.post(self._scheduler.stop, self, checked_fade_ms(fade_ms, 10_000.0))
+        self._scheduler.post(self._scheduler.stop, self._playback, checked_fade_ms(fade_ms, 10_000.0))
 
     def __repr__(self) -> str:
-        state = self.state if self.active else "done"
-        return f"<Voice of {self.cue.name!r}, {state}, {self._gain_db:g} dB>"
+        state = "done" if self.done else self._playback.state
+        return f"<Voice of {self.cue.name!r}, {state}, {self.gain_db:g} dB>"
 
 
 def checked_gain_db(gain_db: float) -> float:

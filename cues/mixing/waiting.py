@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues.mixing.voice import Voice
+    from cues.mixing.voice import Playback
 
 __all__ = ["WaitingVoices"]
 
@@ -28,9 +28,9 @@ class WaitingVoices:
 
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
         self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
-        self._scheduled: list[tuple[int, int, Voice]] = []
+        self._scheduled: list[tuple[int, int, Playback]] = []
         self._order = count()
-        self._for_pause: list[tuple[int, Voice]] = []
+        self._for_pause: list[tuple[int, Playback]] = []
         self._pauses = PauseFinder(sample_rate)
         self._stopped = False
 
@@ -47,12 +47,12 @@ class WaitingVoices:
         if self._for_pause:
             self._pauses.hear(speech)
 
-    def add(self, voice: Voice, due: int) -> None:
+    def add(self, voice: Playback, due: int) -> None:
         """Let the voice begin at sample `due`, after those that were added before."""
         voice.order = next(self._order)
         heappush(self._scheduled, (due, voice.order, voice))
 
-    def stop(self, voice: Voice) -> None:
+    def stop(self, voice: Playback) -> None:
         """Let the voice never begin. Its entry goes when `pop_due` is next asked: many stops cost no more than one."""
         voice.state = "done"
         self._stopped = True
@@ -62,14 +62,14 @@ class WaitingVoices:
         for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]:
             self.stop(voice)
 
-    def pop_due(self, now: int) -> list[Voice]:
+    def pop_due(self, now: int) -> list[Playback]:
         """Take out the voices that begin at sample `now`: their time, their pause or their limit has come."""
         if self._stopped:
             self._drop_stopped()
         due = []
         while self._scheduled and self._scheduled[0][0] <= now:
             voice = heappop(self._scheduled)[2]
-            if voice.placement == "gap":
+            if voice.placement == "in_pause":
                 self._wait_for_pause(voice, now)
             else:
                 due.append(voice)
@@ -88,12 +88,12 @@ class WaitingVoices:
         heapify(self._scheduled)
         self._for_pause = [entry for entry in self._for_pause if entry[1].state == "waiting"]
 
-    def _wait_for_pause(self, voice: Voice, now: int) -> None:
+    def _wait_for_pause(self, voice: Playback, now: int) -> None:
         if not self._for_pause:
             self._pauses.reset(now)
         self._for_pause.append((now + self._gap_limit, voice))
 
-    def _pop_after_pause(self, now: int) -> list[Voice]:
+    def _pop_after_pause(self, now: int) -> list[Playback]:
         """Take out the voices that waited for a pause, if it is one or they waited long enough."""
         pause = bool(self._for_pause) and self._pauses.found(now)
         due = [voice for limit, voice in self._for_pause if pause or limit <= now]

@@ -102,7 +102,7 @@ class Stage:
             turn = self._turn
             self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
         else:
-            voice = self._mixer.play(self._bank[name], priority=priority, placement="gap")
+            voice = self._mixer.play(self._bank[name], loop=False, priority=priority, placement="in_pause")
             self._in_pause.append((voice, name, event))
         return None
 
@@ -123,7 +123,7 @@ class Stage:
         if not self._in_pause:
             return
         waiting = self._in_pause
-        self._in_pause = [entry for entry in waiting if entry[0].onset is None and entry[0].active]
+        self._in_pause = [entry for entry in waiting if entry[0].onset is None and not entry[0].done]
         for voice, name, event in waiting:
             if voice.onset is not None:
                 self._note(voice, Played(name, event, voice.onset, "in_pause"))
@@ -158,7 +158,7 @@ class Stage:
 
     def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
         onset = self._mixer.position if at is None else max(at, self._mixer.position)
-        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, priority=priority)
+        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, loop=False, priority=priority)
         return self._note(voice, Played(name, event, onset, placement))
 
     def _note(self, voice: Voice, played: Played) -> Played:
@@ -166,7 +166,7 @@ class Stage:
         cue = self._bank[played.cue]
         n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
         span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
-        self._sounding = [pair for pair in self._sounding if pair[0].active]
+        self._sounding = [pair for pair in self._sounding if not pair[0].done]
         self._sounding.append((voice, span))
         self.stats.played += 1
         if self.on_played is not None:

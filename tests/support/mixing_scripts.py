@@ -95,7 +95,7 @@ def _command(rng: np.random.Generator, sounds: list[cues.Cue]) -> Callable[[cues
     cue = sounds[rng.integers(len(sounds))]
     ahead, fade, gain_db = int(rng.integers(-2000, 6000)), float(rng.uniform(0, 60)), float(rng.uniform(-20, 3))
     loop, priority = bool(rng.random() < 0.15), int(rng.integers(0, 3))
-    placement = str(rng.choice(["overlay", "overlay", "replace", "gap"]))
+    placement = str(rng.choice(["overlay", "overlay", "replace", "in_pause"]))
     which = int(rng.integers(1 << 30))
 
     def play(mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
@@ -136,7 +136,7 @@ def _clickless_cues() -> list[cues.Cue]:
 
 
 def _play(rng: np.random.Generator, sounds: list[cues.Cue], mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
-    placement = str(rng.choice(["overlay", "overlay", "replace", "gap"]))
+    placement = str(rng.choice(["overlay", "overlay", "replace", "in_pause"]))
     cue = sounds[rng.integers(len(sounds))]
     voices.append(mixer.play(cue, gain_db=float(rng.uniform(-12, 3)), placement=placement, loop=rng.random() < 0.1))
 

@@ -138,7 +138,7 @@ def gain_curves(seed, level):
         kind = rng.random()
         if kind < 0.35:
             quiet = cues.Cue(name="silent", samples=np.zeros(int(rng.integers(1, 6000))))
-            placement = str(rng.choice(["overlay", "replace", "gap"]))
+            placement = str(rng.choice(["overlay", "replace", "in_pause"]))
             voices.append(mixer.play(quiet, placement=placement, loop=bool(rng.random() < 0.1)))
         elif kind < 0.5 and voices:
             voices[rng.integers(len(voices))].stop(float(rng.uniform(0, 50)))
@@ -216,7 +216,7 @@ def storm(seed, longest, n_samples=14_400):
         kind, which, fade = rng.integers(12), int(rng.integers(60)), float(rng.choice([5, 10, 30, 250, 1000]))
         if kind < 6:
             at = mixer.position + int(rng.integers(-3000, 5000)) if kind < 2 else None
-            placement = ["overlay", "replace", "gap"][which % 3]
+            placement = ["overlay", "replace", "in_pause"][which % 3]
             cue, gain_db = sounds[which % 6], float(rng.uniform(-30, 3))
             voices.append(
                 mixer.play(

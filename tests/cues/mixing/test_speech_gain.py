@@ -71,18 +71,18 @@ def test_replace_crossfades_speech_out_and_back_at_equal_power():
     assert (gain[1000 + n :] == 1).all()
 
 
-def test_gap_waits_for_the_pause_in_the_speech():
+def test_in_pause_waits_for_the_pause_in_the_speech():
     mixer = cues.Mixer()
     talk = speech(24000)
     talk[:] = np.where(np.arange(24000) < 12000, 0.3 * np.sin(np.arange(24000)), 0)
-    mixer.play(noise_cue(), placement="gap")
+    mixer.play(noise_cue(), placement="in_pause")
     out = run(mixer, talk, 123)
     assert np.flatnonzero(out[12000:])[0] == 80 * 24
 
 
-def test_gap_gives_up_waiting_at_its_limit():
+def test_in_pause_gives_up_waiting_at_its_limit():
     mixer = cues.Mixer(gap_limit_ms=300)
-    mixer.play(cues.Cue(name="steady", samples=np.full(960, 0.2)), placement="gap")
+    mixer.play(cues.Cue(name="steady", samples=np.full(960, 0.2)), placement="in_pause")
     talk = (0.3 * np.sin(np.arange(12000))).astype(np.float32)
     out = run(mixer, talk)
     np.testing.assert_array_equal(out[:7200], talk[:7200])
@@ -100,8 +100,8 @@ def test_release_fades_everything_and_cancels_what_was_scheduled():
     out = run(mixer, talk)
     assert np.abs(out[:360]).max() > 0.01
     assert not out[720:].any()
-    assert not playing.active
-    assert not waiting.active
+    assert playing.done
+    assert waiting.done
     assert not mixer.active
 
 

@@ -71,9 +71,9 @@ def test_a_cue_that_is_overtaken_by_close_never_sounds(at, loop):
     mixer._scheduler._inbox = Overtaken(mixer.close)
     voice = mixer.play(FOREVER, at=at, loop=loop)
     assert mixer.closed
-    assert (voice.active, mixer.active) == (False, False)
+    assert (voice.done, mixer.active) == (True, False)
     assert not run(mixer, zeros(4800)).any()
-    assert (voice.active, voice.onset, mixer.active, mixer.stats.started) == (False, None, False, 0)
+    assert (voice.done, voice.onset, mixer.active, mixer.stats.started) == (True, None, False, 0)
     frame = zeros(480)
     assert mixer.mix(frame) is frame
 
@@ -81,20 +81,20 @@ def test_a_cue_that_is_overtaken_by_close_never_sounds(at, loop):
 def test_a_cue_whose_mixer_is_closed_while_play_checks_it_is_not_active():
     mixer = cues.Mixer()
     voice = mixer.play(FOREVER, at=ClosingNumber(mixer))
-    assert (voice.active, mixer.active) == (False, False)
+    assert (voice.done, mixer.active) == (True, False)
     mixer.mix(zeros(480))
-    assert (voice.active, mixer.active, mixer.stats.started) == (False, False, 0)
+    assert (voice.done, mixer.active, mixer.stats.started) == (True, False, 0)
 
 
 @pytest.mark.parametrize("mixed_before", [False, True], ids=["in the inbox", "scheduled"])
 def test_what_waits_when_a_mixer_is_closed_is_no_longer_active_though_nobody_mixes(mixed_before):
     mixer = cues.Mixer()
-    voices = [mixer.play(tone(), at=48000), mixer.play(tone(), at=48000, placement="gap")]
+    voices = [mixer.play(tone(), at=48000), mixer.play(tone(), at=48000, placement="in_pause")]
     if mixed_before:
         mixer.mix(zeros(480))
     assert mixer.active
     mixer.close()
-    assert [voice.active for voice in voices] == [False, False]
+    assert [voice.done for voice in voices] == [True, True]
     assert not mixer.active
 
 
@@ -166,7 +166,7 @@ def test_a_place_that_is_asked_for_while_its_old_session_is_being_planned_gets_n
         fresh.append(pool[0])
 
     voice = old.play(FOREVER, loop=True)
-    voice.sound = Interrupted(voice.sound, renew)
+    voice._playback.sound = Interrupted(voice._playback.sound, renew)
     pool.mix(np.zeros((2, 480), dtype=np.float32))
     assert (fresh[0].position, fresh[0].active) == (0, False)
     assert pool[0] is fresh[0]
@@ -241,6 +241,6 @@ def test_no_mixer_sounds_after_its_close_however_threads_are_switched():
             frame = zeros(480)
             assert mixer.mix(frame) is frame
             assert not mixer.active
-            assert not any(voice.active for voice in played)
+            assert all(voice.done for voice in played)
     finally:
         sys.setswitchinterval(interval)

@@ -19,7 +19,7 @@ def test_stop_fades_over_the_time_that_is_asked_for():
     gain = run(mixer, zeros(4800)) / 0.25
     assert np.flatnonzero(gain)[-1] == pytest.approx(480, abs=3)
     assert np.abs(np.diff(np.concatenate([[1.0], gain]), 2)).max() < 4.1e-4
-    assert not voice.active
+    assert voice.done
 
 
 def test_stop_in_the_middle_of_a_change_of_gain_does_not_click():
@@ -78,10 +78,10 @@ def test_the_least_important_and_then_the_oldest_voice_is_stolen():
     mixer.mix(zeros(480))
     second = mixer.play(long)
     mixer.mix(zeros(480))
-    assert (important.active, first.active, second.active) == (True, False, True)
+    assert (important.done, first.done, second.done) == (False, True, False)
     refused = mixer.play(long, priority=-1)
     mixer.mix(zeros(480))
-    assert not refused.active
+    assert refused.done
     assert (mixer.stats.started, mixer.stats.stolen) == (3, 2)
 
 
@@ -155,7 +155,7 @@ def test_a_voice_that_fades_out_already_makes_room_before_any_other():
     mixer.silence(480)
     newer = mixer.play(long)
     mixer.silence(480)
-    assert (older.active, important.active, newer.active) == (True, False, True)
+    assert (older.done, important.done, newer.done) == (False, True, False)
 
 
 def test_a_cue_after_a_release_is_heard_however_important_what_fades_was():
@@ -180,7 +180,7 @@ def test_a_voice_tells_its_state():
 
 
 @pytest.mark.parametrize(
-    ("placement", "before", "onset"), [("overlay", 480, 639), ("gap", 480, 1839), ("gap", 720, 1839)]
+    ("placement", "before", "onset"), [("overlay", 480, 639), ("in_pause", 480, 1839), ("in_pause", 720, 1839)]
 )
 def test_voices_that_are_stopped_before_they_begin_never_do(placement, before, onset):
     mixer = cues.Mixer(gap_limit_ms=50)
@@ -192,3 +192,48 @@ def test_voices_that_are_stopped_before_they_begin_never_do(placement, before, o
     mixer.mix(talk)
     assert mixer.stats.started == 1
     assert [voice.onset for voice in voices] == [None] * 39 + [onset]
+
+
+def test_play_loops_a_cue_that_is_meant_to_loop_unless_told_otherwise():
+    samples = tone(960).samples
+    looping, once = (cues.Cue(name="tick", samples=samples, loop=loop) for loop in (True, False))
+    for cue, loop, goes_on in ((looping, None, True), (looping, False, False), (once, None, False), (once, True, True)):
+        mixer = cues.Mixer()
+        voice = mixer.play(cue, loop=loop)
+        mixer.silence(24000)
+        assert voice.done is not goes_on
+
+
+def test_of_a_voice_only_its_gain_can_be_set():
+    mixer = cues.Mixer()
+    voice = mixer.play(tone())
+    writable = [name for name in dir(voice) if not name.startswith("_") and can_be_set(voice, name)]
+    assert writable == ["gain_db"]
+    assert [name for name in ("stop", "gain_db", "onset", "done", "cue") if not hasattr(voice, name)] == []
+
+
+def can_be_set(thing, name):
+    try:
+        setattr(thing, name, 0.0)
+    except AttributeError:
+        return False
+    return True
+
+
+def test_old_names_of_voices_and_placements_warn_and_work():
+    mixer = cues.Mixer()
+    with pytest.warns(DeprecationWarning, match="in_pause"):
+        voice = mixer.play(tone(), placement="gap")
+    with pytest.warns(DeprecationWarning, match=r"Voice\.done"):
+        assert voice.active is (not voice.done)
+
+
+def test_a_mixer_and_its_voices_say_what_they_are():
+    mixer = cues.Mixer()
+    mixer.silence(480)
+    assert repr(mixer) == "<Mixer at 24000 Hz, sample 480, idle>"
+    voice = mixer.play(tone(), gain_db=-6)
+    assert repr(mixer) == "<Mixer at 24000 Hz, sample 480, active>"
+    assert repr(voice) == "<Voice of 'tone 660', waiting, -6 dB>"
+    mixer.close()
+    assert repr(mixer) == "<Mixer at 24000 Hz, sample 480, closed>"

@@ -30,7 +30,7 @@ print(json.dumps({{"compiled": len(events), "numba": "numba" in sys.modules, "re
 SESSION = """
 mixer = cues.Mixer(limiter={limiter}, follow_speech=True)
 cue = cues.Cue(name="a", samples=0.2 * np.sin(np.arange(4800) * 0.1))
-voice = mixer.play(cue); mixer.play(cue, placement="replace", at=900); mixer.play(cue, placement="gap")
+voice = mixer.play(cue); mixer.play(cue, placement="replace", at=900); mixer.play(cue, placement="in_pause")
 frame = np.zeros(480, dtype=np.float32); buffer = frame.copy()
 for _ in range(30):
     mixer.mix(frame); mixer.mix(frame, out=buffer); mixer.mix_pcm16(bytes(960)); mixer.silence(100)

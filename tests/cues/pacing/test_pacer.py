@@ -424,3 +424,9 @@ def test_an_hour_of_frames_keeps_to_the_clock():
         pacer.due()
     assert mixer.position == 24000 * 3601
     assert pacer.underruns == 0
+
+
+def test_a_pacer_says_what_it_is():
+    pacer = cues.Pacer(cues.Mixer(), frame_samples=480, clock=lambda: 0.0)
+    pacer.push(np.zeros(2400, dtype=np.float32))
+    assert repr(pacer) == "<Pacer at 24000 Hz, 100 ms queued, lead 40 ms, 0 underruns>"
