@@ -180,10 +180,33 @@ def test_play_hands_the_sound_to_the_device(run, monkeypatch, options, rate, len
     assert len(samples) / rate == pytest.approx(length_s, abs=0.001)
 
 
-def test_the_device_gets_all_samples():
+def test_the_device_gets_all_samples_in_order_and_then_silence(monkeypatch):
     import miniaudio
 
-    sound_device.play(np.zeros(240, dtype=np.float32), 24000, backends=[miniaudio.Backend.NULL])
+    taken, start = [], miniaudio.PlaybackDevice.start
+
+    def watched(source):
+        wanted = yield b""
+        for _ in range(10_000):
+            try:
+                part = source.send(wanted)
+            except StopIteration:
+                return
+            taken.append(np.array(part))
+            wanted = yield part
+
+    def start_watched(device, source):
+        heard = watched(source)
+        next(heard)
+        start(device, heard)
+
+    monkeypatch.setattr(miniaudio.PlaybackDevice, "start", start_watched)
+    samples = np.linspace(-0.5, 0.5, 24_000, dtype=np.float32)
+    sound_device.play(samples, 24000, backends=[miniaudio.Backend.NULL])
+    heard = np.concatenate(taken)
+    np.testing.assert_array_equal(heard[: len(samples)], samples)
+    assert len(heard) > len(samples)
+    assert not heard[len(samples) :].any()
 
 
 def test_a_device_that_cannot_be_opened_is_an_error():
