@@ -6,7 +6,7 @@ is only ever in a `ToolResult`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 __all__ = [
@@ -66,7 +66,8 @@ class ToolCallEnd:
     ----------
     tool_name, tool_call_id, index : as in the call's `ToolCallStart`; the name is `""` where it was cut off.
     arguments_json : the arguments as JSON text; `"{}"` if there are none, the raw text if they cannot be read.
-    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, or past the size cap).
+    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, past the size cap, or invalid: see
+        `InvalidToolCall`). Only a call that is `"ok"` may be run, and only if a tool of that name was offered.
     """
 
     tool_name: str
@@ -85,12 +86,14 @@ class ToolResult:
     tool_call_id, tool_name : as far as they are known; `""` otherwise.
     is_error : whether the tool failed.
     content : what it returned, as text.
+    by_server : whether the server ran it and reported so in its stream; two results are equal without regard to it.
     """
 
     tool_call_id: str
     tool_name: str
     is_error: bool
     content: str
+    by_server: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

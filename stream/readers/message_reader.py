@@ -32,7 +32,8 @@ class MessageReader(ABC):
 
     Parameters
     ----------
-    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. Code
+        fences and Python lists with other names are then text, except for a server's own tools (`mcp_*`).
     max_argument_chars : longer arguments are dropped, and their call is malformed.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
 
@@ -116,7 +117,8 @@ class MessageReader(ABC):
         error = result.get("error")
         failed = bool(error) or result.get("is_error") is True
         content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
-        return ToolResult(identity, name, failed, content if isinstance(content, str) else _dumps(content))
+        text = content if isinstance(content, str) else _dumps(content)
+        return ToolResult(identity, name, failed, text, by_server=True)
 
     def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
         """Return the call that a result answers: by id, else by name, else the oldest one."""
