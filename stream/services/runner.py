@@ -256,6 +256,9 @@ class _Turn:
         elif isinstance(event, InvalidToolCall):
             self.problems[event.index] = event
         elif isinstance(event, TextDelta):
+            follows_call = self.text and self.calls and not self.said_after
+            if follows_call and not (self.text[-1][-1:].isspace() or event.text[:1].isspace()):
+                self.text.append(" ")  # or the words before and after the call become one
             self.text.append(event.text)
             self.said_after = self.said_after or bool(event.text.strip())
         elif isinstance(event, ReasoningDelta):
