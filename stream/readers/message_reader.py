@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "count", "failure", "number"]
+__all__ = ["MessageReader", "channel_of", "count", "failure", "number"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
@@ -211,6 +211,25 @@ def failure(error: Any) -> StreamFailed:
         retry_after_ms=_milliseconds(error),
         request_id=_text_of(error.get("requestId") or error.get("request_id")) or None,
     )
+
+
+def channel_of(*places: Mapping[str, Any]) -> str | None:
+    """Return the channel that text belongs to, in lower case: servers call the field `channel` or `kind`.
+
+    Parameters
+    ----------
+    places : the mappings that may have the field, the closest to the text first.
+
+    Examples
+    --------
+    >>> channel_of({"content": "{}"}, {"kind": "JSON", "done": False})
+    'json'
+    """
+    for fields in places:
+        channel = fields.get("channel") or fields.get("kind")
+        if channel and isinstance(channel, str):
+            return channel.lower()
+    return None
 
 
 def count(value: Any) -> int | None:

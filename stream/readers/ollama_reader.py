@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, count, failure, number
+from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
 from stream.readers.ndjson import NdjsonDecoder
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class OllamaReader(MessageReader):
         else:
             self._between(line)
             if isinstance(line.get("response"), str):
-                self._content(line["response"], line)
+                self._content(line["response"], channel_of(line))
         if line.get("error"):
             self._fail(failure(line["error"]))
         elif line.get("done") is True:
@@ -119,7 +119,7 @@ class OllamaReader(MessageReader):
         self._reasoning(message)
         content = message.get("content")
         if content and isinstance(content, str):
-            self._content(content, line)
+            self._content(content, channel_of(message, line))
         if calls is not None:
             self._tool_calls(calls)
             if calls:
@@ -129,10 +129,9 @@ class OllamaReader(MessageReader):
         if line.get("tool_results"):
             self._results(line["tool_results"])
 
-    def _content(self, content: str, line: Mapping[str, Any]) -> None:
+    def _content(self, content: str, channel: str | None) -> None:
         self._last_finish = None
-        channel = line.get("channel") or line.get("kind")  # servers call it either
-        self._turn.change_channel(channel.lower() if isinstance(channel, str) else None)
+        self._turn.change_channel(channel)
         if content:
             self._text(content)
 

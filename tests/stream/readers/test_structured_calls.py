@@ -268,6 +268,14 @@ def test_text_that_changes_its_channel_says_so_from_then_on():
     assert events == [TextDelta(text, channel and channel.lower()) for text, channel in said * 2]
 
 
+@pytest.mark.parametrize("field", ["kind", "channel"])
+def test_in_ollamas_lines_a_channel_stands_beside_the_message_or_in_it(field):
+    beside = {"message": {"role": "assistant", "content": "Hm."}, "done": False, field: "JSON"}
+    within = {"message": {"role": "assistant", "content": "Hm.", field: "JSON"}, "done": False}
+    reader = OllamaReader()
+    assert reader.feed(beside) == reader.feed(within) == [TextDelta("Hm.", "json")]
+
+
 def test_messages_of_role_tool_are_results_and_never_spoken():
     said = {"role": "tool", "content": "12 degrees", "tool_call_id": "a"}
     events = read(calls(call("f", "{}", 0, "a")), chunk(said), chunk({"content": "It is 12."}, "stop"))
