@@ -82,6 +82,12 @@ class MessageReader(ABC):
             self._calls.note_text()
         self._machine.feed(text)
 
+    def _change_channel(self, channel: str | None) -> None:
+        if channel != self._turn.channel:
+            if self._machine is not None:
+                self._machine.put_down_words()
+            self._turn.change_channel(channel)
+
     def _reasoning(self, fields: Mapping[str, Any]) -> None:
         """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
         for name in _REASONING_FIELDS:

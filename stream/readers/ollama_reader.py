@@ -131,7 +131,7 @@ class OllamaReader(MessageReader):
 
     def _content(self, content: str, channel: str | None) -> None:
         self._last_finish = None
-        self._turn.change_channel(channel)
+        self._change_channel(channel)
         if content:
             self._text(content)
 

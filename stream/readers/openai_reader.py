@@ -93,7 +93,7 @@ class OpenAIReader(MessageReader):
         if len(delta) > 1 or not content:
             self._reasoning(delta)
         if content:
-            self._turn.change_channel(channel_of(delta, chunk))
+            self._change_channel(channel_of(delta, chunk))
             self._content(content)
         if calls is not None:
             if not self._piece(calls):

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from stream import (
     Finish,
     InvalidToolCall,
+    OllamaReader,
+    OpenAIReader,
     ReasoningDelta,
     TaskStatus,
     TextDelta,
@@ -159,6 +161,46 @@ def test_words_are_parted_where_white_space_or_a_call_stands_and_nowhere_else(st
     events = [TextDelta(piece) if isinstance(piece, str) else piece for piece in stream]
     written = "".join(piece if isinstance(piece, str) else "" if piece in PASSING else " " for piece in stream)
     assert spoken(events) == " ".join(written.split())
+
+
+RAW_CALL = '<tool_call>{"name": "lock", "arguments": {"door": "a b"}}</tool_call>'
+ANSWERS = st.lists(
+    st.one_of(
+        st.tuples(st.just("text"), st.text(alphabet="ab.,! \n", min_size=1, max_size=8)),
+        st.sampled_from([("text", RAW_CALL), ("json", '{"plan": [1, 2]}'), ("call", "")]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def sent_by(endpoint, answer, size):
+    """The messages of a server that sends its text `size` characters at a time."""
+    for n, (kind, text) in enumerate(answer):
+        function = {"name": "lock", "arguments": f'{{"door": {n}}}' if endpoint == "openai" else {"door": n}}
+        call = {"tool_calls": [{"id": f"c{n}", "index": n, "type": "function", "function": function}]}
+        pieces = [{"content": text[at : at + size]} for at in range(0, len(text), size)]
+        for message in [call] if kind == "call" else pieces:
+            mark = {"kind": kind} if kind != "call" else {}
+            if endpoint == "openai":
+                yield {"choices": [{"index": 0, "delta": message, "finish_reason": None}], **mark}
+            else:
+                yield {"message": {"role": "assistant", "content": "", **message}, "done": False, **mark}
+
+
+@pytest.mark.parametrize(("endpoint", "make"), [("openai", OpenAIReader), ("ollama", OllamaReader)])
+@given(answer=ANSWERS, size=st.integers(1, 5))
+def test_from_the_servers_chunks_to_the_words_no_cut_makes_a_difference(endpoint, make, answer, size):
+    def said(size):
+        reader = make()
+        events = [event for message in sent_by(endpoint, answer, size) for event in reader.feed(message)]
+        return texts(*events, *reader.close())
+
+    whole = said(1000)
+    assert said(size) == whole
+    written = "".join(text if kind == "text" and text != RAW_CALL else " " for kind, text in answer)
+    spoken = "".join(item for item in whole if isinstance(item, str))
+    assert re.sub(r"[.,!]", "", spoken).split() == re.sub(r"[.,!]", "", written).split()
 
 
 @pytest.mark.parametrize("text", ["", "one", " one two  three "])
