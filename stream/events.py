@@ -6,8 +6,9 @@ is only ever in a `ToolResult`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "CallStatus",
@@ -58,8 +59,15 @@ class ToolCallStart:
     index: int = 0
 
 
+class _ReadOnce:
+    """Room for a value that is no field: comparing, copying, pickling and `repr` do not see it."""
+
+    __slots__ = ("_arguments",)
+    _arguments: dict[str, Any] | None
+
+
 @dataclass(frozen=True, slots=True)
-class ToolCallEnd:
+class ToolCallEnd(_ReadOnce):
     """The arguments of a call are complete, or never will be. It does not say that the tool ran.
 
     Attributes
@@ -68,6 +76,11 @@ class ToolCallEnd:
     arguments_json : the arguments as JSON text; `"{}"` if there are none, the raw text if they cannot be read.
     status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, past the size cap, or invalid: see
         `InvalidToolCall`). Only a call that is `"ok"` may be run, and only if a tool of that name was offered.
+
+    Examples
+    --------
+    >>> ToolCallEnd("dim", arguments_json='{"percent": 40}').arguments
+    {'percent': 40}
     """
 
     tool_name: str
@@ -75,6 +88,26 @@ class ToolCallEnd:
     index: int = 0
     arguments_json: str = "{}"
     status: CallStatus = "ok"
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments as a value, the same one each time.
+
+        `None` unless `status` is `"ok"`, and for JSON that nests deeper, or has longer numbers, than Python reads.
+        """
+        try:
+            return self._arguments
+        except AttributeError:
+            object.__setattr__(self, "_arguments", _object(self.arguments_json) if self.status == "ok" else None)
+        return self._arguments
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

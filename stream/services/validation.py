@@ -75,8 +75,8 @@ class Validator:
         return self._checked(call, KnownInStream(self._known))
 
     def arguments(self, call: ToolCallEnd) -> dict[str, Any]:
-        """The arguments of a good call as values; text that spells what the schema wants is that value."""
-        given = json.loads(call.arguments_json)
+        """The arguments of a good call as values of its own; text that spells what the schema wants is that value."""
+        given = json.loads(call.arguments_json)  # not the event's: a tool may change what it is given
         tool = self._tools.get(call.tool_name)
         values = given if isinstance(given, dict) else {}
         return values if tool is None or self.strictness == "strict" else _spelled_out(values, tool.parameters)
@@ -124,11 +124,8 @@ class Validator:
         tool = self._tools.get(call.tool_name)
         if tool is None and not known.knows(call.tool_name):
             return bad("unknown_tool", self.unknown(call.tool_name))
-        try:
-            arguments = json.loads(call.arguments_json) if call.status == "ok" else None
-        except (ValueError, RecursionError):
-            arguments = None
-        if not isinstance(arguments, dict):
+        arguments = call.arguments
+        if arguments is None:
             return bad("not_json", f"the arguments of {call.tool_name} are not a JSON object")
         if tool is None:
             return None  # The server's own tool: it has the schema.
