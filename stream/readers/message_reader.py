@@ -150,8 +150,10 @@ class MessageReader(ABC):
         self._calls.end_round(was_cut=was_cut)
         self._turn.end_round()
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: str, usage: Usage | None = None) -> None:
         self._end_round(was_cut=ended_early(reason))
+        if usage is not None:
+            self._turn.emit(usage)
         if self._last_finish != reason:
             self._turn.emit(Finish(reason))
         self._finished, self._last_finish = True, reason

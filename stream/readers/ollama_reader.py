@@ -106,8 +106,7 @@ class OllamaReader(MessageReader):
             self._fail(failure(line["error"]))
         elif line.get("done") is True:
             reason = line.get("done_reason")
-            self._finish(reason if isinstance(reason, str) and reason else "stop")
-            self._note_usage(line)
+            self._finish(reason if isinstance(reason, str) and reason else "stop", _usage_of(line))
 
     def _message(self, message: Mapping[str, Any], line: Mapping[str, Any]) -> None:
         if message.get("role") == "tool":
@@ -135,24 +134,24 @@ class OllamaReader(MessageReader):
         if content:
             self._text(content)
 
-    def _note_usage(self, line: Mapping[str, Any]) -> None:
-        prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
-        usage = Usage(
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            total_tokens=None if prompt is None or completion is None else prompt + completion,
-            load_ms=_milliseconds(line.get("load_duration")),
-            prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
-            eval_ms=_milliseconds(line.get("eval_duration")),
-            total_ms=_milliseconds(line.get("total_duration")),
-        )
-        if usage != Usage():
-            self._turn.emit(usage)
-
     def _unfinished_message(self) -> str:
         message = super()._unfinished_message()
         bad = self._decoder.bad_line
         return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
+
+
+def _usage_of(line: Mapping[str, Any]) -> Usage | None:
+    prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
+    usage = Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=None if prompt is None or completion is None else prompt + completion,
+        load_ms=_milliseconds(line.get("load_duration")),
+        prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
+        eval_ms=_milliseconds(line.get("eval_duration")),
+        total_ms=_milliseconds(line.get("total_duration")),
+    )
+    return None if usage == Usage() else usage
 
 
 def _milliseconds(nanoseconds: Any) -> float | None:

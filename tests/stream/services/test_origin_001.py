@@ -97,6 +97,14 @@ def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
     assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]
 
 
+@pytest.mark.parametrize("name", ["ollama-plain-text", "ollama-tool-call", "fork-tool-call"])
+def test_on_the_native_endpoint_usage_comes_before_the_end(name):
+    exchange = chat(name, endpoint="ollama", tools=TOOLS)
+    assert exchange.order[-2:] == ["Usage", "Finish"]
+    ends = [place for place, event in enumerate(exchange.events) if isinstance(event, Finish)]
+    assert all(isinstance(exchange.events[place - 1], Usage) for place in ends)
+
+
 @pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is_raised(endpoint):
     exchange = chat("ollama-refuses-tools", endpoint=endpoint, tools=TOOLS)
