@@ -12,7 +12,7 @@ from stream.errors import StreamTypeError, StreamValueError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_number", "check_whole_number", "did_you_mean"]
+__all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number", "did_you_mean"]
 
 
 def check_number(name: str, value: object) -> Any:
@@ -52,6 +52,28 @@ def check_whole_number(name: str, value: object, least: int) -> None:
         raise StreamTypeError(f"{name} is {value!r}; it must be a whole number")
     if value < least:
         raise StreamValueError(f"{name} is {value!r}; it must be {least} or more")
+
+
+def are_texts(values: object) -> bool:
+    """Whether `values` is a collection of texts; one text is not."""
+    return isinstance(values, tuple | list | set | frozenset) and all(isinstance(value, str) for value in values)
+
+
+def check_patterns(name: str, value: object, example: str) -> None:
+    """Take a collection of patterns for tools' names.
+
+    Raises
+    ------
+    StreamTypeError : for anything else; one text is not a collection.
+
+    Examples
+    --------
+    >>> check_patterns("agent_tools", "research_*", "research_*")
+    Traceback (most recent call last):
+    stream.errors.StreamTypeError: agent_tools is 'research_*'; it must be patterns, as ("research_*",)
+    """
+    if not are_texts(value):
+        raise StreamTypeError(f'{name} is {value!r}; it must be patterns, as ("{example}",)')
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

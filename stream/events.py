@@ -6,8 +6,9 @@ is only ever in a `ToolResult`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "CallStatus",
@@ -58,15 +59,28 @@ class ToolCallStart:
     index: int = 0
 
 
+class _ReadOnce:
+    """Room for a value that is no field: comparing, copying, pickling and `repr` do not see it."""
+
+    __slots__ = ("_arguments",)
+    _arguments: dict[str, Any] | None
+
+
 @dataclass(frozen=True, slots=True)
-class ToolCallEnd:
+class ToolCallEnd(_ReadOnce):
     """The arguments of a call are complete, or never will be. It does not say that the tool ran.
 
     Attributes
     ----------
     tool_name, tool_call_id, index : as in the call's `ToolCallStart`; the name is `""` where it was cut off.
     arguments_json : the arguments as JSON text; `"{}"` if there are none, the raw text if they cannot be read.
-    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, or past the size cap).
+    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, past the size cap, or invalid: see
+        `InvalidToolCall`). Only a call that is `"ok"` may be run, and only if a tool of that name was offered.
+
+    Examples
+    --------
+    >>> ToolCallEnd("dim", arguments_json='{"percent": 40}').arguments
+    {'percent': 40}
     """
 
     tool_name: str
@@ -74,6 +88,26 @@ class ToolCallEnd:
     index: int = 0
     arguments_json: str = "{}"
     status: CallStatus = "ok"
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments as a value, the same one each time.
+
+        `None` unless `status` is `"ok"`, and for JSON that nests deeper, or has longer numbers, than Python reads.
+        """
+        try:
+            return self._arguments
+        except AttributeError:
+            object.__setattr__(self, "_arguments", _object(self.arguments_json) if self.status == "ok" else None)
+        return self._arguments
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +119,14 @@ class ToolResult:
     tool_call_id, tool_name : as far as they are known; `""` otherwise.
     is_error : whether the tool failed.
     content : what it returned, as text.
+    by_server : whether the server ran it and reported so in its stream; two results are equal without regard to it.
     """
 
     tool_call_id: str
     tool_name: str
     is_error: bool
     content: str
+    by_server: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

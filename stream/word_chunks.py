@@ -5,28 +5,40 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.events import Event, TextDelta
+from stream.errors import StreamTypeError
+from stream.events import Event, ReasoningDelta, TextDelta, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator
 
 __all__ = ["words", "words_sync"]
 
 _SPACE = re.compile(r"\s+")
+_CLOSING_MARKS = re.compile(r"[,.;:!?…)\]}、，。！？；：）」』]+")
+_SENTENCE_END = re.compile(r"[.:!?…。！？：]\W{0,8}\Z")
+_DATA = ("json",)
 
 
-async def words(events: AsyncIterable[Event]) -> AsyncIterator[Event]:
+async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str] = _DATA) -> AsyncIterator[Event]:
     """Yield the events with their text rechunked to whole words.
 
-    The white space before a word belongs to it, and a run of it is one space; white space at the very end is dropped.
-    Any other event gives out the word that has begun and passes at once; no space is lost over it. The source is closed
-    at the end, also when the reading stops early.
+    The white space before a word belongs to it, and a run of it is one space; white space at either end of the answer
+    is dropped. Any other event gives out the word that has begun, passes at once, and the next word has a space before
+    it; so does text of another channel. Reasoning and usage may stand in the middle of a word: no space follows them,
+    unless the text before them ends a sentence. The source is closed at the end, also when the reading stops early.
 
     Parameters
     ----------
-    events : what `stream.read` or a reader gives.
+    events : what `stream.read`, a reader or a model service gives.
+    silent_channels : channels whose text is dropped because it is data for a program; `()` yields the text of all of
+        them. A program that wants data exactly as it was sent reads `events` themselves.
+
+    Raises
+    ------
+    StreamTypeError
+        With the first event that is asked for: `silent_channels` is one text.
     """
-    chunker = _WordChunker()
+    chunker = _WordChunker(silent_channels)
     try:
         async for event in events:
             for out in chunker.feed(event):
@@ -43,7 +55,7 @@ async def words(events: AsyncIterable[Event]) -> AsyncIterator[Event]:
         yield out
 
 
-def words_sync(events: Iterable[Event]) -> Iterator[Event]:
+def words_sync(events: Iterable[Event], *, silent_channels: Collection[str] = _DATA) -> Iterator[Event]:
     """Yield the events with their text rechunked to whole words; see `words`.
 
     Examples
@@ -51,7 +63,7 @@ def words_sync(events: Iterable[Event]) -> Iterator[Event]:
     >>> [event.text for event in words_sync([TextDelta("Good  mor"), TextDelta("ning, Ada. ")])]
     ['Good', ' morning,', ' Ada.']
     """
-    chunker = _WordChunker()
+    chunker = _WordChunker(silent_channels)
     try:
         for event in events:
             yield from chunker.feed(event)
@@ -70,33 +82,54 @@ def _well_formed(word: str) -> str:
 
 
 class _WordChunker:
-    """Holds the word that has begun, and whether a space stands before it."""
+    """Holds the word that has begun, and what came before it."""
 
-    __slots__ = ("_channel", "_pieces", "_space")
+    __slots__ = ("_channel", "_parted", "_pieces", "_said", "_silent", "_space")
 
-    def __init__(self) -> None:
+    def __init__(self, silent_channels: Collection[str]) -> None:
+        if isinstance(silent_channels, str):
+            raise StreamTypeError(
+                f"silent_channels is {silent_channels!r}; it must be a collection of names: ({silent_channels!r},)"
+            )
+        self._silent = frozenset(silent_channels)
         self._pieces: list[str] = []
-        self._space = ""
+        self._space = False  # white space came before the word
+        self._parted = False  # an event did that keeps two words apart
+        self._said = False  # so there is a word to keep it apart from
         self._channel: str | None = None
 
     def feed(self, event: Event) -> list[Event]:
-        if not isinstance(event, TextDelta):
-            return [*self.flush(), event]
-        out = self.flush() if event.channel != self._channel else []
-        self._channel = event.channel
-        text, start = event.text, 0
+        if isinstance(event, TextDelta):
+            return self._feed_text(event)
+        out = self.flush()
+        may_be_in_a_word = isinstance(event, ReasoningDelta | Usage)
+        if not may_be_in_a_word or (out and _SENTENCE_END.search(out[0].text)):
+            self._parted = True
+        return [*out, event]
+
+    def _feed_text(self, delta: TextDelta) -> list[Event]:
+        out: list[Event] = []
+        if delta.channel != self._channel:
+            out = [*self.flush()]
+            self._channel, self._parted = delta.channel, True
+        if delta.channel in self._silent:
+            return out
+        text, start = delta.text, 0
         for match in _SPACE.finditer(text):
             self._pieces.append(text[start : match.start()])
             out += self.flush()
-            self._space, start = " ", match.end()
+            self._space, start = True, match.end()
         if start < len(text):
             self._pieces.append(text[start:])
         return out
 
-    def flush(self) -> list[Event]:
+    def flush(self) -> list[TextDelta]:
         word = "".join(self._pieces)
-        self._pieces = []
+        self._pieces.clear()
         if not word:
             return []
-        word, self._space = self._space + _well_formed(word), ""
-        return [TextDelta(word, self._channel)]
+        # Punctuation that a model writes after a call belongs to the word before it.
+        parted = self._space or (self._parted and not _CLOSING_MARKS.fullmatch(word))
+        space = " " if parted and self._said else ""
+        self._space, self._parted, self._said = False, False, True
+        return [TextDelta(space + _well_formed(word), self._channel)]

@@ -97,14 +97,14 @@ class Drafting(Speech):
         Raises
         ------
         NotACall
-            In a code fence, if the tools are declared and this is none of them: the fence is documentation.
+            In a code fence, if the tools are declared and this is another name: the fence is documentation.
         Unreadable
             If the name is empty.
         """
         name = clean_name(draft.name)
         if not name:
             raise Unreadable
-        if self.fenced and self.recording and self.table.declared is not None and name not in self.table.declared:
+        if self.fenced and self.recording and self.table.excludes(name):
             raise NotACall
         draft.call.name = draft.name = name
         self._identify(draft)

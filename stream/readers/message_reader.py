@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "count", "failure", "number"]
+__all__ = ["MessageReader", "channel_of", "count", "failure", "number"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
@@ -32,7 +32,8 @@ class MessageReader(ABC):
 
     Parameters
     ----------
-    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. Code
+        fences and Python lists with other names are then text, except for a server's own tools (`mcp_*`).
     max_argument_chars : longer arguments are dropped, and their call is malformed.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
 
@@ -81,6 +82,12 @@ class MessageReader(ABC):
             self._calls.note_text()
         self._machine.feed(text)
 
+    def _change_channel(self, channel: str | None) -> None:
+        if channel != self._turn.channel:
+            if self._machine is not None:
+                self._machine.put_down_words()
+            self._turn.change_channel(channel)
+
     def _reasoning(self, fields: Mapping[str, Any]) -> None:
         """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
         for name in _REASONING_FIELDS:
@@ -116,7 +123,8 @@ class MessageReader(ABC):
         error = result.get("error")
         failed = bool(error) or result.get("is_error") is True
         content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
-        return ToolResult(identity, name, failed, content if isinstance(content, str) else _dumps(content))
+        text = content if isinstance(content, str) else _dumps(content)
+        return ToolResult(identity, name, failed, text, by_server=True)
 
     def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
         """Return the call that a result answers: by id, else by name, else the oldest one."""
@@ -142,8 +150,10 @@ class MessageReader(ABC):
         self._calls.end_round(was_cut=was_cut)
         self._turn.end_round()
 
-    def _finish(self, reason: str) -> None:
+    def _finish(self, reason: str, usage: Usage | None = None) -> None:
         self._end_round(was_cut=ended_early(reason))
+        if usage is not None:
+            self._turn.emit(usage)
         if self._last_finish != reason:
             self._turn.emit(Finish(reason))
         self._finished, self._last_finish = True, reason
@@ -209,6 +219,25 @@ def failure(error: Any) -> StreamFailed:
         retry_after_ms=_milliseconds(error),
         request_id=_text_of(error.get("requestId") or error.get("request_id")) or None,
     )
+
+
+def channel_of(*places: Mapping[str, Any]) -> str | None:
+    """Return the channel that text belongs to, in lower case: servers call the field `channel` or `kind`.
+
+    Parameters
+    ----------
+    places : the mappings that may have the field, the closest to the text first.
+
+    Examples
+    --------
+    >>> channel_of({"content": "{}"}, {"kind": "JSON", "done": False})
+    'json'
+    """
+    for fields in places:
+        channel = fields.get("channel") or fields.get("kind")
+        if channel and isinstance(channel, str):
+            return channel.lower()
+    return None
 
 
 def count(value: Any) -> int | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, count, failure, number
+from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
 from stream.readers.ndjson import NdjsonDecoder
 
 if TYPE_CHECKING:
@@ -101,13 +101,12 @@ class OllamaReader(MessageReader):
         else:
             self._between(line)
             if isinstance(line.get("response"), str):
-                self._content(line["response"], line)
+                self._content(line["response"], channel_of(line))
         if line.get("error"):
             self._fail(failure(line["error"]))
         elif line.get("done") is True:
             reason = line.get("done_reason")
-            self._finish(reason if isinstance(reason, str) and reason else "stop")
-            self._note_usage(line)
+            self._finish(reason if isinstance(reason, str) and reason else "stop", _usage_of(line))
 
     def _message(self, message: Mapping[str, Any], line: Mapping[str, Any]) -> None:
         if message.get("role") == "tool":
@@ -119,7 +118,7 @@ class OllamaReader(MessageReader):
         self._reasoning(message)
         content = message.get("content")
         if content and isinstance(content, str):
-            self._content(content, line)
+            self._content(content, channel_of(message, line))
         if calls is not None:
             self._tool_calls(calls)
             if calls:
@@ -129,31 +128,30 @@ class OllamaReader(MessageReader):
         if line.get("tool_results"):
             self._results(line["tool_results"])
 
-    def _content(self, content: str, line: Mapping[str, Any]) -> None:
+    def _content(self, content: str, channel: str | None) -> None:
         self._last_finish = None
-        channel = line.get("channel") or line.get("kind")  # servers call it either
-        self._turn.change_channel(channel.lower() if isinstance(channel, str) else None)
+        self._change_channel(channel)
         if content:
             self._text(content)
-
-    def _note_usage(self, line: Mapping[str, Any]) -> None:
-        prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
-        usage = Usage(
-            prompt_tokens=prompt,
-            completion_tokens=completion,
-            total_tokens=None if prompt is None or completion is None else prompt + completion,
-            load_ms=_milliseconds(line.get("load_duration")),
-            prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
-            eval_ms=_milliseconds(line.get("eval_duration")),
-            total_ms=_milliseconds(line.get("total_duration")),
-        )
-        if usage != Usage():
-            self._turn.emit(usage)
 
     def _unfinished_message(self) -> str:
         message = super()._unfinished_message()
         bad = self._decoder.bad_line
         return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
+
+
+def _usage_of(line: Mapping[str, Any]) -> Usage | None:
+    prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
+    usage = Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=None if prompt is None or completion is None else prompt + completion,
+        load_ms=_milliseconds(line.get("load_duration")),
+        prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
+        eval_ms=_milliseconds(line.get("eval_duration")),
+        total_ms=_milliseconds(line.get("total_duration")),
+    )
+    return None if usage == Usage() else usage
 
 
 def _milliseconds(nanoseconds: Any) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, count, failure, number
+from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
 
 if TYPE_CHECKING:
     from stream.events import Event
@@ -16,6 +16,7 @@ __all__ = ["OpenAIReader"]
 
 _NOTHING: dict[str, Any] = {}
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
+_FIELDS_BESIDE_TEXT = _RARE_FIELDS | {"channel", "kind"}
 
 
 class OpenAIReader(MessageReader):
@@ -67,23 +68,23 @@ class OpenAIReader(MessageReader):
         choices = fields.get("choices")
         if choices and isinstance(choices, list | tuple):
             for choice in choices:
-                self._choice(choice)
+                self._choice(choice, fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
         return self._take()
 
-    def _choice(self, choice: Any) -> None:
+    def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
         fields = choice if type(choice) is dict else _fields(choice)
         if fields.get("index"):
             return  # one of several answers to one question: the first one is spoken
         delta = fields.get("delta") or fields.get("message")
         if delta is not None:
-            self._delta(delta if type(delta) is dict else _fields(delta))
+            self._delta(delta if type(delta) is dict else _fields(delta), chunk)
         reason = fields.get("finish_reason")
         if reason and isinstance(reason, str):
             self._finish(reason)
 
-    def _delta(self, delta: Mapping[str, Any]) -> None:
+    def _delta(self, delta: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
         calls = delta.get("tool_calls")
         if delta.get("role") == "tool":
             self._results([_plain(delta)])
@@ -92,6 +93,7 @@ class OpenAIReader(MessageReader):
         if len(delta) > 1 or not content:
             self._reasoning(delta)
         if content:
+            self._change_channel(channel_of(delta, chunk))
             self._content(content)
         if calls is not None:
             if not self._piece(calls):
@@ -163,11 +165,13 @@ def _lone_text(chunk: Any) -> str:
             said["tool_calls"] is None
             and said["function_call"] is None
             and said["role"] != "tool"
+            and "channel" not in said
+            and "kind" not in said
             and not delta.__pydantic_extra__
             and not fields_of_choice["finish_reason"]
             and not fields_of_choice["index"]
             and not fields["usage"]
-            and _RARE_FIELDS.isdisjoint(fields)
+            and _FIELDS_BESIDE_TEXT.isdisjoint(fields)
             and not chunk.__pydantic_extra__
             and type(said["content"]) is str
         ):

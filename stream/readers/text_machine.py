@@ -67,13 +67,20 @@ class TextMachine(Drafting):
 
     def note_structured_call(self) -> None:
         """Take notice of a structured call beside the text: half a call that is held was that one, words are not."""
-        self.catch_up()
-        if not self.clean and (self.held or self.position < len(self.buffer)):
-            if self._holds_words():
-                self._put_down()
-            else:
-                self._superseded = True
+        self.put_down_words()
+        if self._holds:
+            self._superseded = True
         self.fresh = True
+
+    def put_down_words(self) -> None:
+        """Give out what is held if it is words: what comes next is no part of it."""
+        self.catch_up()
+        if self._holds and self._holds_words():
+            self._put_down()
+
+    @property
+    def _holds(self) -> bool:
+        return not self.clean and bool(self.held or self.position < len(self.buffer))
 
     def _holds_words(self) -> bool:
         """Return whether what is held has no marker, and has not gone far enough to be a call without one."""

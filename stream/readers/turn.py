@@ -68,8 +68,7 @@ class Turn:
 
     def change_channel(self, channel: str | None) -> None:
         """Say which channel the text that comes next belongs to, None where the server tells none."""
-        if channel != self.channel:
-            self.channel, self.idle = channel, False
+        self.channel, self.idle = channel, False
 
     def text(self, text: str) -> None:
         """Take in text to be spoken."""

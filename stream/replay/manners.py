@@ -43,7 +43,7 @@ class Manner:
     calls_on_done : in Ollama's own endpoint all calls ride on the `done` line.
     task : `task_id` and `task_status`, because the server runs the tools itself.
     reasoning : name of the field that thinking goes into, in the OpenAI-compatible endpoint.
-    kind : mark of the text's channel, in Ollama's own endpoint.
+    kind : mark of the text's channel.
     """
 
     role_everywhere: bool = False
@@ -126,7 +126,8 @@ def _chunk(delta: Json, manner: Manner, *, finish: str | None = None, first: boo
         delta["content"] = ""
     if manner.nulls:
         delta = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, **delta}
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    marked = {"kind": manner.kind} if manner.kind and delta.get("content") else {}
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **marked}
 
 
 def _deltas(step: Sequence[Any], manner: Manner, calls_before: int) -> Iterator[Json]:

@@ -70,12 +70,12 @@ class CallsUnderWay:
         return call
 
     def clear(self) -> None:
-        """Forget all that is under way."""
+        """Await no outcome of what is under way. Calls whose failure was told are kept: their results make no sound."""
+        self._given_up.extend(call for call in self._calls if call.is_told)
         self._calls.clear()
 
     def give_up(self) -> None:
         """Want no outcome of what is under way any more: a result that comes nevertheless finds its call told."""
         for call in self._calls:
             call.is_told = True
-        self._given_up.extend(self._calls)
-        self._calls.clear()
+        self.clear()

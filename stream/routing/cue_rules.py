@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias, get_args
 
-from stream.checks import check_number, check_whole_number
+from stream.checks import are_texts, check_number, check_patterns, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
+from stream.known_tools import SERVER_TOOLS
 
 __all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Placement"]
 
@@ -33,11 +34,13 @@ class CueRules:
     tools : pairs of a pattern for the tool's name (`"read_*"`) and a cue; the first that fits is taken. `"motif"`, here
         and for `agent` and `tool_call`, gives a tool a sound of its own.
     agent_tools : patterns for tools that are agents; add yours to `AGENT_TOOLS`.
+    server_tools : patterns for tools that the server offers and runs by itself. They are never declared and never sound
+        as invented; `("*",)` where the server runs all tools.
     agent : the cue of such a tool.
     tool_call : the cue of a tool that no pattern names.
     success, error : the cues of a tool's result.
     incomplete, malformed : the cue of a call that was cut off, or cannot be read.
-    invented : the cue of a call of a tool that was never declared.
+    invented : the cue of a call of a tool that was never declared, unless the server runs the tools.
     failed : the cue of a stream that broke off.
     working : the loop that sounds while a tool runs.
     working_after_s : how long a call is known before the loop begins, seconds.
@@ -57,6 +60,7 @@ class CueRules:
 
     tools: tuple[tuple[str, str | None], ...] = ()
     agent_tools: tuple[str, ...] = AGENT_TOOLS
+    server_tools: tuple[str, ...] = SERVER_TOOLS
     agent: str | None = "agent"
     tool_call: str | None = "tool_call"
     success: str | None = "success"
@@ -84,8 +88,8 @@ class CueRules:
         _check_pairs("tools", self.tools, "a pattern for tools' names and a cue", '(("read_*", "agent"),)')
         for pattern, cue in self.tools:
             _check_cue(f"tools: {pattern!r}", cue)
-        if not _are_texts(self.agent_tools):
-            raise StreamTypeError(f'agent_tools is {self.agent_tools!r}; it must be patterns, as ("research_*",)')
+        check_patterns("agent_tools", self.agent_tools, "research_*")
+        check_patterns("server_tools", self.server_tools, SERVER_TOOLS[0])
         _check_pairs("placements", self.placements, "a cue and a placement", '(("agent", "after_words"),)')
         for placement in (self.placement, *(placement for _, placement in self.placements)):
             if placement not in get_args(Placement):
@@ -138,14 +142,10 @@ def _check_cue(where: str, cue: object) -> None:
 def _check_pairs(where: str, pairs: object, what: str, example: str) -> None:
     """Take a collection of pairs, each of which begins with a text."""
     if isinstance(pairs, tuple | list) and all(
-        isinstance(pair, tuple | list) and len(pair) == 2 and _are_texts(pair[:1]) for pair in pairs
+        isinstance(pair, tuple | list) and len(pair) == 2 and are_texts(pair[:1]) for pair in pairs
     ):
         return
     raise StreamTypeError(f"{where} is {pairs!r}; it must be pairs of {what}, as {example}")
-
-
-def _are_texts(values: object) -> bool:
-    return isinstance(values, tuple | list | set | frozenset) and all(isinstance(value, str) for value in values)
 
 
 DEFAULT_RULES = CueRules()

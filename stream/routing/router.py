@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
 from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
 from stream.routing.checking import check_bank, check_cue_names, check_mixer, check_rules
 from stream.routing.cue_rules import DEFAULT_RULES, MOTIF, CueRules
 from stream.routing.stage import FADE_MS, Played, RouterStats, Stage
 from stream.routing.waiting_sound import WaitingSound
-from stream.services.notices import InvalidToolCall, ServiceEvent
+from stream.services.notices import AskedAgain, InvalidToolCall, ServiceEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +46,8 @@ class CueRouter:
     mixer : what plays the cues; its position is the router's clock.
     rules : what sounds for what.
     tools : the declared tools, as `stream.read` takes them: names, OpenAI tool dicts, or objects with a `name`. A call
-        of any other is announced with the cue for invented ones. `None`: not known.
+        of any other is announced with the cue for invented ones, unless the server runs the tools: see
+        `CueRules.server_tools`. `None`: not known.
     now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
         the mixer's position, and the default.
 
@@ -68,7 +70,8 @@ class CueRouter:
         check_bank(bank, rules)
         check_mixer(mixer)
         self._rules = rules
-        self._tools = declared_names(tools)
+        self._tools = KnownTools(declared_names(tools), rules.server_tools)
+        self._known = KnownInStream(self._tools)
         self._calls = CallsUnderWay()
         self._spoke_at = 0
         self._connect(bank, mixer, now_samples)
@@ -116,6 +119,7 @@ class CueRouter:
         StreamTypeError : for what is no event. No event raises, whatever a server has put into it.
         """
         self.poll()
+        self._known.note(event)
         match event:
             case ToolCallStart():
                 return self._call_known(event)
@@ -130,6 +134,8 @@ class CueRouter:
                 if event.text.strip():
                     self._spoke_at = self._mixer.position
                     self._waiting.disarm()
+            case AskedAgain(how="fallback"):
+                self._known.trust()  # the fallback has tools of its own
             case TaskStatus(status="completed"):
                 self._all_over()
             case Finish():
@@ -171,6 +177,7 @@ class CueRouter:
     def begin_turn(self) -> None:
         """Let a new turn's first cue sound, however short the last turn's last one is past."""
         self._stage.begin_turn()
+        self._known = KnownInStream(self._tools)
 
     def cancel(self) -> None:
         """Forget the calls under way and end their waiting sound: the turn is over."""
@@ -247,7 +254,7 @@ class CueRouter:
         call = self._calls.begin(event.tool_call_id, event.tool_name, self._mixer.position)
         if call is None:
             return None
-        if self._tools is not None and event.tool_name not in self._tools:
+        if not self._known.knows(event.tool_name):
             call.is_told = True
             return self._stage.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
         self._wait_if_awaited()

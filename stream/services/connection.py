@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,6 +17,7 @@ from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, translate_tools, with_server_word
 from stream.services.notices import ToolsLeftOut
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
+from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
 from stream.services.tool import as_tools, tool_choice_field
 
@@ -34,6 +36,8 @@ __all__ = ["Connection", "connect", "endpoint_of"]
 CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
 KEYS_FROM_ENVIRONMENT = {"api.openai.com": "OPENAI_API_KEY", **dict.fromkeys(CLOUD_HOSTS, "OLLAMA_API_KEY")}
 """A key from the environment goes to the host it belongs to, and to no other."""
+
+logger = logging.getLogger(__name__)
 
 
 def connect(
@@ -147,6 +151,7 @@ class Connection:
         self._root, self._retries, self._guide, self._usage, self._tap = root, retries, guide, usage, tap
         self._http = http_client(api_key=key, **waits)
         self._openai: Any = None
+        self._logged_left_out: tuple[str, ...] = ()
         if endpoint == "openai":
             from stream.services.openai_endpoint import OpenAIEndpoint, openai_client
 
@@ -218,7 +223,7 @@ class Connection:
         wanted = as_tools(tools)
         offered, left_out = translate_tools(wanted, self.capabilities)
         if left_out:
-            yield ToolsLeftOut(left_out, "maximum" if self.capabilities.tools else "untrained")
+            yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
         kept = wanted[: len(offered)]
         request = ChatRequest(
@@ -240,11 +245,19 @@ class Connection:
                 yield event
         if refused:
             self.capabilities = with_server_word(self.capabilities, {"capabilities": []})
-            yield ToolsLeftOut(names, "refused")
+            yield self._left_out(names, "refused")
             bare = replace(request, messages=list(messages), tools=(), tool_choice=None)
             async with aclosing(self._asked(bare, ())) as events:
                 async for event in events:
                     yield event
+
+    def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
+        """The notice; the same tools are logged once, and not again with each request of a conversation."""
+        if names != self._logged_left_out:
+            self._logged_left_out = names
+            listed = logged_list(logged_name(name) for name in names)
+            logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
+        return ToolsLeftOut(names, reason)
 
     async def _asked(self, request: ChatRequest, names: tuple[str, ...]) -> AsyncGenerator[Event, None]:
         body = ollama_body(request) if self.endpoint == "ollama" else openai_body(request, usage=self._usage)
@@ -252,6 +265,13 @@ class Connection:
         async with aclosing(with_retries(ask, self._retries)) as events:
             async for event in events:
                 yield event
+
+
+_WHY = {
+    "maximum": "more than the model can tell apart",
+    "untrained": "the model calls no tools",
+    "refused": "the server refused them",
+}
 
 
 def _refuses_tools(event: Event) -> bool:

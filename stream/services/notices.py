@@ -27,7 +27,7 @@ class ToolsLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class InvalidToolCall:
-    """A call that must not be run. It follows the call's `ToolCallEnd`.
+    """A call that must not be run. It comes directly before the call's `ToolCallEnd`, whose status is `"malformed"`.
 
     Attributes
     ----------

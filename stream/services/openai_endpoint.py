@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
 from stream.reading import read
+from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_answer, failure_of_transport
 from stream.services.ollama_endpoint import trusted
 
@@ -27,7 +26,6 @@ def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, conne
         import openai
     except ImportError as error:
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
-    logging.getLogger("openai._base_client").addFilter(_NO_BODIES)  # the same filter is added once at most
     # A key from the environment is for OpenAI itself: a server that was named here must not be given it.
     timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
     http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
@@ -68,25 +66,8 @@ class OpenAIEndpoint:
     async def _create(self, body: Mapping[str, Any]) -> Any:
         known = {name: body[name] for name in ("model", "messages", "stream")}
         rest = {name: value for name, value in body.items() if name not in known}
-        mark = _asking.set(True)
-        try:
+        with bodies_unlogged():
             return await self._completions.create(**known, extra_body=rest)
-        finally:
-            _asking.reset(mark)
-
-
-class _NoBodies(logging.Filter):
-    """Takes the bodies of our requests out of the debug log that `openai` before version 3 writes of them."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Always true: the line stays, without the bodies."""
-        if _asking.get() and isinstance(record.args, dict) and "json_data" in record.args:
-            record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
-        return True
-
-
-_asking: ContextVar[bool] = ContextVar("asking", default=False)
-_NO_BODIES = _NoBodies()
 
 
 def _waited(error: Exception) -> bool:

@@ -1,50 +1,79 @@
-"""Arguments and texts as they may stand in a debug log: shapes and harmless short values, no secrets, nothing long."""
+"""What a log may say of tool calls: names and types, bounded in size. No value of an argument is ever logged."""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["redacted", "redacted_arguments"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-SECRET_KEY = re.compile(
-    r"pass|secret|token|api.?key|access.?key|private.?key|auth|credential|bearer|cookie|session|signature|\bpin\b"
-    r"|\bcvv\b|iban|ssn|card",
-    re.IGNORECASE,
-)
-SECRET_VALUE = re.compile(r"^(sk-|ghp_|gho_|xox[abps]-|AKIA|eyJ|Bearer )|://[^/\s]*@")
-LONGEST = 24
+__all__ = ["argument_types", "logged_arguments", "logged_list", "logged_name"]
+
+# Names and keys come from a model, which may write any number of them, of any length.
+LONGEST_NAME = 64
+LONGEST_KEY = 24
+LONGEST_LINE = 400
+MOST_KEYS = 16
+MOST_NAMES = 8
 DEEPEST = 4
 
 
-def redacted(value: Any, depth: int = 0) -> Any:
-    """The value without what smells of a secret, and with long texts and deep parts as their size alone.
+def argument_types(value: Any, depth: int = 0) -> Any:
+    """A JSON value with each text, number, boolean and null replaced by its type.
 
     Examples
     --------
-    >>> redacted({"city": "Oslo", "api_key": "abc", "body": "x" * 100})
-    {'city': 'Oslo', 'api_key': '<redacted>', 'body': '<100 characters>'}
+    >>> argument_types({"city": "Oslo", "days": [1, 2], "exact": True})
+    {'city': 'str', 'days': ['int'], 'exact': 'bool'}
     """
-    if isinstance(value, dict):
-        if depth >= DEEPEST:
-            return f"<{len(value)} keys>"
-        return {
-            str(key)[:LONGEST]: "<redacted>" if SECRET_KEY.search(str(key)) else redacted(one, depth + 1)
-            for key, one in value.items()
-        }
-    if isinstance(value, list):
-        return [redacted(one, depth + 1) for one in value[:8]] if depth < DEEPEST else f"<{len(value)} items>"
-    if isinstance(value, str):
-        if SECRET_VALUE.search(value):
-            return "<redacted>"
-        return value if len(value) <= LONGEST else f"<{len(value)} characters>"
-    return value
+    if isinstance(value, dict) and depth < DEEPEST:
+        return {key[:LONGEST_KEY]: argument_types(one, depth + 1) for key, one in islice(value.items(), MOST_KEYS)}
+    if isinstance(value, list) and depth < DEEPEST:
+        types: list[Any] = []
+        for one in islice(value, MOST_KEYS):
+            kind = argument_types(one, depth + 1)
+            if kind not in types:
+                types.append(kind)
+        return types
+    return type(value).__name__
 
 
-def redacted_arguments(arguments_json: str) -> str:
-    """Arguments as JSON text, redacted; text that is no JSON is told by its length alone."""
+def logged_arguments(arguments_json: str) -> str:
+    """Arguments as a log may show them: keys and types; control characters in a key are escaped.
+
+    Examples
+    --------
+    >>> logged_arguments('{"path": "hunter2"}'), logged_arguments("hunter2")
+    ('{"path": "str"}', 'no JSON')
+    """
     try:
-        return json.dumps(redacted(json.loads(arguments_json)), ensure_ascii=False)
+        text = json.dumps(argument_types(json.loads(arguments_json)))
     except (ValueError, RecursionError):
-        return f"<{len(arguments_json)} characters, no JSON>"
+        return "no JSON"
+    return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."
+
+
+def logged_name(name: str) -> str:
+    r"""A name in quotes, cut to 64 characters; control characters are escaped.
+
+    Examples
+    --------
+    >>> logged_name("read_file"), logged_name("a\nb")
+    ("'read_file'", "'a\\nb'")
+    """
+    return repr(name[:LONGEST_NAME])
+
+
+def logged_list(items: Iterable[str]) -> str:
+    """The items, each once, in one line; past the eighth only their number.
+
+    Examples
+    --------
+    >>> logged_list("abcdefghijk")
+    'a, b, c, d, e, f, g, h and 3 more'
+    """
+    each = list(dict.fromkeys(items))
+    more = len(each) - MOST_NAMES
+    return ", ".join(each[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

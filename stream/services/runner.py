@@ -21,13 +21,14 @@ from stream.events import (
     ToolCallStart,
     ToolResult,
 )
+from stream.known_tools import SERVER_TOOLS
 from stream.services.notices import InvalidToolCall
-from stream.services.redaction import redacted_arguments
+from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
@@ -56,7 +57,8 @@ class ToolRunner:
     source : what to chat with.
     tools : what may run; each needs a function, unless the server runs them.
     validation : how calls are checked before they run; see `Validator`.
-    executes : who runs the tools; `"auto"` sees it from the stream.
+    executes : who runs the tools; `"auto"` sees it from the stream. With `"server"` no call counts as invented.
+    server_tools : patterns for tools that the server offers and runs by itself, with `"auto"`; see `Validator`.
     timeout_s : longest run of one tool, seconds.
     rounds : at most so many rounds of calls; `None` goes by the model's `multi_turn`.
     parallel : whether the calls of one answer run at the same time.
@@ -75,6 +77,7 @@ class ToolRunner:
         *,
         validation: Strictness = "on",
         executes: Literal["auto", "client", "server"] = "auto",
+        server_tools: Collection[str] = SERVER_TOOLS,
         timeout_s: float = 30.0,
         rounds: int | None = None,
         parallel: bool = True,
@@ -94,7 +97,8 @@ class ToolRunner:
         self._source, self._executes, self._timeout_s, self._parallel = source, executes, timeout_s, parallel
         self._rounds, self._longest, self._attempts = rounds, longest_result, attempts
         self._by_name = {tool.name: tool for tool in self.tools}
-        self.validator = Validator(self.tools, strictness=validation, model=source.model)
+        patterns: Collection[str] = {"server": ("*",), "client": ()}.get(executes, server_tools)
+        self.validator = Validator(self.tools, strictness=validation, model=source.model, server_tools=patterns)
 
     @property
     def model(self) -> str:
@@ -136,6 +140,7 @@ class ToolRunner:
                 for call in turn.calls:
                     yield ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
                 return
+            self._log_unknown(turn)
             results: dict[int, ToolResult] = {}
             async with aclosing(self._run(turn)) as running:
                 async for place, result in running:
@@ -164,16 +169,20 @@ class ToolRunner:
             for place, call in enumerate(turn.calls):
                 yield place, await self._outcome(call, turn.problems.get(call.index))
             return
-        tasks = {
-            asyncio.create_task(self._outcome(call, turn.problems.get(call.index))): place
-            for place, call in enumerate(turn.calls)
-        }
+        results: dict[int, ToolResult] = {}
+
+        async def run(place: int, call: ToolCallEnd) -> None:
+            # Not the task's own result: in debug mode asyncio logs the beginning and the end of that.
+            results[place] = await self._outcome(call, turn.problems.get(call.index))
+
+        tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(turn.calls)}
         try:
             waiting = set(tasks)
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in sorted(done, key=tasks.__getitem__):
-                    yield tasks[task], task.result()
+                    task.result()  # raises what ended it
+                    yield tasks[task], results[tasks[task]]
         finally:
             for task in tasks:
                 task.cancel()
@@ -181,14 +190,25 @@ class ToolRunner:
     async def _outcome(self, call: ToolCallEnd, problem: InvalidToolCall | None) -> ToolResult:
         tool = self._by_name.get(call.tool_name)
         if problem is not None or tool is None or call.status != "ok":
-            why = f"there is no tool {call.tool_name[:64]!r}" if problem is None else problem.message
+            if problem is not None:
+                why = problem.message
+            else:
+                why = self.validator.unknown(call.tool_name) if tool is None else "its arguments are not a JSON object"
             return ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=f"The tool was not run: {why}.")
-        logger.debug("running %s with %s", tool.name, redacted_arguments(call.arguments_json))
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
         is_error, content = await self._called(tool, call)
-        logger.debug("%s %s, %d characters", tool.name, "failed" if is_error else "is done", len(content))
+        logger.debug("%s %s, %d characters", logged_name(tool.name), "failed" if is_error else "is done", len(content))
         if len(content) > self._longest:
             content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         return ToolResult(call.tool_call_id, call.tool_name, is_error=is_error, content=content)
+
+    def _log_unknown(self, turn: _Turn) -> None:
+        """Log the calls that the validator let pass and that cannot be run: no tool has their name."""
+        unknown = [call.tool_name for call in turn.calls if call.status == "ok" and call.tool_name not in self._by_name]
+        if unknown:
+            names = logged_list(logged_name(name) for name in unknown)
+            logger.warning("%d calls from %s not run, there are no such tools: %s", len(unknown), self.model, names)
 
     async def _called(self, tool: Tool, call: ToolCallEnd) -> tuple[bool, str]:
         """Whether the tool failed, and what it returned as text; whatever it raises is an outcome."""
@@ -236,6 +256,9 @@ class _Turn:
         elif isinstance(event, InvalidToolCall):
             self.problems[event.index] = event
         elif isinstance(event, TextDelta):
+            follows_call = self.text and self.calls and not self.said_after
+            if follows_call and not (self.text[-1][-1:].isspace() or event.text[:1].isspace()):
+                self.text.append(" ")  # or the words before and after the call become one
             self.text.append(event.text)
             self.said_after = self.said_after or bool(event.text.strip())
         elif isinstance(event, ReasoningDelta):

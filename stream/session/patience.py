@@ -8,7 +8,10 @@ from stream.errors import SpeakerError
 from stream.events import StreamFailed
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator
+
     from stream.clock import Clock
+    from stream.events import Event
     from stream.session.limits import Limits
 
 __all__ = ["Patience"]
@@ -28,6 +31,16 @@ class Patience:
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits, self._clock = limits, clock
         self._model_at_s = self._speaker_at_s = clock.now()
+
+    async def attend(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
+        """Pass on the model's events, each a sign of life: also text that is not spoken, or not yet a word."""
+        try:
+            async for event in events:
+                self.heard_of_model()
+                yield event
+        finally:
+            if hasattr(events, "aclose"):
+                await events.aclose()
 
     def heard_of_model(self) -> None:
         """The model has said something."""

@@ -122,7 +122,7 @@ class Transcript:
     def event(self, event: Event) -> None:
         """An event of the model's stream."""
         match event:
-            case TextDelta(channel=channel) if channel != "json":
+            case TextDelta():
                 self._tell(TextReady(delta=event.text))
             case ToolCallEnd(status="ok"):
                 self._tell(ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json))

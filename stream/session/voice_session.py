@@ -103,11 +103,12 @@ class VoiceSession:
 
         Parameters
         ----------
-        events : what `stream.read` or a model service gives; it is closed at the end.
+        events : what `stream.read` or a model service gives; it is closed at the end. Data for a program (text of the
+            channel `"json"`) is neither spoken nor on record; a program takes it from `events` before they come here.
         bytes_s : stream time at which the last bytes were read from the network.
         """
         self._begin()
-        reading, is_over = words(events), False
+        reading, is_over = words(self._patience.attend(events)), False
         self._tasks = [
             asyncio.create_task(self._listen(reading, bytes_s)),
             asyncio.create_task(self._send()),
@@ -220,7 +221,7 @@ class VoiceSession:
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
-        if isinstance(event, TextDelta) and event.channel != "json":  # that channel is for programs
+        if isinstance(event, TextDelta):
             self.journal.spoken_text += event.text
             self._track.sent(event.text)
             self._patience.heard_of_speaker()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stream.errors import SpeakerError
+from stream.request_bodies import bodies_unlogged
 from stream.speech.speaker import PhraseSpeaker, Speech
 
 if TYPE_CHECKING:
@@ -58,7 +60,10 @@ class OpenAISpeaker(PhraseSpeaker):
             raise SpeakerError("the speech server's speaker has not been started, or was closed")
         request = {"model": self._model, "voice": self._voice, "input": phrase, "response_format": "pcm"}
         try:
-            async with self._client.audio.speech.with_streaming_response.create(**request) as response:
+            async with AsyncExitStack() as stack:
+                answer = self._client.audio.speech.with_streaming_response.create(**request)
+                with bodies_unlogged():
+                    response = await stack.enter_async_context(answer)
                 held = b""
                 async for data in response.iter_bytes(4096):
                     held += data

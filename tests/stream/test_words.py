@@ -1,18 +1,49 @@
 """Whole words for text-to-speech, and events in their places among them."""
 
 import asyncio
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream import Finish, TextDelta, ToolCallStart, words, words_sync
+from stream import (
+    Finish,
+    InvalidToolCall,
+    OllamaReader,
+    OpenAIReader,
+    ReasoningDelta,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+    Usage,
+    words,
+    words_sync,
+)
+from stream.errors import StreamTypeError
 
 CALL = ToolCallStart("lock", "", 0)
+PARTING = [
+    CALL,
+    ToolCallEnd("lock"),
+    ToolCallEnd("lock", status="incomplete"),
+    ToolCallEnd("lock", status="malformed"),
+    InvalidToolCall("lock", "", 0, "unknown_tool", "there is no such tool"),
+    ToolResult("", "lock", is_error=False, content="done"),
+    TaskStatus("1", "working"),
+    Finish("tool_calls"),
+]
+PASSING = [ReasoningDelta("hm"), Usage(total_tokens=3)]
 
 
-def texts(*events):
-    return [event.text if isinstance(event, TextDelta) else event for event in words_sync(events)]
+def texts(*events, **options):
+    return [event.text if isinstance(event, TextDelta) else event for event in words_sync(events, **options)]
+
+
+def spoken(events, **options):
+    return "".join(event.text for event in words_sync(events, **options) if isinstance(event, TextDelta))
 
 
 def test_space_before_a_word_belongs_to_it():
@@ -27,20 +58,149 @@ def test_other_event_flushes_and_passes_at_once_with_no_space_lost():
     assert texts(TextDelta("Let me see. "), CALL, TextDelta("Done now")) == [
         "Let", " me", " see.", CALL, " Done", " now",
     ]  # fmt: skip
-    assert texts(TextDelta("Hel"), CALL, TextDelta("lo")) == ["Hel", CALL, "lo"]
     assert texts(TextDelta("Hi"), CALL, TextDelta(" there"), Finish("stop")) == ["Hi", CALL, " there", Finish("stop")]
 
 
+@pytest.mark.parametrize("event", PARTING, ids=lambda event: f"{type(event).__name__} {getattr(event, 'status', '')}")
+def test_a_space_stands_where_a_call_its_result_or_the_end_of_a_round_parted_two_words(event):
+    assert texts(TextDelta("Let me check that"), event, TextDelta("Two files."))[-3:] == [event, " Two", " files."]
+
+
+def test_between_the_words_of_an_answer_that_calls_again_and_again_is_one_space_each():
+    check = [TextDelta("Let me check that"), CALL, ToolCallEnd("lock"), Finish("tool_calls")]
+    assert spoken([*check, *check, TextDelta("\n\nTwo files.")]) == "Let me check that Let me check that Two files."
+
+
+def test_no_space_begins_an_answer_ends_it_or_is_doubled():
+    assert texts(CALL, ToolCallEnd("lock"), TextDelta("Two")) == [CALL, ToolCallEnd("lock"), "Two"]
+    assert texts(TextDelta("\n Two ")) == ["Two"]
+    assert texts(TextDelta(" "), CALL, TextDelta(" Two")) == [CALL, "Two"]
+    assert texts(TextDelta("that \n"), CALL, TextDelta(" \nTwo"), CALL) == ["that", CALL, " Two", CALL]
+
+
+@pytest.mark.parametrize("mark", [".", ",", "?)", "..."])
+def test_a_punctuation_mark_after_a_call_stays_with_the_word_before_it(mark):
+    assert spoken([TextDelta("Let me check"), CALL, TextDelta(f"{mark} Two")]) == f"Let me check{mark} Two"
+    assert spoken([TextDelta("Look at"), CALL, TextDelta(".env")]) == "Look at .env"
+
+
+@pytest.mark.parametrize("event", PASSING, ids=lambda event: type(event).__name__)
+def test_reasoning_and_usage_hold_no_word_back_and_put_no_space_into_it(event):
+    assert texts(TextDelta("So: Hel"), event, TextDelta("lo there")) == ["So:", " Hel", event, "lo", " there"]
+    assert spoken([TextDelta("3.1"), event, event, TextDelta("4"), event]) == "3.14"
+    assert spoken([TextDelta("that"), event, CALL, event, TextDelta("Two")]) == "that Two"
+
+
+@pytest.mark.parametrize("event", PASSING, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("end", [".", "!", "?\u201d", "\u2026**", "\u3002"])
+def test_reasoning_and_usage_after_a_sentence_part_it_from_the_next_one(event, end):
+    assert texts(TextDelta(f"I think{end}"), event, TextDelta("Two")) == ["I", f" think{end}", event, " Two"]
+
+
 def test_channel_stays_with_its_words():
-    events = list(words_sync([TextDelta("a b", "text"), TextDelta("c", "json")]))
-    assert events == [TextDelta("a", "text"), TextDelta(" b", "text"), TextDelta("c", "json")]
+    events = list(words_sync([TextDelta("a b", "text"), TextDelta("c", "json")], silent_channels=()))
+    assert events == [TextDelta("a", "text"), TextDelta(" b", "text"), TextDelta(" c", "json")]
 
 
-@given(st.text(alphabet="ab \n", max_size=30), st.integers(1, 7))
-def test_words_do_not_depend_on_the_deltas(text, size):
-    deltas = [TextDelta(text[start : start + size]) for start in range(0, len(text), size)]
-    assert texts(*deltas) == texts(TextDelta(text))
-    assert "".join(texts(*deltas)).split() == text.split()
+def test_data_for_a_program_is_no_word_unless_it_is_asked_for():
+    answer = [TextDelta("Here is"), TextDelta('{"plan": [1]}', "json"), TextDelta("the plan", "text"), Finish("stop")]
+    assert texts(*answer) == ["Here", " is", " the", " plan", Finish("stop")]
+    assert texts(*answer, silent_channels=()) == [
+        "Here", " is", ' {"plan":', " [1]}", " the", " plan", Finish("stop"),
+    ]  # fmt: skip
+    assert texts(*answer, silent_channels={"text", "json"}) == ["Here", " is", Finish("stop")]
+
+
+def test_one_name_in_place_of_a_collection_of_channels_is_refused():
+    with pytest.raises(StreamTypeError, match=r"silent_channels is 'json'.*\('json',\)"):
+        list(words_sync([], silent_channels="json"))
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.text(alphabet="ab.,! \n", min_size=1, max_size=12).map(TextDelta),
+        st.text(alphabet="a {}", min_size=1, max_size=6).map(lambda text: TextDelta(text, "json")),
+        st.sampled_from([CALL, ToolCallEnd("lock"), Finish("stop"), *PASSING]),
+    ),
+    max_size=12,
+)
+
+
+def cut(events, size):
+    """The same stream, its texts in deltas of `size` characters."""
+    for event in events:
+        if isinstance(event, TextDelta):
+            yield from (TextDelta(event.text[at : at + size], event.channel) for at in range(0, len(event.text), size))
+        else:
+            yield event
+
+
+@given(PIECES, st.integers(1, 5))
+def test_words_do_not_depend_on_how_the_text_is_cut_into_deltas(events, size):
+    assert texts(*cut(events, size)) == texts(*events)
+
+
+@given(PIECES)
+def test_no_letter_is_lost_and_two_spaces_never_meet(events):
+    said = spoken(events, silent_channels=())
+    sent = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert "".join(said.split()) == "".join(sent.split())
+    assert said == " ".join(said.split())
+
+
+@given(PIECES)
+def test_what_is_for_the_ear_is_the_same_whether_or_not_the_data_is_asked_for(events):
+    asked = [event for event in words_sync(events, silent_channels=()) if getattr(event, "channel", None) != "json"]
+    said = "".join(event.text for event in asked if isinstance(event, TextDelta))
+    assert re.sub(r"[.,!]", "", said).split() == re.sub(r"[.,!]", "", spoken(events)).split()
+    assert [e for e in asked if not isinstance(e, TextDelta)] == [e for e in texts(*events) if not isinstance(e, str)]
+
+
+@given(st.lists(st.sampled_from(["a", "b a", " ", "\n", CALL, Finish("stop"), *PASSING]), max_size=12))
+def test_words_are_parted_where_white_space_or_a_call_stands_and_nowhere_else(stream):
+    events = [TextDelta(piece) if isinstance(piece, str) else piece for piece in stream]
+    written = "".join(piece if isinstance(piece, str) else "" if piece in PASSING else " " for piece in stream)
+    assert spoken(events) == " ".join(written.split())
+
+
+RAW_CALL = '<tool_call>{"name": "lock", "arguments": {"door": "a b"}}</tool_call>'
+ANSWERS = st.lists(
+    st.one_of(
+        st.tuples(st.just("text"), st.text(alphabet="ab.,! \n", min_size=1, max_size=8)),
+        st.sampled_from([("text", RAW_CALL), ("json", '{"plan": [1, 2]}'), ("call", "")]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def sent_by(endpoint, answer, size):
+    """The messages of a server that sends its text `size` characters at a time."""
+    for n, (kind, text) in enumerate(answer):
+        function = {"name": "lock", "arguments": f'{{"door": {n}}}' if endpoint == "openai" else {"door": n}}
+        call = {"tool_calls": [{"id": f"c{n}", "index": n, "type": "function", "function": function}]}
+        pieces = [{"content": text[at : at + size]} for at in range(0, len(text), size)]
+        for message in [call] if kind == "call" else pieces:
+            mark = {"kind": kind} if kind != "call" else {}
+            if endpoint == "openai":
+                yield {"choices": [{"index": 0, "delta": message, "finish_reason": None}], **mark}
+            else:
+                yield {"message": {"role": "assistant", "content": "", **message}, "done": False, **mark}
+
+
+@pytest.mark.parametrize(("endpoint", "make"), [("openai", OpenAIReader), ("ollama", OllamaReader)])
+@given(answer=ANSWERS, size=st.integers(1, 5))
+def test_from_the_servers_chunks_to_the_words_no_cut_makes_a_difference(endpoint, make, answer, size):
+    def said(size):
+        reader = make()
+        events = [event for message in sent_by(endpoint, answer, size) for event in reader.feed(message)]
+        return texts(*events, *reader.close())
+
+    whole = said(1000)
+    assert said(size) == whole
+    written = "".join(text if kind == "text" and text != RAW_CALL else " " for kind, text in answer)
+    spoken = "".join(item for item in whole if isinstance(item, str))
+    assert re.sub(r"[.,!]", "", spoken).split() == re.sub(r"[.,!]", "", written).split()
 
 
 @pytest.mark.parametrize("text", ["", "one", " one two  three "])
@@ -49,11 +209,12 @@ def test_asynchronous_twin_gives_the_same(text):
         for char in text:
             yield TextDelta(char)
         yield CALL
+        yield TextDelta("after")
 
     async def collect():
         return [event async for event in words(source())]
 
-    assert asyncio.run(collect()) == list(words_sync([*map(TextDelta, text), CALL]))
+    assert asyncio.run(collect()) == list(words_sync([*map(TextDelta, text), CALL, TextDelta("after")]))
 
 
 def test_halves_of_a_surrogate_pair_become_a_character_and_a_lonely_one_can_be_encoded():

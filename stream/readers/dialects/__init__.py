@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from stream.events import TextDelta
+from stream.known_tools import is_server_tool
 from stream.readers.markers import is_token, trie
 from stream.readers.shapes import NAME, SPACE, Run, Shape
 from stream.readers.tape import NotACall, Reading, Unreadable
@@ -229,6 +230,10 @@ class Table:
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
         self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))
         self.search = self.pattern.search
+
+    def excludes(self, name: str) -> bool:
+        """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""
+        return self.declared is not None and name not in self.declared and not is_server_tool(name)
 
     @cached_property
     def recovery(self) -> re.Pattern[str]:

@@ -57,8 +57,7 @@ def read_bracket(machine: TextMachine, row: Dialect, size: int) -> Reading[None]
         yield from call_array(machine, strong=False)
         return
     head = (yield from machine.test(_WEAK_LIST)) if machine.fresh else None
-    declared = machine.table.declared
-    if not head or (declared is not None and head[1].group(2) not in declared):
+    if not head or machine.table.excludes(head[1].group(2)):
         machine.take(1)
         raise NotACall
     yield from calls_in_list(machine)

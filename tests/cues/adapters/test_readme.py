@@ -90,14 +90,14 @@ def test_the_lines_for_fastrtc_make_a_handler_with_cues():
         return sent, item
 
     sent, item = asyncio.run(go())
-    assert sent == ["Let", " me", " look."]
+    assert sent == ["Let", " me", " look", " Two", " files."]
     assert item[0] == 24000
 
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
     history = stream.ChatHistory()
     sink, journal = asyncio.run(block("session")["converse"](_chunks(), history))
-    assert history.messages == [{"role": "assistant", "content": "Let me look."}]
+    assert history.messages == [{"role": "assistant", "content": "Let me look Two files."}]
     assert [sounded.cue for sounded in journal.sounded] == ["tool_call"]
     assert sink.frames
     assert isinstance(journal.seen[-1].event, Finish)
@@ -118,11 +118,12 @@ def test_the_change_for_unmute_is_a_well_formed_patch_of_three_files():
 
 
 async def _chunks():
-    """An answer with a call, as the openai package gives it when it is told to give dictionaries."""
+    """An answer with a call and with data for a program, as the openai package gives it in dictionaries."""
     call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-    for delta in ({"content": "Let me look."}, {"tool_calls": [call]}):
+    data = {"content": '{"plan": [1, 2]}', "kind": "json"}
+    for delta in ({"content": "Let me look"}, {"tool_calls": [call]}, data, {"content": "Two files."}):
         yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 def test_the_lines_for_a_voice_make_a_speaker_that_a_session_can_use():

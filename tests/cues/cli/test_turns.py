@@ -119,6 +119,20 @@ def test_a_server_that_refuses_is_named_with_its_status_and_words(tmp_path):
     assert server.returncode == 0
 
 
+def test_words_with_a_call_between_them_are_apart_in_what_is_spoken_and_data_is_not_spoken(tmp_path):
+    call = '{"tool_calls":[{"index":0,"id":"c1","function":{"name":"read_file","arguments":"{}"}}]}'
+    data = '{"content":"{}","kind":"json"}'
+    deltas = ['{"content":"Let me check that"}', call, data, '{"content":"Two files."}']
+    chunks = [f'{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}' for delta in deltas]
+    end = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
+    body = "".join(f"data: {chunk}\n\n" for chunk in [*chunks, end, "[DONE]"])
+    (tmp_path / "check.sse").write_text(body)
+    result = cues("speak", "--replay", "check.sse", "--fast", "--speaker", "voice-like", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    record = json.loads((tmp_path / "speak.json").read_text(encoding="utf-8"))
+    assert record["spoken_text"] == record["heard_text"] == "Let me check that Two files."
+
+
 def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     turns = []

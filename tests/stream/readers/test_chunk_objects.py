@@ -5,6 +5,7 @@ import itertools
 import pytest
 from openai._models import construct_type
 from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from stream import OpenAIReader, TextDelta, ToolResult
 
@@ -54,6 +55,16 @@ CHUNKS = {
     "tool_results": chunk(tool_results=[{"name": "f", "content": "12"}]),
     "error": chunk(error={"message": "gone", "code": 503}),
     "error null": chunk(error=None),
+    "kind": chunk(kind="json"),
+    "kind of another case": chunk(kind="JSON"),
+    "kind null": chunk(kind=None),
+    "kind a number": chunk(kind=5),
+    "channel": chunk(channel="text"),
+    "kind on the delta": chunk({"content": "Hm.", "kind": "json"}),
+    "channel on the delta": chunk({"content": "Hm.", "channel": "text"}),
+    "channel on both": chunk({"content": "Hm.", "channel": "json"}, channel="text"),
+    "channel and a list": chunk({"content": [{"type": "text", "text": "Hm."}]}, kind="json"),
+    "channel and no content": chunk({"content": ""}, kind="json"),
     "logprobs": chunk() | {"choices": [{**chunk()["choices"][0], "logprobs": None}]},
 }
 
@@ -79,6 +90,35 @@ def test_any_two_chunks_give_the_same_events_as_objects_and_as_dicts():
     for pair in itertools.product(CHUNKS.values(), repeat=2):
         chunks = [chunk(), *pair, chunk()]
         assert read(objects(chunks)) == read(chunks), pair
+
+
+@pytest.mark.parametrize("name", [name for name in CHUNKS if name.split()[0] in ("kind", "channel")])
+@pytest.mark.parametrize("form", [list, objects], ids=["dicts", "objects"])
+def test_text_of_a_channel_is_told_apart_from_the_text_around_it(name, form):
+    marked = {"kind": "json", "kind of another case": "json", "kind on the delta": "json", "channel on both": "json",
+              "channel and a list": "json", "channel": "text", "channel on the delta": "text"}  # fmt: skip
+    plain = chunk({"content": "So. "})
+    events = [event for events in read(form([plain, plain, CHUNKS[name], plain, plain])) for event in events][:-1]
+    said = [] if name == "channel and no content" else [TextDelta("Hm.", marked.get(name))]
+    assert events == [TextDelta("So. "), TextDelta("So. "), *said, TextDelta("So. "), TextDelta("So. ")]
+
+
+@pytest.mark.parametrize("place", ["chunk", "delta"])
+@pytest.mark.parametrize("field", ["kind", "channel"])
+def test_a_channel_is_also_found_in_objects_that_declare_the_field(place, field):
+    class Marked(ChatCompletionChunk if place == "chunk" else ChoiceDelta):
+        __annotations__ = {field: str | None}
+
+    def marked(text, channel):
+        item = construct_type(value=chunk({"content": text}), type_=ChatCompletionChunk)
+        if place == "chunk":
+            return Marked.model_construct(**dict(item), **{field: channel})
+        item.choices[0].delta = Marked.model_construct(**dict(item.choices[0].delta), **{field: channel})
+        return item
+
+    reader = OpenAIReader()
+    said = [("So. ", None), ("So. ", None), ("{}", "json"), ("So. ", None)]
+    assert [event for item in said for event in reader.feed(marked(*item))] == [TextDelta(*item) for item in said]
 
 
 def test_text_passed_on_the_short_way_is_remembered_where_a_line_begins():

@@ -219,7 +219,7 @@ def test_nothing_follows_a_failure_whatever_the_client_tells():
 
 def test_times_that_no_clock_has_counted_are_left_out():
     done = {"message": {}, "done": True, "done_reason": "stop", "eval_count": 1, "total_duration": 10**400}
-    assert read(done, reader=OllamaReader()) == [Finish("stop"), Usage(None, 1)]
+    assert read(done, reader=OllamaReader()) == [Usage(None, 1), Finish("stop")]
     (failed,) = read({"error": {"message": "busy", "retryAfterMs": 10**400}})
     assert failed.retry_after_ms is None
 
@@ -230,6 +230,13 @@ def test_body_that_is_empty_or_breaks_off_is_unfinished():
     (failed,) = read(b"<html>502</html>", reader=OllamaReader())
     assert failed.code == "unfinished"
     assert "502" in failed.message
+
+
+def test_a_call_that_rides_on_the_done_line_comes_before_usage_and_end():
+    message = {"role": "assistant", "content": "Hm <", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+    done = {"message": message, "done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
+    kinds = [type(event) for event in read(done, reader=OllamaReader())]
+    assert kinds == [TextDelta, ToolCallStart, ToolCallEnd, Usage, Finish]
 
 
 def test_native_tool_loop_tells_status_calls_results_and_timings():
@@ -251,7 +258,7 @@ def test_native_tool_loop_tells_status_calls_results_and_timings():
     )  # fmt: skip
     assert events == [
         TaskStatus("t", "working"), ToolCallStart("f", "k", 0), ToolCallEnd("f", "k", 0, "{}", "ok"),
-        Finish("stop"), Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), ToolResult("k", "f", True, "not there"),
+        Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), Finish("stop"), ToolResult("k", "f", True, "not there"),
         TextDelta("Sorry.", "text"), TaskStatus("t", "completed"), Finish("stop"),
     ]  # fmt: skip
 
@@ -266,6 +273,14 @@ def test_text_that_changes_its_channel_says_so_from_then_on():
     reader = OllamaReader()
     events = [event for line in lines for event in reader.feed(line)]
     assert events == [TextDelta(text, channel and channel.lower()) for text, channel in said * 2]
+
+
+@pytest.mark.parametrize("field", ["kind", "channel"])
+def test_in_ollamas_lines_a_channel_stands_beside_the_message_or_in_it(field):
+    beside = {"message": {"role": "assistant", "content": "Hm."}, "done": False, field: "JSON"}
+    within = {"message": {"role": "assistant", "content": "Hm.", field: "JSON"}, "done": False}
+    reader = OllamaReader()
+    assert reader.feed(beside) == reader.feed(within) == [TextDelta("Hm.", "json")]
 
 
 def test_messages_of_role_tool_are_results_and_never_spoken():

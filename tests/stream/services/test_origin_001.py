@@ -1,13 +1,10 @@
 """Tools in Ollama's own /api/chat: the request, the calls in order, and nothing changed without tools."""
 
-import json
-import logging
-
 import pytest
 
 import stream
-from stream.events import Finish, TextDelta, ToolCallEnd, ToolResult, Usage
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says, tool
+from stream.events import Finish, TextDelta, ToolCallEnd, Usage
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat
 
 NATIVE = {"endpoint": "ollama"}
 
@@ -100,44 +97,17 @@ def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
     assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]
 
 
+@pytest.mark.parametrize("name", ["ollama-plain-text", "ollama-tool-call", "fork-tool-call"])
+def test_on_the_native_endpoint_usage_comes_before_the_end(name):
+    exchange = chat(name, endpoint="ollama", tools=TOOLS)
+    assert exchange.order[-2:] == ["Usage", "Finish"]
+    ends = [place for place, event in enumerate(exchange.events) if isinstance(event, Finish)]
+    assert all(isinstance(exchange.events[place - 1], Usage) for place in ends)
+
+
 @pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is_raised(endpoint):
     exchange = chat("ollama-refuses-tools", endpoint=endpoint, tools=TOOLS)
     assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
     assert exchange.text == "I have no tools."
     assert ["tools" in body for body in exchange.bodies] == [True, False]
-
-
-SECRETS = ("sk-hidden-4711", "Hunter2!", "the diagnosis", "nobody may read this", "a-private-path")
-
-
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
-def test_no_argument_and_no_text_reaches_a_log_and_debug_shows_them_redacted(caplog, endpoint):
-    arguments = {
-        "api_key": "sk-hidden-4711",
-        "login": {"password": "Hunter2!"},
-        "note": "the diagnosis is that nobody may read this, whoever asks",
-        "path": "x/" * 20 + "a-private-path",
-        "count": 3,
-    }
-
-    def save(**_):
-        raise RuntimeError("nobody may read this")
-
-    server = says(
-        [["say", "the diagnosis"], ["call", "save", arguments], ["call", "sav", {"q": "Hunter2!"}]],
-        [["announce"]],
-    )
-    with caplog.at_level(logging.DEBUG):
-        attempts = stream.Attempts()
-        exchange = chat(
-            server,
-            endpoint=endpoint,
-            messages=[{"role": "user", "content": "nobody may read this"}],
-            wrap=lambda c: stream.ToolRunner(stream.Recovery(c, attempts=attempts), [tool("save", save)], rounds=1),
-        )
-    assert len(exchange.of(ToolResult)) == 2
-    logged = "\n".join(json.dumps([r.name, r.getMessage(), str(r.args), str(r.exc_info)]) for r in caplog.records)
-    assert any(record.name == "stream.services.runner" for record in caplog.records)
-    assert '"count": 3' in caplog.text
-    assert not [secret for secret in SECRETS if secret in logged]

@@ -413,13 +413,15 @@ def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
 @pytest.mark.parametrize(
     ("name", "channel"), [("fork-json-channel", "json"), ("fork-text-channel", "text"), ("ollama-plain-text", None)]
 )
-def test_text_carries_the_channel_that_the_server_marks(name, channel):
-    exchange = chat(name, endpoint="ollama")
+@BOTH
+def test_text_carries_the_channel_that_the_server_marks(name, channel, endpoint):
+    exchange = chat(name, endpoint=endpoint)
     assert {event.channel for event in exchange.of(TextDelta)} == {channel}
 
 
 @pytest.mark.parametrize(("name", "spoken"), [("fork-json-channel", ""), ("fork-text-channel", "Here is the plan.")])
-def test_data_for_a_program_is_not_spoken(name, spoken):
+@BOTH
+def test_data_for_a_program_is_not_spoken(name, spoken, endpoint):
     class Silent:
         def write(self, mixed, speech): ...
 
@@ -434,8 +436,19 @@ def test_data_for_a_program_is_not_spoken(name, spoken):
         for event in read:
             yield event
 
-    read = chat(name, endpoint="ollama").events
-    assert asyncio.run(go()).spoken_text.strip() == spoken
+    read = chat(name, endpoint=endpoint).events
+    assert asyncio.run(go()).spoken_text == spoken
+
+
+@BOTH
+def test_a_program_that_asks_gets_the_data_that_is_not_spoken(endpoint):
+    read = chat("fork-json-channel", endpoint=endpoint).events
+    data = [event.text for event in read if isinstance(event, TextDelta) and event.channel == "json"]
+    assert json.loads("".join(data)) == {"plan": [1, 2]}
+    assert not [event for event in stream.words_sync(read) if isinstance(event, TextDelta)]
+    asked = [event for event in stream.words_sync(read, silent_channels=()) if isinstance(event, TextDelta)]
+    assert json.loads("".join(event.text for event in asked)) == {"plan": [1, 2]}
+    assert {event.channel for event in asked} == {"json"}
 
 
 def test_calls_and_the_end_come_as_one_start_and_one_end_each():

@@ -10,6 +10,7 @@ from stream.errors import StreamTypeError, StreamValueError
 from stream.events import ToolCallEnd, ToolCallStart, ToolResult
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says, tool
+from tests.support.routing import ALL, Pipeline, bank
 
 BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 
@@ -164,11 +165,12 @@ MINUTES = {"minutes": {"type": "integer", "minimum": 1}}
         (call(arguments='{"minutes": '), "not_json", "not a JSON object"),
         (call(arguments="[5]"), "not_json", "not a JSON object"),
         (call(arguments="five", status="malformed"), "not_json", "not a JSON object"),
+        (call("", status="malformed"), "not_json", "no name"),
         (call(arguments="{}"), "schema", "lacks minutes"),
         (call(arguments='{"minutes": "soon"}'), "schema", "minutes must satisfy type"),
         (call(arguments='{"minutes": 0}'), "schema", "minutes must satisfy minimum: 1"),
     ],
-    ids=["near name", "other case", "far name", "cut", "array", "malformed", "missing", "type", "range"],
+    ids=["near name", "other case", "far name", "cut", "array", "malformed", "nameless", "missing", "type", "range"],
 )
 def test_a_call_that_cannot_be_run_is_reported_with_its_reason(given, reason, says):
     problem = validator(**MINUTES).check(given)
@@ -223,24 +225,71 @@ def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered():
         validator(minutes={"type": "integr"})
 
 
+BAD_CALLS = pytest.mark.parametrize("name", ["ollama-unknown-tool", "ollama-bad-arguments"])
+CHECKED = pytest.mark.parametrize("strictness", ["on", "strict"])
+
+
+def watched(name, endpoint, strictness="on"):
+    """The events of an answer with a validator over them, and no runner."""
+
+    class Watched:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def chat(self, messages, **fields):
+            validator = stream.Validator(TOOLS, strictness=strictness)
+            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
+
+    return chat(name, endpoint=endpoint, wrap=Watched)
+
+
 @BOTH
 def test_an_invented_call_is_reported_in_the_stream_and_left_to_the_pipeline(endpoint):
-    def wrap(connection):
-        class Watched:
-            def chat(self, messages, **fields):
-                return stream.Validator(TOOLS).watch(connection.chat(messages, **fields))
-
-        return Watched()
-
-    exchange = chat("ollama-unknown-tool", endpoint=endpoint, tools=TOOLS, wrap=wrap)
-    assert exchange.order[:3] == ["ToolCallStart", "ToolCallEnd", "InvalidToolCall"]
+    exchange = watched("ollama-unknown-tool", endpoint)
+    assert exchange.order[:3] == ["ToolCallStart", "InvalidToolCall", "ToolCallEnd"]
     (problem,) = exchange.of(stream.InvalidToolCall)
     assert (problem.tool_name, problem.suggestions[0]) == ("list_directories", "list_directory")
 
 
-def test_strict_marks_the_end_of_a_bad_call_so_that_nothing_runs_it():
-    exchange = chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, validation="strict"), tools=TOOLS)
-    assert exchange.of(ToolCallEnd)[0].status == "malformed"
+@BOTH
+@CHECKED
+@BAD_CALLS
+def test_a_loop_that_runs_what_ends_ok_runs_no_invalid_call(endpoint, strictness, name):
+    """The loop of the page: it looks at the status of a call's end, and at nothing else."""
+    ran = [event for event in watched(name, endpoint, strictness).events if isinstance(event, ToolCallEnd)]
+    assert [event.status for event in ran] == ["malformed"]
+    assert list(stream.complete_calls(ran)) == []
+    with_runner = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    assert list(stream.complete_calls(with_runner.events)) == []
+
+
+@BOTH
+@CHECKED
+@pytest.mark.parametrize("declared", [None, TOOLS], ids=["tools not known to the router", "known"])
+@pytest.mark.parametrize(("name", "cue"), [("ollama-unknown-tool", "invented"), ("ollama-bad-arguments", "malformed")])
+def test_an_invalid_call_sounds_as_one_error_of_its_own_kind(endpoint, strictness, declared, name, cue):
+    pipeline = Pipeline(
+        {**ALL, **bank("invented", "malformed")},
+        tools=declared,
+        rules=stream.CueRules(invented="invented", malformed="malformed"),
+    )
+    exchange = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    sounded = []
+    for event in exchange.events:
+        sounded += pipeline.handle(event)
+        pipeline.pass_s(1.0)
+    assert [one for one in sounded if one != "tool_call"] == [cue]
+
+
+@BOTH
+@pytest.mark.parametrize("strictness", ["on", "off"])
+def test_a_call_that_cannot_be_read_tells_the_model_so_and_not_that_there_is_no_such_tool(endpoint, strictness):
+    server = says([["say", '<tool_call>{"name": "read_file", "arguments": {"path": }}</tool_call>']], [["say", "Oh."]])
+    exchange = chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    ((_, is_error, content),) = exchange.results
+    assert is_error
+    assert "arguments" in content
+    assert "JSON object" in content
 
 
 @BOTH

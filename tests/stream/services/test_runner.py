@@ -208,6 +208,15 @@ def test_the_rounds_messages_are_handed_to_the_callers_history():
     assert added[0]["tool_calls"][0]["function"] == {"name": "list_directory", "arguments": '{"path": "."}'}
 
 
+@BOTH
+@pytest.mark.parametrize("after", ["Two files.", " Two files.", "\nTwo files."])
+def test_words_with_a_call_between_them_are_apart_in_the_message_that_goes_back(endpoint, after):
+    answer = [["say", "Let me check that"], ["call", "list_directory", {"path": "."}], ["say", after]]
+    exchange = running(says(answer, [["say", "Done."]]), TOOLS, endpoint, executes="client")
+    content = exchange.bodies[1]["messages"][1]["content"]
+    assert content.replace("\n", " ") == "Let me check that Two files."
+
+
 def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them():
     server = says([["call", "read_file", "{broken"]], [["say", "Sorry."]], endpoints=("openai",))
     exchange = running(server, TOOLS)

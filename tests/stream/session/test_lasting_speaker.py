@@ -99,7 +99,7 @@ def test_after_a_long_pause_another_connection_is_opened_and_the_first_is_closed
     assert second.opened_s == pytest.approx(30.1, abs=0.02)
     assert first.closed_s is not None
     assert second.closed_s is not None
-    assert told.journal.heard_text == "Wait a little.Here it is."
+    assert told.journal.heard_text == "Wait a little. Here it is."
     assert told.leaked == []
 
 

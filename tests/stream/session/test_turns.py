@@ -15,6 +15,7 @@ from tests.support.listening import last_sound, new_clicks
 from tests.support.turns import RATE, run_turn
 
 FRAME = 240
+READY = "unmute.response.text.delta.ready"
 FADE = round(0.03 * RATE)
 
 
@@ -361,3 +362,39 @@ def test_a_session_that_is_cancelled_leaves_no_task_and_closes_its_source():
 def test_a_patience_that_cannot_be_is_told_when_it_is_set(patience):
     with pytest.raises(StreamError, match=f"model_s is {patience!r}; it must be"):
         Limits(model_s=patience)
+
+
+# Words around calls and data.
+
+
+CHECK = [(0.0, TextDelta("Let me check")), (0.1, TextDelta(" that")), *call(0.3), (0.6, Finish("tool_calls"))]
+TWO_FILES = [*CHECK, *answered(2.5), (2.6, TextDelta("Two")), (2.7, TextDelta(" files."))]
+
+
+@pytest.mark.parametrize("speaker", [Precise, VoiceLikeSpeaker, Plain], ids=["word ends", "phrases", "nothing"])
+def test_words_with_a_call_between_them_are_apart_in_everything_that_is_left_of_a_turn(speaker):
+    told = run_turn(TWO_FILES, speaker=speaker())
+    text = "Let me check that Two files."
+    assert told.journal.spoken_text == told.journal.heard_text == told.journal.text_seen == text
+    assert told.journal.as_dict()["heard_text"] == text
+    assert told.history.messages == [{"role": "assistant", "content": text}]
+    said_in = {kind: [e.delta for e in told.events if e.type == kind] for kind in (READY, "response.text.delta")}
+    assert "".join(said_in[READY]) == text
+    assert said_in["response.text.delta"] in ([], text.split())
+    assert [event.text for event in told.events if event.type == "response.text.done"] == [text]
+
+
+def test_a_barge_in_after_a_call_leaves_the_words_before_and_after_it_apart():
+    two = next(heard for heard in run_turn(TWO_FILES).journal.heard if heard.text == "Two")
+    told = run_turn(TWO_FILES, barge_in_s=two.onset_samples / RATE + 0.05)
+    assert told.journal.heard_text == "Let me check that Two"
+    assert told.history.messages == [{"role": "assistant", "content": "Let me check that Two"}]
+
+
+def test_data_for_a_program_is_nowhere_in_a_turn_and_its_model_is_not_taken_for_one_that_hangs():
+    data = [(1.0 + 3.0 * n, TextDelta('{"plan": [1, 2]}, ', "json")) for n in range(10)]
+    turn = [(0.0, TextDelta("Here is the plan:")), *data, (30.0, TextDelta("It has two steps."))]
+    told = run_turn(turn, limits=Limits(model_s=4.0))
+    assert told.journal.failure is None
+    assert told.journal.heard_text == "Here is the plan: It has two steps."
+    assert not any('plan"' in str(told_of) for told_of in (told.events, told.journal.seen, told.history.messages))

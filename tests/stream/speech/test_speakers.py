@@ -13,6 +13,7 @@ from stream.speech.espeak import EspeakSpeaker
 from stream.speech.espeak_process import ssml
 from stream.speech.openai_speech import OpenAISpeaker
 from stream.speech.voice_like import VoiceLikeSpeaker
+from tests.support.all_logs import all_logs
 
 TEXT = ["Let", " me", " look", " that", " up:", " 東京", " first.", " One,", " two"]
 
@@ -150,6 +151,13 @@ def test_a_speech_servers_odd_reads_become_whole_samples():
 def test_a_speech_server_that_refuses_is_a_speaker_error():
     with pytest.raises(SpeakerError, match="failed"):
         _speak_from_server(b'{"error": {"message": "no such voice"}}', b"400 Bad Request")
+
+
+def test_what_a_speech_server_is_asked_to_say_is_in_no_log():
+    with all_logs() as heard:
+        _speak_from_server(bytes(4800))
+    assert any(record.name.startswith("openai") for record in heard.records)
+    assert [line for line in heard.lines if "Hello" in line] == []
 
 
 def chosen(name, environment=None):

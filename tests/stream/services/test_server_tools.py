@@ -1,0 +1,238 @@
+"""Servers that run tools of their own (`mcp_discover` and what it discovers): nobody takes their calls for invented."""
+
+import asyncio
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError
+from stream.events import TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.known_tools import KnownInStream, KnownTools
+from stream.replay.manners import Manner
+from stream.services.notices import AskedAgain, InvalidToolCall
+from tests.support.model_server import TOOLS, chat, says, tool
+from tests.support.routing import Pipeline
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+FORK = Manner(role_everywhere=True, empty_content=True, same_index=True, task=True)
+DISCOVER, DISCOVERED = ["call", "mcp_discover", {"pattern": "*file*"}], ["call", "read_text_file", {"path": "a"}]
+RESULT, ANSWER = ["results", ["a"]], ["say", "It is empty."]
+
+
+def heard(events, pipeline=None, **options):
+    """The cues that sound for the events, with a second between them: nothing is coalesced."""
+    pipeline = pipeline or Pipeline(**options)
+    sounded = []
+    for event in events:
+        sounded += [(event, cue) for cue in pipeline.handle(event)]
+        pipeline.pass_s(1.0)
+    return sounded
+
+
+def announced(events, pipeline=None, **options):
+    """The cues by which calls are announced."""
+    return [cue for event, cue in heard(events, pipeline, **options) if isinstance(event, ToolCallStart)]
+
+
+def checked(server, endpoint, tools=TOOLS, **options):
+    return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options))
+
+
+def validated(server, endpoint, validator):
+    class Watched:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def chat(self, messages, **fields):
+            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
+
+    return chat(server, endpoint=endpoint, wrap=Watched)
+
+
+@BOTH
+def test_discovering_a_tool_and_calling_it_is_no_error(endpoint):
+    exchange = checked("fork-discover", endpoint)
+    assert [(name, given) for name, given in exchange.calls] == [
+        ("mcp_discover", {"pattern": "*file*"}),
+        ("read_text_file", {"path": "a.txt"}),
+    ]
+    assert exchange.of(InvalidToolCall) == []
+    assert len(exchange.requests) == 1, "the server ran both"
+    assert exchange.text == "It says hello."
+    assert announced(exchange.events, tools=TOOLS) == ["tool_call", "tool_call"]
+
+
+@BOTH
+def test_a_validator_lets_them_pass_and_counts_them_as_good(endpoint):
+    validator = stream.Validator(TOOLS, model="m")
+    exchange = validated("fork-discover", endpoint, validator)
+    assert {end.status for end in exchange.of(ToolCallEnd)} == {"ok"}
+    assert validator.counts == {("m", "ok"): 2}
+
+
+@BOTH
+def test_a_discovered_tool_stays_known_in_later_turns_because_the_server_remembers_it(endpoint):
+    validator, pipeline = stream.Validator(TOOLS), Pipeline(tools=TOOLS)
+    first = validated(says([DISCOVER, RESULT, DISCOVERED, RESULT, ANSWER], manner=FORK), endpoint, validator)
+    heard(first.events, pipeline)
+    pipeline.router.begin_turn()
+    again = validated(says([DISCOVERED, RESULT, ANSWER], manner=FORK), endpoint, validator)
+    assert again.of(InvalidToolCall) == []
+    assert announced(again.events, pipeline) == ["tool_call"]
+
+
+def test_a_result_of_the_servers_own_shows_that_it_runs_the_tools():
+    server = says([["call", "read_file", {"path": "a"}], RESULT, DISCOVERED, RESULT, ANSWER])
+    exchange = checked(server, "ollama")
+    assert [result.by_server for result in exchange.of(ToolResult)] == [True, True]
+    assert exchange.of(TaskStatus) == [], "nothing but the result shows it"
+    assert exchange.of(InvalidToolCall) == []
+    assert announced(exchange.events, tools=TOOLS) == ["tool_call", "tool_call"]
+
+
+@BOTH
+def test_the_results_of_ones_own_tools_show_no_such_thing(endpoint):
+    calls = [["call", "read_file", {"path": "a"}]], [["call", "reed_file", {"path": "a"}]], [["say", "Sorry."]]
+    exchange = checked(says(*calls), endpoint)
+    assert [result.by_server for result in exchange.of(ToolResult)] == [False, False]
+    assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["reed_file"]
+    assert announced(exchange.events, tools=TOOLS) == ["tool_call", "error"]
+
+
+@BOTH
+def test_a_call_that_only_fits_the_pattern_says_nothing_of_other_streams(endpoint):
+    validator, pipeline = stream.Validator(TOOLS), Pipeline(tools=TOOLS)
+    first = validated(says([DISCOVER], [ANSWER]), endpoint, validator)
+    later = validated(says([["call", "reed_file", {"path": "a"}]]), endpoint, validator)
+    assert first.of(InvalidToolCall) == []
+    assert [problem.reason for problem in later.of(InvalidToolCall)] == ["unknown_tool"]
+    heard(first.events, pipeline)
+    pipeline.router.cancel()
+    pipeline.router.begin_turn()
+    assert announced(later.events, pipeline) == ["error"]
+
+
+@BOTH
+def test_the_pattern_can_be_another_or_none(endpoint):
+    server = says([["call", "jit_find", {}], ["say", "Found."]], manner=FORK if endpoint == "openai" else Manner())
+    assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
+    exchange = checked(server, endpoint, server_tools=("jit_*",))
+    assert exchange.of(InvalidToolCall) == []
+    assert announced(exchange.events, tools=TOOLS) == ["error"]
+    assert announced(exchange.events, tools=TOOLS, rules=stream.CueRules(server_tools=("jit_*",))) == ["tool_call"]
+    none = stream.CueRules(server_tools=())
+    assert announced([ToolCallStart("mcp_discover")], tools=TOOLS, rules=none) == ["error"]
+
+
+@BOTH
+def test_where_the_server_is_said_to_run_the_tools_no_call_is_invented(endpoint):
+    exchange = checked("ollama-unknown-tool", endpoint, executes="server")
+    assert exchange.of(InvalidToolCall) == []
+    every = stream.CueRules(server_tools=("*",))
+    assert announced(exchange.events, tools=TOOLS, rules=every) == ["tool_call"]
+
+
+@BOTH
+def test_where_the_client_is_said_to_run_them_a_tool_that_it_has_not_is_invented(endpoint):
+    exchange = checked(says([DISCOVER], [ANSWER]), endpoint, executes="client")
+    assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["mcp_discover"]
+
+
+@BOTH
+def test_a_servers_tool_that_nobody_ran_is_not_run_here_and_the_model_is_told(endpoint):
+    exchange = checked(says([DISCOVER], [["say", "I have no such tool."]]), endpoint)
+    assert exchange.of(InvalidToolCall) == []
+    assert exchange.results == [
+        (
+            "mcp_discover",
+            True,
+            "The tool was not run: there is no tool 'mcp_discover'; there is list_directory, read_file.",
+        )
+    ]
+    assert exchange.text == "I have no such tool."
+
+
+@BOTH
+def test_the_tools_of_a_fallback_are_not_invented(endpoint):
+    search = tool("web_search", lambda query: f"found {query}", query={"type": "string"})
+    server = says([["announce"]], [["say", "The web says so."]], without_tools=[], endpoints=(endpoint,))
+
+    def wrap(connection):
+        class Searches:
+            """Calls the tool that the fallback brings; the first question gets nothing."""
+
+            model = "m"
+
+            async def chat(self, messages, *, tools=None, **fields):
+                asked = [message.get("role") for message in messages]
+                if "tool" in asked or not any(one.name == "web_search" for one in tools or ()):
+                    async for event in connection.chat(messages, tools=tools, **fields):
+                        yield event
+                else:
+                    yield ToolCallStart("web_search", "1")
+                    yield ToolCallEnd("web_search", "1", arguments_json='{"query": "x"}')
+
+        source = stream.Recovery(Searches(), fallback=stream.Fallback(load_tools=lambda: [search]))
+        return stream.ToolRunner(source, TOOLS)
+
+    exchange = chat(server, endpoint=endpoint, wrap=wrap)
+    assert exchange.results == [("web_search", False, "found x")]
+    assert exchange.of(InvalidToolCall) == []
+    assert [one.how for one in exchange.of(AskedAgain)] == ["without_tools", "fallback"]
+    assert announced(exchange.events, tools=TOOLS) == ["tool_call"]
+
+
+def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
+    async def go():
+        async def answer():
+            yield ToolCallStart("fly", "1")
+            yield ToolCallEnd("fly", "1")
+            yield ToolCallStart("swim", "2", 1)
+            yield ToolCallEnd("swim", "2", 1)
+
+        outer = stream.Validator(TOOLS)
+        inner = stream.Validator([tool("swim")])
+        return [event async for event in outer.watch(inner.watch(answer()))]
+
+    events = asyncio.run(go())
+    assert [event.tool_name for event in events if isinstance(event, InvalidToolCall)] == ["fly", "swim"]
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed", "malformed"]
+
+
+def test_the_names_that_a_model_may_have_kept_are_bounded():
+    known = KnownTools(["read_file"])
+    seen = KnownInStream(known)
+    for name in ("mcp_discover", *(f"tool_{n}" for n in range(1000))):
+        seen.note(ToolCallStart(name))
+    later = KnownInStream(known)
+    assert [later.knows("tool_0"), later.knows("tool_999")] == [True, False]
+
+
+@pytest.mark.parametrize("patterns", ["mcp_*", (1,), 3], ids=repr)
+def test_patterns_that_are_none_are_refused(patterns):
+    with pytest.raises(StreamTypeError, match="server_tools"):
+        stream.CueRules(server_tools=patterns)
+    with pytest.raises(StreamTypeError, match="server_tools"):
+        stream.Validator(TOOLS, server_tools=patterns)
+
+
+FENCED = '```json\n{"name": "%s", "arguments": {"pattern": "*"}}\n```'
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "spoken"),
+    [
+        (FENCED % "mcp_discover", ["mcp_discover"], ""),
+        (FENCED % "find_files", [], FENCED % "find_files"),
+        ('[mcp_discover(pattern="*file*")]', ["mcp_discover"], ""),
+        ('[Point(x="1")]', [], '[Point(x="1")]'),
+        ('{"name": "mcp_discover"}', [], '{"name": "mcp_discover"}'),
+        ("Call mcp_discover() first.", [], "Call mcp_discover() first."),
+    ],
+    ids=["fence", "fence of another", "list", "list of another", "name alone", "as a function"],
+)
+def test_in_text_a_servers_tool_is_no_documentation_but_prose_may_name_it(text, calls, spoken):
+    reader = stream.TextReader(["read_file"])
+    events = [*reader.feed(text), *reader.close()]
+    assert [event.tool_name for event in events if isinstance(event, ToolCallEnd)] == calls
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == spoken
