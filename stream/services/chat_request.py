@@ -7,6 +7,7 @@ with `tool_call_id`. Ollama's own endpoint gets its own form, made here.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -35,6 +36,7 @@ class ChatRequest:
     tools : in the form that both endpoints take; empty leaves `tools` and `tool_choice` out.
     tool_choice : a word, or the object that forces one function.
     format : `"json"`, or a JSON Schema that the answer must fit.
+    response_format : the same in OpenAI's form; goes to `/v1/chat/completions` as it is.
     temperature : sampling temperature, ≥ 0.
     think : whether, or how much, a reasoning model thinks.
     extra : further fields of the body, which win over all others.
@@ -45,6 +47,7 @@ class ChatRequest:
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: str | Mapping[str, Any] | None = None
     format: str | Mapping[str, Any] | None = None
+    response_format: Mapping[str, Any] | None = None
     temperature: float | None = None
     think: Think | None = None
     extra: Mapping[str, Any] | None = None
@@ -54,6 +57,8 @@ class ChatRequest:
             raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
         if self.format is not None and self.format != "json" and not hasattr(self.format, "get"):
             raise StreamValueError(f"format is {self.format!r}; it must be 'json', a JSON Schema, or None")
+        if self.response_format is not None and not hasattr(self.response_format, "get"):
+            raise StreamTypeError(f"response_format is {self.response_format!r}; it must be a dict in OpenAI's form")
         if self.temperature is not None and not self.temperature >= 0.0:
             raise StreamValueError(f"temperature is {self.temperature!r}; it must be 0 or more")
         if self.think not in (None, True, False, "low", "medium", "high", "max"):
@@ -75,7 +80,9 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
         body["tools"] = [dict(tool) for tool in request.tools]
         if request.tool_choice is not None:
             body["tool_choice"] = request.tool_choice
-    if request.format is not None:
+    if request.response_format is not None:
+        body["response_format"] = dict(request.response_format)
+    elif request.format is not None:
         body["response_format"] = _response_format(request.format)
     if request.temperature is not None:
         body["temperature"] = request.temperature
@@ -100,22 +107,14 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
         body["tools"] = tools
         if request.tool_choice is not None:
             body["tool_choice"] = request.tool_choice
-    if request.format is not None:
-        body["format"] = request.format
+    wanted = request.format if request.response_format is None else _format_of(request.response_format)
+    if wanted is not None:
+        body["format"] = wanted
     if request.temperature is not None:
         body["options"] = {"temperature": request.temperature}
     if request.think is not None:
         body["think"] = request.think
     return {**body, **(request.extra or {})}
-
-
-def format_of(response_format: Mapping[str, Any] | None) -> str | Mapping[str, Any] | None:
-    """OpenAI's `response_format` as `ChatRequest.format`."""
-    kind = None if response_format is None else response_format.get("type")
-    if kind in (None, "text"):
-        return None
-    schema = (response_format or {}).get("json_schema", {})
-    return "json" if kind == "json_object" else schema.get("schema", schema)
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
@@ -130,7 +129,25 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
 def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(wanted, str):
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": wanted.get("title", "answer"), "schema": dict(wanted)}}
+    # OpenAI takes letters, digits, `_` and `-` in the name, at most 64, and refuses the request otherwise.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(wanted.get("title") or "answer"))[:64]
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(wanted)}}
+
+
+def _format_of(response_format: Mapping[str, Any]) -> Any:
+    """OpenAI's `response_format` as Ollama's `format`; `None` for plain text."""
+    kind = response_format.get("type")
+    if kind in (None, "text"):
+        return None
+    if kind == "json_object":
+        return response_format.get("schema", "json")  # llama-server's form may have a schema beside the type
+    schema = (response_format.get("json_schema") or {}).get("schema")
+    if kind != "json_schema" or schema is None:
+        raise StreamValueError(
+            f"response_format has type {kind!r}; for /api/chat it must be 'text', 'json_object', or 'json_schema' with"
+            " `json_schema.schema`"
+        )
+    return schema
 
 
 def _openai_message(message: Message) -> dict[str, Any]:

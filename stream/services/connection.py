@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import StreamFailed
-from stream.services.chat_request import ChatRequest, format_of, ollama_body, openai_body, with_guidance
+from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, translate_tools, with_server_word
 from stream.services.notices import ToolsLeftOut
@@ -231,7 +231,8 @@ class Connection:
             messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
             tools=offered,
             tool_choice=tool_choice_field(tool_choice, names) if names else None,
-            format=format if response_format is None else format_of(response_format),
+            format=format,
+            response_format=response_format,
             temperature=temperature,
             think=think,
             extra=extra,

@@ -122,6 +122,7 @@ def test_openai_fields_are_written_as_the_openai_endpoint_reads_them():
         ({"think": "a lot"}, StreamValueError, "think"),
         ({"tools": TOOLS, "tool_choice": "write_file"}, StreamValueError, "write_file"),
         ({"format": "json", "response_format": {"type": "json_object"}}, StreamTypeError, "one of them"),
+        ({"response_format": "json"}, StreamTypeError, "response_format is 'json'"),
         ({"messages": ["hello"]}, StreamTypeError, "messages"),
         ({"tools": [TOOLS[0], TOOLS[0]]}, StreamValueError, "two tools"),
     ],
@@ -277,18 +278,51 @@ def test_a_schema_for_the_answer_is_written_in_each_endpoints_form():
     assert "format" not in openai
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(("title", "name"), [("Plan", "Plan"), ("A plan: für Zoë", "A_plan_f_r_Zo_"), (None, "answer")])
+def test_a_schema_is_named_after_its_title_in_the_letters_that_openai_takes(title, name):
+    schema = {**SCHEMA, "title": title} if title else SCHEMA
+    body = chat("ollama-plain-text", format=schema).bodies[0]
+    assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+RESPONSE_FORMATS = pytest.mark.parametrize(
     ("response_format", "native"),
     [
         ({"type": "json_object"}, "json"),
-        ({"type": "json_schema", "json_schema": {"name": "plan", "schema": SCHEMA}}, SCHEMA),
+        ({"type": "json_object", "schema": SCHEMA}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"name": "uicp_plan", "schema": SCHEMA}}, SCHEMA),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "uicp_plan", "description": "a plan", "strict": True, "schema": SCHEMA},
+            },
+            SCHEMA,
+        ),
         ({"type": "text"}, None),
     ],
-    ids=["json", "schema", "text"],
+    ids=["json", "json with a schema", "schema", "strict schema", "text"],
 )
+
+
+@RESPONSE_FORMATS
 def test_the_openai_form_of_a_format_is_translated_for_the_native_endpoint(response_format, native):
     body = chat("ollama-plain-text", endpoint="ollama", response_format=response_format).bodies[0]
     assert body.get("format") == native
+    assert "response_format" not in body
+
+
+@RESPONSE_FORMATS
+def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_format, native):
+    body = chat("ollama-plain-text", response_format=response_format).bodies[0]
+    assert body["response_format"] == response_format
+    assert "format" not in body
+
+
+def test_a_response_format_that_only_one_server_knows_goes_there_and_cannot_be_translated():
+    grammar = {"type": "grammar", "grammar": "root ::= [a-z]+"}
+    assert chat("ollama-plain-text", response_format=grammar).bodies[0]["response_format"] == grammar
+    with pytest.raises(StreamValueError, match="'grammar'.*json_schema"):
+        chat("ollama-plain-text", endpoint="ollama", response_format=grammar)
 
 
 # 8. Model names: tests/stream/services/test_model_names.py has the table
