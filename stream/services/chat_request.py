@@ -35,6 +35,7 @@ class ChatRequest:
     model, messages : as sent.
     tools : in the form that both endpoints take; empty leaves `tools` and `tool_choice` out.
     tool_choice : a word, or the object that forces one function.
+    parallel_tool_calls : whether one answer may hold several calls; `None` leaves it to the server.
     format : `"json"`, or a JSON Schema that the answer must fit.
     response_format : the same in OpenAI's form; goes to `/v1/chat/completions` as it is.
     temperature : sampling temperature, ≥ 0.
@@ -46,6 +47,7 @@ class ChatRequest:
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: str | Mapping[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     format: str | Mapping[str, Any] | None = None
     response_format: Mapping[str, Any] | None = None
     temperature: float | None = None
@@ -59,6 +61,8 @@ class ChatRequest:
             raise StreamValueError(f"format is {self.format!r}; it must be 'json', a JSON Schema, or None")
         if self.response_format is not None and not hasattr(self.response_format, "get"):
             raise StreamTypeError(f"response_format is {self.response_format!r}; it must be a dict in OpenAI's form")
+        if not isinstance(self.parallel_tool_calls, bool | None):
+            raise StreamTypeError(f"parallel_tool_calls is {self.parallel_tool_calls!r}; it must be a bool or None")
         if self.temperature is not None and not self.temperature >= 0.0:
             raise StreamValueError(f"temperature is {self.temperature!r}; it must be 0 or more")
         if self.think not in (None, True, False, "low", "medium", "high", "max"):
@@ -78,8 +82,7 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
         body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
-        if request.tool_choice is not None:
-            body["tool_choice"] = request.tool_choice
+        body.update(_about_calls(request))
     if request.response_format is not None:
         body["response_format"] = dict(request.response_format)
     elif request.format is not None:
@@ -94,8 +97,8 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
 def ollama_body(request: ChatRequest) -> dict[str, Any]:
     """The body for Ollama's `/api/chat`.
 
-    Stock Ollama reads no `tool_choice`. It is sent for servers that do, and what can be had without it is: no tools
-    for `"none"`, one tool alone where it is named.
+    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`. They are sent for servers that do, and what can
+    be had without them is: no tools for `"none"`, one tool alone where it is named.
     """
     body: dict[str, Any] = {
         "model": request.model,
@@ -105,8 +108,7 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
     tools = _chosen(request.tools, request.tool_choice)
     if tools:
         body["tools"] = tools
-        if request.tool_choice is not None:
-            body["tool_choice"] = request.tool_choice
+        body.update(_about_calls(request))
     wanted = request.format if request.response_format is None else _format_of(request.response_format)
     if wanted is not None:
         body["format"] = wanted
@@ -124,6 +126,12 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
         return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *messages[1:]]
     return [{"role": "system", "content": words}, *messages]
+
+
+def _about_calls(request: ChatRequest) -> dict[str, Any]:
+    """The fields that go with tools, the same on both endpoints, as far as anything is asked."""
+    fields = {"tool_choice": request.tool_choice, "parallel_tool_calls": request.parallel_tool_calls}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:

@@ -196,6 +196,7 @@ class Connection:
         *,
         tools: Iterable[ToolLike] | None = None,
         tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
         format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the wire's own word)
         response_format: Mapping[str, Any] | None = None,
         temperature: float | None = None,
@@ -208,7 +209,9 @@ class Connection:
         ----------
         messages : OpenAI's form, for either endpoint.
         tools : offered to the model as it is used to; without them the request is as if tools did not exist.
-        tool_choice : `"auto"`, `"none"`, `"required"` or a tool's name.
+        tool_choice : `"auto"`, `"none"`, `"required"` (also `"any"`) or a tool's name.
+        parallel_tool_calls : whether one answer may hold several calls; `None` asks for one at a time where the model
+            can do no more.
         format, response_format : `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
         temperature : sampling temperature, ≥ 0.
         think : whether, or how much, a reasoning model thinks.
@@ -226,11 +229,14 @@ class Connection:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
         kept = wanted[: len(offered)]
+        if parallel_tool_calls is None and not self.capabilities.parallel:
+            parallel_tool_calls = False
         request = ChatRequest(
             model=self.model,
             messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
             tools=offered,
             tool_choice=tool_choice_field(tool_choice, names) if names else None,
+            parallel_tool_calls=parallel_tool_calls,
             format=format,
             response_format=response_format,
             temperature=temperature,

@@ -14,11 +14,13 @@ from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.notices import AskedAgain
 from stream.services.runner import ToolRunner
+from stream.services.source import capabilities_behind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from stream.services.chat_request import Message
+    from stream.services.models import ModelCapabilities
     from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import ToolLike
@@ -76,6 +78,11 @@ class Recovery:
     def model(self) -> str:
         """The model's name."""
         return self._source.model
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do with tools."""
+        return capabilities_behind(self._source)
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.errors import StreamValueError
-from stream.services.source import last_question
+from stream.services.source import capabilities_behind, last_question
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 
     from stream.services.chat_request import Message
+    from stream.services.models import ModelCapabilities
     from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
@@ -102,6 +103,11 @@ class ToolTiers:
     def model(self) -> str:
         """The model's name."""
         return self._source.model
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do with tools."""
+        return capabilities_behind(self._source)
 
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
         """The tools to offer for a question, in their own order."""

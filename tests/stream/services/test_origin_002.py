@@ -123,6 +123,7 @@ def test_openai_fields_are_written_as_the_openai_endpoint_reads_them():
         ({"tools": TOOLS, "tool_choice": "write_file"}, StreamValueError, "write_file"),
         ({"format": "json", "response_format": {"type": "json_object"}}, StreamTypeError, "one of them"),
         ({"response_format": "json"}, StreamTypeError, "response_format is 'json'"),
+        ({"parallel_tool_calls": "no"}, StreamTypeError, "parallel_tool_calls is 'no'"),
         ({"messages": ["hello"]}, StreamTypeError, "messages"),
         ({"tools": [TOOLS[0], TOOLS[0]]}, StreamValueError, "two tools"),
     ],
@@ -321,7 +322,7 @@ def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_
 def test_a_response_format_that_only_one_server_knows_goes_there_and_cannot_be_translated():
     grammar = {"type": "grammar", "grammar": "root ::= [a-z]+"}
     assert chat("ollama-plain-text", response_format=grammar).bodies[0]["response_format"] == grammar
-    with pytest.raises(StreamValueError, match="'grammar'.*json_schema"):
+    with pytest.raises(StreamValueError, match=r"'grammar'.*json_schema"):
         chat("ollama-plain-text", endpoint="ollama", response_format=grammar)
 
 

@@ -142,6 +142,93 @@ def test_hermes_models_are_told_when_to_use_a_tool_and_others_get_the_descriptio
     assert plain[0]["function"]["parameters"] == hermes[0]["function"]["parameters"]
 
 
+# Every key of the table does what its name says
+
+
+@BOTH
+def test_a_model_that_calls_one_tool_at_a_time_is_asked_for_one_and_others_as_ever(endpoint):
+    def sent(model, tools=TOOLS, **fields):
+        exchange = chat("ollama-plain-text", endpoint=endpoint, model=model, tools=tools, **fields)
+        return exchange.bodies[0].get("parallel_tool_calls")
+
+    assert sent("gpt-oss:20b") is False
+    assert sent("mistral") is None
+    assert sent("gpt-oss:20b", tools=None) is None
+    assert sent("gemma3:4b") is None, "a model without tools is offered none"
+
+
+@BOTH
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("model", ["mistral:latest", "gpt-oss:20b"])
+def test_the_caller_decides_about_parallel_calls_before_the_table(endpoint, wanted, model):
+    exchange = chat(
+        "ollama-two-calls",
+        endpoint=endpoint,
+        model=model,
+        tools=TOOLS,
+        parallel_tool_calls=wanted,
+        wrap=lambda c: stream.ToolTiers(stream.Recovery(c), classifier=Files()),
+    )
+    assert exchange.bodies[0]["parallel_tool_calls"] is wanted
+
+
+class Files:
+    def classify(self, _):
+        return "files"
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "at_once"),
+    [
+        ("mistral", {}, 2),
+        ("mistral", {"parallel_tool_calls": False}, 1),
+        ("gpt-oss:20b", {}, 1),
+        ("gpt-oss:20b", {"parallel_tool_calls": True}, 2),
+    ],
+    ids=["parallel", "the caller says no", "the table says no", "the caller says yes"],
+)
+@pytest.mark.parametrize("stacked", [False, True], ids=["bare", "services between"])
+def test_calls_that_come_together_all_the_same_run_one_after_the_other(model, fields, at_once, stacked):
+    running, most = set(), []
+
+    async def run(path):
+        running.add(path)
+        for _ in range(9):
+            await asyncio.sleep(0)
+            most.append(len(running))
+        running.remove(path)
+        return "done"
+
+    tools = [dataclasses.replace(one, function=run) for one in TOOLS]
+
+    def wrap(connection):
+        between = stream.ToolTiers(stream.Recovery(connection), classifier=Files()) if stacked else connection
+        return stream.ToolRunner(between, tools)
+
+    says_two = says(
+        [["call", "list_directory", {"path": "a"}], ["call", "read_file", {"path": "b"}]], [["say", "Both are done."]]
+    )
+    exchange = chat(says_two, model=model, wrap=wrap, **fields)
+    assert [result[:2] for result in exchange.results] == [("list_directory", False), ("read_file", False)]
+    assert max(most) == at_once
+
+
+@BOTH
+@pytest.mark.parametrize("choice", ["auto", "any", "none"])
+def test_mistrals_words_for_a_choice_are_taken_through_all_services(endpoint, choice):
+    exchange = chat(
+        "ollama-tool-call",
+        endpoint=endpoint,
+        model="mistral:latest",
+        tool_choice=choice,
+        wrap=lambda c: stream.ToolRunner(stream.ToolTiers(stream.Recovery(c), classifier=Files()), TOOLS),
+    )
+    sent = [body.get("tool_choice") for body in exchange.bodies]
+    # OpenAI's word for `any`; Mistral's own API takes it, too. A choice holds for the first round.
+    first = {"auto": "auto", "any": "required", "none": "none" if endpoint == "openai" else None}[choice]
+    assert sent == [first, None]
+
+
 # Phase 3: calls checked
 
 
@@ -372,10 +459,14 @@ def test_the_whole_workflow_detects_translates_checks_runs_and_answers(endpoint)
 def test_a_model_that_is_poor_over_several_rounds_is_given_fewer_of_them():
     again = says([["call", "read_file", {"path": "a"}]], [["call", "read_file", {"path": "a"}]])
 
-    def requests(model):
-        return len(chat(again, model=model, wrap=lambda c: stream.ToolRunner(c, TOOLS)).requests)
+    def requests(model, between):
+        return len(chat(again, model=model, wrap=lambda c: stream.ToolRunner(between(c), TOOLS)).requests)
 
-    assert (requests("deepseek-chat"), requests("qwen3:8b"), requests("kimi-k2")) == (3, 6, 9)
+    def all_between(connection):
+        return stream.ToolTiers(stream.Recovery(connection), classifier=Files())
+
+    for between in (lambda connection: connection, all_between):
+        assert [requests(model, between) for model in ("deepseek-chat", "qwen3:8b", "kimi-k2")] == [3, 6, 9]
 
 
 def test_the_sample_tools_are_offered_like_any_other(tmp_path):
