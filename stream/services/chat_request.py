@@ -40,6 +40,7 @@ class ChatRequest:
     response_format : the same in OpenAI's form; goes to `/v1/chat/completions` as it is.
     temperature : sampling temperature, ≥ 0.
     think : whether, or how much, a reasoning model thinks.
+    stream : whether the answer comes while it is written, or whole at its end.
     extra : further fields of the body, which win over all others.
     """
 
@@ -52,6 +53,7 @@ class ChatRequest:
     response_format: Mapping[str, Any] | None = None
     temperature: float | None = None
     think: Think | None = None
+    stream: bool = True
     extra: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -76,9 +78,9 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [_openai_message(message) for message in request.messages],
-        "stream": True,
+        "stream": request.stream,
     }
-    if usage:
+    if usage and request.stream:  # a whole answer has the counts anyway
         body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
@@ -103,7 +105,7 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [*_ollama_messages(request.messages)],
-        "stream": True,
+        "stream": request.stream,
     }
     tools = _chosen(request.tools, request.tool_choice)
     if tools:

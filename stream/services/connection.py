@@ -241,6 +241,7 @@ class Connection:
             response_format=response_format,
             temperature=temperature,
             think=think,
+            stream=self.capabilities.streaming or not names,
             extra=extra,
         )
         refused = False
@@ -253,7 +254,7 @@ class Connection:
         if refused:
             self.capabilities = with_server_word(self.capabilities, {"capabilities": []})
             yield self._left_out(names, "refused")
-            bare = replace(request, messages=list(messages), tools=(), tool_choice=None)
+            bare = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
             async with aclosing(self._asked(bare, ())) as events:
                 async for event in events:
                     yield event

@@ -32,7 +32,7 @@ class ModelCapabilities:
     format : `"openai"` (plain), `"hermes"` (`<tool_call>` text underneath) or `"custom"` (a text form of its own).
     dialect : that text form by its name in the table of dialects (`stream/README.md`); `""` if there is none.
     parallel : whether one answer may hold several calls.
-    streaming : whether calls come while the answer is written.
+    streaming : whether an answer with tools can be streamed; if not, it is asked for whole where tools are offered.
     max_tools : how many tools are sent at most.
     prompt : wording of the guidance: `"standard"`, `"agentic"` or `"hermes"`.
     multi_turn : how well results are used over several rounds: `"excellent"`, `"good"` or `"poor"`.

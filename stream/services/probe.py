@@ -63,7 +63,7 @@ class Observer:
         if isinstance(piece, bytes):
             return [line.get("message") or {} for line in self._lines.feed(piece)]
         chunk = piece if isinstance(piece, dict) else piece.model_dump()
-        return [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+        return [choice.get("delta") or choice.get("message") or {} for choice in chunk.get("choices") or ()]
 
     @property
     def heads(self) -> list[dict[str, Any]]:

@@ -50,10 +50,11 @@ class ToolRunner:
     """Stands in front of a source and runs the tools that the model calls.
 
     Some servers (an Ollama with tools of its own) run the tools themselves: where a stream says so, nothing is run
-    here. The calls of one answer run at the same time, after it has ended; one after the other, in their order, where
-    the request (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Every outcome is a `ToolResult`, an
-    exception and a call that cannot be run included. In the last round no tools are offered, so that it brings an
-    answer; a model that calls one all the same gets an error for its result, and nothing is run.
+    here. The calls of one answer run at the same time, after it has ended. Where the request
+    (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time, they run one after the other.
+    Every outcome is a `ToolResult`, an exception and a call that cannot be run included. In the last round no tools are
+    offered, so that it brings an answer; a model that calls one all the same gets an error for its result, and nothing
+    is run.
 
     Parameters
     ----------

@@ -2,12 +2,14 @@
 
 import asyncio
 import dataclasses
+import json
 
 import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
-from stream.events import ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import ToolCallEnd, ToolCallStart, ToolResult, Usage
+from stream.replay.recording import Recording
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says, tool
 from tests.support.routing import ALL, Pipeline, bank
@@ -211,6 +213,78 @@ def test_calls_that_come_together_all_the_same_run_one_after_the_other(model, fi
     exchange = chat(says_two, model=model, wrap=wrap, **fields)
     assert [result[:2] for result in exchange.results] == [("list_directory", False), ("read_file", False)]
     assert max(most) == at_once
+
+
+class NoStreamOfCalls:
+    """A server that cannot stream answers with tools, as llama-server before llama.cpp's pull request 12379."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self):
+        self.turns = says([["say", "There are two files."]])
+
+    def answer(self, path, request):
+        if request["stream"]:
+            refusal = b'{"error": {"code": 500, "message": "Cannot use tools with stream", "type": "server_error"}}'
+            return answered(refusal, 500) if request.get("tools") else self.turns.answer(path, request)
+        call = {"name": "list_directory", "arguments": {"path": "."}}
+        if any(message["role"] == "tool" for message in request["messages"]):
+            message = {"role": "assistant", "content": "There are two files."}
+        elif path == "/api/chat":
+            message = {"role": "assistant", "content": "Let me look.", "tool_calls": [{"function": call}]}
+        else:
+            written = {"id": "c1", "type": "function", "function": {**call, "arguments": json.dumps(call["arguments"])}}
+            message = {"role": "assistant", "content": "Let me look.", "tool_calls": [written]}
+        if path == "/api/chat":
+            return answered({"message": message, "done": True, "done_reason": "stop", "eval_count": 7})
+        usage = {"prompt_tokens": 20, "completion_tokens": 7, "total_tokens": 27}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        return answered({"object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+def answered(body, status=200):
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Recording(name="own", kind="ndjson", body=raw, status=status, headers={})
+
+
+UNSTREAMED = [{"name": "old-server", "patterns": ["*"], "streaming": False}]
+
+
+@BOTH
+def test_a_model_whose_calls_cannot_be_streamed_is_asked_for_whole_answers_where_tools_are_offered(endpoint):
+    exchange = chat(
+        NoStreamOfCalls(),
+        endpoint=endpoint,
+        options={"overrides": UNSTREAMED},
+        wrap=lambda c: stream.ToolRunner(c, TOOLS),
+    )
+    assert exchange.calls == [("list_directory", {"path": "."})]
+    assert exchange.text == "Let me look.There are two files."
+    assert [event.completion_tokens for event in exchange.of(Usage)] == [7, 7]
+    assert [body["stream"] for body in exchange.bodies] == [False, False]
+    assert all("stream_options" not in body for body in exchange.bodies)
+
+
+@BOTH
+def test_without_tools_such_a_model_is_streamed_like_any_other(endpoint):
+    exchange = chat(NoStreamOfCalls(), endpoint=endpoint, options={"overrides": UNSTREAMED})
+    assert exchange.text == "There are two files."
+    assert exchange.bodies[0]["stream"] is True
+
+
+@BOTH
+@pytest.mark.parametrize("body", [b"", b"Bad gateway", b"[]", b"{}"], ids=["nothing", "a page", "a list", "an object"])
+def test_a_whole_answer_that_is_none_is_a_failure_and_raises_nothing(endpoint, body):
+    class Broken(NoStreamOfCalls):
+        def answer(self, *_):
+            return answered(body)
+
+    exchange = chat(Broken(), endpoint=endpoint, tools=TOOLS, options={"overrides": UNSTREAMED})
+    assert exchange.failure is not None
+
+
+def test_the_tables_models_are_streamed():
+    assert all(entry.get("streaming", True) for entry in _table()["family"]), "Ollama streams all calls since 0.8.0"
 
 
 @BOTH
