@@ -14,7 +14,7 @@ from stream.errors import StreamTypeError, StreamValueError
 from stream.events import StreamFailed
 from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
-from stream.services.models import capabilities_of, guidance, translate_tools, with_server_word
+from stream.services.models import capabilities_of, guidance, translate_tools, version_of, with_server_word
 from stream.services.notices import ToolsLeftOut
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
 from stream.services.redaction import logged_list, logged_name
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from stream.services.tool import ToolLike
 
 __all__ = ["Connection", "connect", "endpoint_of"]
+
+logger = logging.getLogger(__name__)
 
 CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
 KEYS_FROM_ENVIRONMENT = {"api.openai.com": "OPENAI_API_KEY", **dict.fromkeys(CLOUD_HOSTS, "OLLAMA_API_KEY")}
@@ -177,18 +179,39 @@ class Connection:
     async def learn(self) -> ModelCapabilities:
         """What the model can do, asked from the server where it is an Ollama; elsewhere what the table says.
 
-        The connection goes by the answer from then on.
+        The connection goes by the answer from then on. An Ollama that is older than the model's `min_ollama` is a
+        warning in the log.
         """
+        shown = await self._page("POST", "/api/show", json={"model": self.model})
+        if shown:
+            self.capabilities = with_server_word(self.capabilities, shown)
+            self._check_version((await self._page("GET", "/api/version")).get("version"))
+        return self.capabilities
+
+    async def _page(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
+        """A page of an Ollama; empty of another kind of server, or of none: asking it to chat will tell."""
         import httpx2
 
         try:
-            answer = await self._http.post(f"{self._root}/api/show", json={"model": self.model})
-            shown = answer.json() if answer.status_code == 200 else {}
+            answer = await self._http.request(method, f"{self._root}{path}", **fields)
+            page = answer.json() if answer.status_code == 200 else {}
         except (httpx2.HTTPError, ValueError):
-            shown = {}  # Another kind of server, or none: asking it to chat will tell.
-        if isinstance(shown, dict):
-            self.capabilities = with_server_word(self.capabilities, shown)
-        return self.capabilities
+            return {}
+        return page if isinstance(page, dict) else {}
+
+    def _check_version(self, text: object) -> None:
+        known, running = self.capabilities, version_of(text)
+        if running is None or not any(running):  # one that was built from source calls itself 0.0.0
+            return
+        if running < (version_of(known.min_ollama) or ()):
+            logger.warning(
+                "Ollama %s is older than %s, the first that parses the calls of %s while it streams; they may come as"
+                " text (%s), which is read here",
+                ".".join(map(str, running)),
+                known.min_ollama,
+                self.model,
+                known.dialect or "plain JSON",
+            )
 
     async def chat(
         self,
@@ -231,6 +254,8 @@ class Connection:
         kept = wanted[: len(offered)]
         if parallel_tool_calls is None and not self.capabilities.parallel:
             parallel_tool_calls = False
+        if self.capabilities.source == "server" and not self.capabilities.reasoning:
+            think = None
         request = ChatRequest(
             model=self.model,
             messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
@@ -244,20 +269,24 @@ class Connection:
             stream=self.capabilities.streaming or not names,
             extra=extra,
         )
-        refused = False
-        async with aclosing(self._asked(request, names)) as events:
-            async for event in events:
-                if names and _refuses_tools(event):
-                    refused = True
-                    break
-                yield event
-        if refused:
-            self.capabilities = with_server_word(self.capabilities, {"capabilities": []})
-            yield self._left_out(names, "refused")
-            bare = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
-            async with aclosing(self._asked(bare, ())) as events:
+        while True:
+            refused = ""
+            async with aclosing(self._asked(request)) as events:
                 async for event in events:
+                    refused = _refused(event, request)
+                    if refused:
+                        break
                     yield event
+            if not refused:
+                return
+            if refused == "tools":
+                self.capabilities = replace(self.capabilities, tools=False)
+                yield self._left_out(names, "refused")
+                request = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
+            else:
+                logger.warning("%s does not think, says the server: asked again without `think`", self.model)
+                self.capabilities = replace(self.capabilities, reasoning=False, source="server")
+                request = replace(request, think=None)
 
     def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
         """The notice; the same tools are logged once, and not again with each request of a conversation."""
@@ -267,8 +296,9 @@ class Connection:
             logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
         return ToolsLeftOut(names, reason)
 
-    async def _asked(self, request: ChatRequest, names: tuple[str, ...]) -> AsyncGenerator[Event, None]:
+    async def _asked(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         body = ollama_body(request) if self.endpoint == "ollama" else openai_body(request, usage=self._usage)
+        names = [tool["function"]["name"] for tool in request.tools]
         ask = partial(self._wire.ask, body, names or None, self._tap)
         async with aclosing(with_retries(ask, self._retries)) as events:
             async for event in events:
@@ -282,6 +312,9 @@ _WHY = {
 }
 
 
-def _refuses_tools(event: Event) -> bool:
-    """Ollama refuses a whole request for the tools in it where the model's template knows none."""
-    return isinstance(event, StreamFailed) and event.status == 400 and "does not support tools" in event.message
+def _refused(event: Event, request: ChatRequest) -> str:
+    """What Ollama refuses a whole request for, if the model can do without: `"tools"`, `"thinking"`, or `""`."""
+    if not isinstance(event, StreamFailed) or event.status != 400:
+        return ""
+    asked = {"tools": request.tools, "thinking": request.think}
+    return next((what for what in asked if asked[what] and f"does not support {what}" in event.message), "")

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import logging
 
 import pytest
 
@@ -71,8 +72,9 @@ def test_an_override_file_wins_key_by_key(tmp_path):
         '[[family]]\nname = "x"\n',
         '[[family]]\npatterns=["x"]\nmaxtools=1\n',
         '[[family]]\npatterns=["x"]\nformat="xml"\n',
+        '[[family]]\npatterns=["x"]\nmin_ollama="new"\n',
     ],
-    ids=["no toml", "no patterns", "unknown key", "unknown value"],
+    ids=["no toml", "no patterns", "unknown key", "unknown value", "no version"],
 )
 def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
     file = tmp_path / "models.toml"
@@ -213,6 +215,125 @@ def test_calls_that_come_together_all_the_same_run_one_after_the_other(model, fi
     exchange = chat(says_two, model=model, wrap=wrap, **fields)
     assert [result[:2] for result in exchange.results] == [("list_directory", False), ("read_file", False)]
     assert max(most) == at_once
+
+
+def show_and(version):
+    shown = {"/api/show": {"capabilities": ["completion", "tools"], "details": {"family": "mistral3"}}}
+    return shown if version is None else {**shown, "/api/version": {"version": version}}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("version", "model", "warned"),
+    [
+        ("0.13.0", "ministral-3:14b", True),
+        ("0.13.0-rc2", "ministral-3:14b", True),
+        ("0.7.1", "mistral:latest", True),
+        ("0.13.1", "ministral-3:14b", False),
+        ("0.13.1-rc0", "ministral-3:14b", False),
+        ("1.0.0", "ministral-3:14b", False),
+        ("0.9.0", "mistral:latest", False),
+        ("0.0.0", "ministral-3:14b", False),
+        ("of my own", "ministral-3:14b", False),
+        (7, "ministral-3:14b", False),
+        (None, "ministral-3:14b", False),
+    ],
+)
+def test_a_server_that_is_too_old_for_the_models_calls_is_told_in_one_line(caplog, endpoint, version, model, warned):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        learn(show_and(version), model, endpoint)
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    known = capabilities_of(model)
+    said = (
+        f"Ollama {str(version).split('-')[0]} is older than {known.min_ollama}, the first that parses the calls of"
+        f" {model} while it streams; they may come as text ({known.dialect}), which is read here"
+    )
+    assert lines == ([said] if warned else [])
+
+
+def test_another_kind_of_server_is_not_asked_for_a_version(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        learn({"/api/version": {"version": "0.1.0"}}, "ministral-3:14b")
+    assert not caplog.records
+
+
+REFUSES = {
+    "thinking": b'{"error": "\\"llama3.2\\" does not support thinking"}',
+    "tools": b'{"error": "registry.ollama.ai/library/gemma3:1b does not support tools"}',
+}
+
+
+class Refusing:
+    """An Ollama whose model takes none of these; it looks at `think` first, as Ollama does."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self, *refused):
+        self.refused, self.turns = refused, says([["say", "Twelve degrees."]])
+
+    def answer(self, path, request):
+        thinks = request.get("think") or request.get("reasoning_effort")
+        for what, asked in (("thinking", thinks), ("tools", request.get("tools"))):
+            if asked and what in self.refused:
+                return answered(REFUSES[what], 400)
+        return self.turns.answer(path, request)
+
+
+class Twice:
+    """Asks the same question twice."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    async def chat(self, messages, **fields):
+        for _ in range(2):
+            async for event in self.connection.chat(messages, **fields):
+                yield event
+
+
+@BOTH
+@pytest.mark.parametrize("think", [True, "low"])
+def test_a_model_that_does_not_think_is_asked_again_without_it_and_later_at_once(caplog, endpoint, think):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        exchange = chat(Refusing("thinking"), endpoint=endpoint, model="llama3.2", think=think, wrap=Twice)
+    assert exchange.text == "Twelve degrees." * 2
+    assert not exchange.failure
+    field = "reasoning_effort" if endpoint == "openai" else "think"
+    assert [field in body for body in exchange.bodies] == [True, False, False]
+    lines = [record.getMessage() for record in caplog.records if "think" in record.getMessage()]
+    assert lines == ["llama3.2 does not think, says the server: asked again without `think`"]
+
+
+@BOTH
+def test_a_server_that_refuses_thinking_and_tools_is_asked_without_either(endpoint):
+    server = Refusing("thinking", "tools")
+    exchange = chat(server, endpoint=endpoint, model="llama3.2", think=True, tools=TOOLS)
+    assert exchange.text == "Twelve degrees."
+    assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
+    assert len(exchange.requests) == 3
+
+
+@BOTH
+def test_a_model_without_tools_may_still_think(endpoint):
+    exchange = chat(Refusing("tools"), endpoint=endpoint, model="house-model", think=True, tools=TOOLS, wrap=Twice)
+    assert ["reasoning_effort" in body or "think" in body for body in exchange.bodies] == [True, True, True]
+    assert ["tools" in body for body in exchange.bodies] == [True, False, False]
+
+
+@BOTH
+@pytest.mark.parametrize("thinks", [True, False])
+def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_think(endpoint, thinks):
+    words = ["completion", "thinking"] if thinks else ["completion"]
+    server = says([["say", "Hello."]], pages={"/api/show": {"capabilities": words}})
+
+    class Learning(Twice):
+        async def chat(self, messages, **fields):
+            assert (await self.connection.learn()).reasoning is thinks
+            async for event in self.connection.chat(messages, **fields):
+                yield event
+
+    exchange = chat(server, endpoint=endpoint, model="house-model", think="low", wrap=Learning)
+    assert bool({"reasoning_effort", "think"} & set(exchange.bodies[0])) is thinks
 
 
 class NoStreamOfCalls:
