@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import StreamFailed
+from stream.services.addresses import CLOUD_HOSTS, cloud_address, default_model, local_address
 from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, translate_tools, version_of, with_server_word
@@ -35,16 +36,10 @@ __all__ = ["Connection", "connect", "endpoint_of"]
 
 logger = logging.getLogger(__name__)
 
-CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
-KEYS_FROM_ENVIRONMENT = {"api.openai.com": "OPENAI_API_KEY", **dict.fromkeys(CLOUD_HOSTS, "OLLAMA_API_KEY")}
-"""A key from the environment goes to the host it belongs to, and to no other."""
-
-logger = logging.getLogger(__name__)
-
 
 def connect(
-    base_url: str,
-    model: str,
+    base_url: str | None = None,
+    model: str | None = None,
     *,
     endpoint: Literal["auto", "openai", "ollama"] = "auto",
     api_key: str | None = None,
@@ -61,8 +56,11 @@ def connect(
 
     Parameters
     ----------
-    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`.
-    model : its name; cloud names are written as the server expects them.
+    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
+        (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`); `"cloud"` is Ollama's cloud
+        (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
+    model : its name; cloud names are written as the server expects them. `None` takes `ACTOR_MODEL`, else
+        `qwen3-coder:480b`.
     endpoint : `"auto"` takes Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
     api_key : `None` takes `OLLAMA_API_KEY` or `OPENAI_API_KEY` for the hosts that these belong to, none for others.
     capabilities : what the model can do with tools; `None` takes the table's word.
@@ -78,10 +76,15 @@ def connect(
     StreamValueError : the URL is not one of HTTP, the model's name is empty, or `endpoint` is unknown.
     MissingFeatureError : the `services` extra is not installed.
     """
-    kind, root, url = endpoint_of(base_url, endpoint)
+    asks_cloud = base_url == "cloud"
+    address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
+    kind, root, url = endpoint_of(address, "ollama" if asks_cloud and endpoint == "auto" else endpoint)
     host = urlsplit(url).hostname or ""
-    name = normalize_model(model, "cloud" if host in CLOUD_HOSTS else "local")
-    key = api_key or os.environ.get(KEYS_FROM_ENVIRONMENT.get(host, ""))
+    asks_cloud = asks_cloud or host in CLOUD_HOSTS
+    name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
+    # A key from the environment goes to the host it belongs to, and to no other.
+    variable = "OLLAMA_API_KEY" if asks_cloud else "OPENAI_API_KEY" if host == "api.openai.com" else ""
+    key = api_key or os.environ.get(variable)
     known = capabilities or capabilities_of(name, overrides)
     waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
     return Connection(
@@ -130,6 +133,7 @@ class Connection:
     Attributes
     ----------
     endpoint : `"openai"` or `"ollama"`.
+    base_url : the server's address, without the endpoint's path.
     model : the name as it is sent.
     capabilities : what the model can do with tools, as far as it is known.
     """
@@ -150,7 +154,8 @@ class Connection:
         tap: Callable[[Any], None] | None,
     ) -> None:
         self.endpoint, self.model, self.capabilities = endpoint, model, capabilities
-        self._root, self._retries, self._guide, self._usage, self._tap = root, retries, guide, usage, tap
+        self.base_url = root
+        self._retries, self._guide, self._usage, self._tap = retries, guide, usage, tap
         self._http = http_client(api_key=key, **waits)
         self._openai: Any = None
         self._logged_left_out: tuple[str, ...] = ()
@@ -193,7 +198,7 @@ class Connection:
         import httpx2
 
         try:
-            answer = await self._http.request(method, f"{self._root}{path}", **fields)
+            answer = await self._http.request(method, f"{self.base_url}{path}", **fields)
             page = answer.json() if answer.status_code == 200 else {}
         except (httpx2.HTTPError, ValueError):
             return {}
