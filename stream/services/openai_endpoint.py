@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
+from stream.events import Finish, Usage
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_answer, failure_of_transport
@@ -53,15 +54,23 @@ class OpenAIEndpoint:
         try:
             answer = await self._create(body)
         except openai.APIStatusError as error:
-            yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
+            yield failure_of_answer(error.status_code, error.body, error.response.headers)
             return
         except openai.APIError as error:
             yield failure_of_transport(error.__cause__ or error, url=self._base_url, timed_out=_waited(error))
             return
         chunks = answer if body["stream"] else _whole(answer)
+        held: list[Event] = []  # a finish reason: the counts come after it and are passed on first, as in `/api/chat`
         try:
             async for event in read(chunks if tap is None else _tapped(chunks, tap), tools=tools):
-                yield event
+                if held and not isinstance(event, Usage):
+                    yield held.pop()
+                if isinstance(event, Finish):
+                    held.append(event)
+                else:
+                    yield event
+            if held:
+                yield held.pop()
         finally:
             if body["stream"]:
                 await answer.close()

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.notices import AskedAgain
@@ -178,7 +178,7 @@ class _Attempt:
             async for event in events:
                 self._something = self._something or _is_something(event)
                 self._failed = self._failed or isinstance(event, StreamFailed)
-                if self.empty and (self.held or isinstance(event, (Finish, EmptyToolCalls))):
+                if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
                     continue
                 for earlier in self.held:

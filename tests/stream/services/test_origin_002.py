@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import re
 
 import pytest
 
@@ -449,6 +451,52 @@ def test_an_error_in_the_done_line_keeps_status_code_detail_and_retry_time():
     )
 
 
+@pytest.mark.parametrize(
+    ("error", "told", "text"),
+    [
+        (
+            {"status": 502, "code": "BadGateway", "detail": "Request failed", "requestId": "r-1", "retryAfterMs": 5000},
+            StreamFailed("Request failed", "BadGateway", 502, 5000.0, "r-1"),
+            "[BadGateway] Request failed (status=502)",
+        ),
+        (
+            {"status": 500},
+            StreamFailed("Request failed", "UpstreamFailure", 500),
+            "[UpstreamFailure] Request failed (status=500)",
+        ),
+        (
+            {"detail": "out of memory"},
+            StreamFailed("out of memory", "UpstreamFailure"),
+            "[UpstreamFailure] out of memory",
+        ),
+        (
+            {"code": "BadGateway", "detail": None, "status": "soon"},
+            StreamFailed("Request failed", "BadGateway"),
+            "[BadGateway] Request failed",
+        ),
+        ({}, StreamFailed("Request failed", "UpstreamFailure"), "[UpstreamFailure] Request failed"),
+    ],
+    ids=["all of it", "a status alone", "a detail alone", "a code alone", "an empty one"],
+)
+def test_what_an_error_in_the_done_line_does_not_say_has_the_documents_words(error, told, text):
+    exchange = chat(says([["say", "Working on it."], ["fail", error]]), endpoint="ollama", options=ONCE)
+    assert exchange.text == "Working on it."
+    assert exchange.events[-1] == told
+    assert str(told) == text
+
+
+ONCE = {"retries": stream.Retries(attempts=1)}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b'{"error": {}}', b'{"error": null}', b'{"error": {"status": 502}}', b"null"]
+)
+def test_an_error_answer_that_says_nothing_has_the_documents_words_too(endpoint, body):
+    exchange = chat(Flaky([refusal(502, body)], None), endpoint=endpoint, options=ONCE)
+    assert exchange.events == [StreamFailed("Request failed", "UpstreamFailure", 502)]
+
+
 @BOTH
 def test_an_error_answer_keeps_status_code_detail_and_retry_time(endpoint):
     exchange = chat("openai-rate-limit", endpoint=endpoint)
@@ -483,6 +531,27 @@ def test_a_request_that_failed_before_its_first_event_is_sent_again(endpoint, st
     assert exchange.text == "Here I am."
     assert len(exchange.requests) == 3
     assert exchange.bodies[0] == exchange.bodies[2]
+
+
+@BOTH
+def test_each_retry_is_one_line_with_its_number_status_and_wait(caplog, endpoint):
+    broken = Recording(name="broken", kind="sse", body=b"", complete=False)
+    rude = refusal(503, b'{"error": {"message": "hunter2", "code": "hunter2"}}', headers={"retry-after-ms": "10"})
+    with caplog.at_level(logging.INFO, logger="stream"):
+        exchange = chat(Flaky([rude, broken], says([["say", "Here I am."]])), endpoint=endpoint)
+    assert exchange.text == "Here I am."
+    told = [record for record in caplog.records if record.name == "stream.services.retrying"]
+    assert [record.levelno for record in told] == [logging.INFO, logging.INFO]
+    first, second = (record.getMessage() for record in told)
+    assert re.fullmatch(r"Attempt 2 of 3, after status 503 and a wait of \d+\.\d\d s", first)
+    assert re.fullmatch(r"Attempt 3 of 3, after (connection|unfinished) and a wait of \d+\.\d\d s", second)
+
+
+def test_a_request_that_is_not_sent_again_has_no_such_line(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        chat("ollama-plain-text")
+        chat("openai-rate-limit")
+    assert not [record for record in caplog.records if record.name == "stream.services.retrying"]
 
 
 @BOTH
