@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, Usage
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.notices import AskedAgain
@@ -129,8 +129,11 @@ class Recovery:
         loaded = self._fallback.load_tools()
         tools = await loaded if inspect.isawaitable(loaded) else loaded
         runner = ToolRunner(self._source, tools)
+        names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, self._fallback.guidance), **fields)) as events:
             async for event in events:
+                if isinstance(event, ToolResult) and event.tool_name in names:
+                    self.attempts.result(self.model, event)
                 yield event
 
     def _count(self, messages: Sequence[Message], attempt: _Attempt) -> None:

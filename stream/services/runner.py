@@ -67,7 +67,7 @@ class ToolRunner:
     rounds : at most so many rounds of calls; `None` goes by the model's `multi_turn`.
     parallel : whether the calls of one answer run at the same time; never where one call at a time was asked for.
     longest_result : longer results are cut to so many characters.
-    attempts : where invalid calls are counted.
+    attempts : where invalid calls and the results of the tools are counted.
 
     Raises
     ------
@@ -141,21 +141,23 @@ class ToolRunner:
             answer = self._source.chat(history, tools=() if last else offered, **fields)
             async with aclosing(answer), aclosing(self.validator.watch(answer)) as checked:
                 async for event in checked:
-                    if isinstance(event, InvalidToolCall) and self._attempts is not None:
-                        self._attempts.invalid(self.model, event)
+                    self._count(event)
                     yield turn.take(event)
             if not self._is_ours(turn):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
                 for call in turn.calls:
-                    yield ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
+                    unrun = ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
+                    self._count(unrun)
+                    yield unrun
                 return
             self._log_unknown(turn)
             results: dict[int, ToolResult] = {}
             async with aclosing(self._run(turn, at_once=at_once)) as running:
                 async for place, result in running:
                     results[place] = result
+                    self._count(result)
                     yield result
             spoken = turn.messages([results[place] for place in range(len(turn.calls))])
             history += spoken
@@ -163,6 +165,14 @@ class ToolRunner:
                 added += spoken
             calls_so_far = turn.next_index
             fields.pop("tool_choice", None)
+
+    def _count(self, event: ServiceEvent) -> None:
+        if self._attempts is None:
+            return
+        if isinstance(event, InvalidToolCall):
+            self._attempts.invalid(self.model, event)
+        elif isinstance(event, ToolResult) and event.tool_name in self._by_name:
+            self._attempts.result(self.model, event)
 
     def _is_ours(self, turn: _Turn) -> bool:
         """Whether there are calls that nobody has run."""

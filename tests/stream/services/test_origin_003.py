@@ -595,6 +595,65 @@ def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
     assert sum(attempts.snapshot()["qwen3:8b"]["invalid_calls"].values()) == 1
 
 
+# Future 5: success rates by model and tool
+
+
+@BOTH
+def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint):
+    attempts = stream.Attempts()
+    outcomes = iter(["fine", OSError("gone"), "fine"])
+
+    def read(**_):
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    tools = [LIST_DIRECTORY, dataclasses.replace(READ_FILE, function=read)]
+    server = says([["call", "read_file", {"path": "a"}], ["call", "list_directory", {"path": "."}]], [["say", "Done."]])
+    for _ in range(3):
+        chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts))
+    assert attempts.snapshot()["qwen3:8b"]["tools"] == {
+        "list_directory": {"success": 3, "failure": 0, "rate": 1.0},
+        "read_file": {"success": 2, "failure": 1, "rate": pytest.approx(2 / 3)},
+    }
+    assert attempts.tool_rate("qwen3:8b", "read_file") == pytest.approx(2 / 3)
+    assert attempts.tool_rate("qwen3:8b", "write_file") == 0.0
+    metrics = attempts.prometheus()
+    assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="success"} 2' in metrics
+    assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="failure"} 1' in metrics
+
+
+def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counted_too():
+    attempts = stream.Attempts()
+    wrap = {"wrap": lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts)}
+    chat("fork-tool-call", endpoint="ollama", model="ministral-3:14b", **wrap)
+    chat("ollama-bad-arguments", model="mistral", **wrap)
+    chat(says([["call", "read_file", {"path": "a"}]], [["call", "read_file", {"path": "a"}]]), model="poor", **wrap)
+    counted = {model: counts["tools"] for model, counts in attempts.snapshot().items()}
+    assert counted["ministral-3:14b"]["list_directory"]["success"] == 1
+    assert counted["mistral"] == {"read_file": {"success": 0, "failure": 1, "rate": 0.0}}
+    assert counted["poor"]["read_file"] == {"success": 5, "failure": 1, "rate": pytest.approx(5 / 6)}
+
+
+def test_a_tool_that_was_invented_is_no_label_of_its_own():
+    attempts = stream.Attempts()
+    chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts))
+    counts = attempts.snapshot()["qwen3:8b"]
+    assert (counts["tools"], counts["invalid_calls"]) == ({}, {"unknown_tool": 1})
+    assert "list_directories" not in attempts.prometheus()
+
+
+def test_the_fallbacks_tools_are_counted_with_the_others():
+    search = tool("web_search", lambda: "The web says so.")
+    attempts = stream.Attempts()
+    chat(
+        says([["call", "web_search", {}]], [["say", "The web says so."]], without_tools=[]),
+        wrap=lambda c: stream.Recovery(c, attempts=attempts, fallback=stream.Fallback(load_tools=lambda: [search])),
+    )
+    assert attempts.snapshot()["qwen3:8b"]["tools"]["web_search"]["success"] == 1
+
+
 # Phase 4: prompts
 
 
