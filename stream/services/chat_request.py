@@ -74,7 +74,11 @@ class ChatRequest:
 
 
 def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
-    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
+    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end.
+
+    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`, here as little as in `/api/chat`: a tool that is
+    named goes alone.
+    """
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [_openai_message(message) for message in request.messages],
@@ -83,7 +87,7 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     if usage and request.stream:  # a whole answer has the counts anyway
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        body["tools"] = [dict(tool) for tool in request.tools]
+        body["tools"] = _chosen(request)
         body.update(_about_calls(request))
     if request.response_format is not None:
         body["response_format"] = dict(request.response_format)
@@ -107,9 +111,8 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
         "messages": [*_ollama_messages(request.messages)],
         "stream": request.stream,
     }
-    tools = _chosen(request.tools, request.tool_choice)
-    if tools:
-        body["tools"] = tools
+    if request.tools and request.tool_choice != "none":
+        body["tools"] = _chosen(request)
         body.update(_about_calls(request))
     wanted = request.format if request.response_format is None else _format_of(request.response_format)
     if wanted is not None:
@@ -165,11 +168,11 @@ def _openai_message(message: Message) -> dict[str, Any]:
     return {key: value for key, value in message.items() if key != "thinking"}
 
 
-def _chosen(tools: Iterable[Mapping[str, Any]], choice: str | Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    if choice == "none":
-        return []
+def _chosen(request: ChatRequest) -> list[dict[str, Any]]:
+    """The tools; the one alone that the choice names, where it names one."""
+    choice = request.tool_choice
     only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
-    return [dict(tool) for tool in tools if only in (None, tool["function"]["name"])]
+    return [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

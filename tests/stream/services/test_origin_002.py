@@ -324,6 +324,14 @@ def test_on_the_native_endpoint_a_choice_also_works_where_the_server_ignores_the
     assert names("auto") == (["list_directory", "read_file"], "auto")
 
 
+@BOTH
+@pytest.mark.parametrize("choice", ["read_file", {"type": "function", "function": {"name": "read_file"}}])
+def test_a_tool_that_is_forced_is_offered_alone_because_ollama_reads_no_choice_on_either_endpoint(endpoint, choice):
+    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, tool_choice=choice).bodies[0]
+    assert [entry["function"]["name"] for entry in body["tools"]] == ["read_file"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
+
+
 # 6. Streaming
 
 
