@@ -15,7 +15,7 @@ from stream.events import StreamFailed
 from stream.services.addresses import CLOUD_HOSTS, cloud_address, default_model, local_address
 from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
-from stream.services.models import capabilities_of, guidance, translate_tools, version_of, with_server_word
+from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.notices import ToolsLeftOut
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
 from stream.services.redaction import logged_list, logged_name
@@ -136,6 +136,7 @@ class Connection:
     base_url : the server's address, without the endpoint's path.
     model : the name as it is sent.
     capabilities : what the model can do with tools, as far as it is known.
+    server_too_old : why the server is too old for the model's calls, as far as `learn` has found; `""` if it is not.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class Connection:
         tap: Callable[[Any], None] | None,
     ) -> None:
         self.endpoint, self.model, self.capabilities = endpoint, model, capabilities
-        self.base_url = root
+        self.base_url, self.server_too_old = root, ""
         self._retries, self._guide, self._usage, self._tap = retries, guide, usage, tap
         self._http = http_client(api_key=key, **waits)
         self._openai: Any = None
@@ -190,7 +191,10 @@ class Connection:
         shown = await self._page("POST", "/api/show", json={"model": self.model})
         if shown:
             self.capabilities = with_server_word(self.capabilities, shown)
-            self._check_version((await self._page("GET", "/api/version")).get("version"))
+            page = await self._page("GET", "/api/version")
+            self.server_too_old = too_old(page.get("version"), self.model, self.capabilities)
+            if self.server_too_old:
+                logger.warning("%s", self.server_too_old)
         return self.capabilities
 
     async def _page(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
@@ -203,20 +207,6 @@ class Connection:
         except (httpx2.HTTPError, ValueError):
             return {}
         return page if isinstance(page, dict) else {}
-
-    def _check_version(self, text: object) -> None:
-        known, running = self.capabilities, version_of(text)
-        if running is None or not any(running):  # one that was built from source calls itself 0.0.0
-            return
-        if running < (version_of(known.min_ollama) or ()):
-            logger.warning(
-                "Ollama %s is older than %s, the first that parses the calls of %s while it streams; they may come as"
-                " text (%s), which is read here",
-                ".".join(map(str, running)),
-                known.min_ollama,
-                self.model,
-                known.dialect or "plain JSON",
-            )
 
     async def chat(
         self,

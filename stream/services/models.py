@@ -24,8 +24,8 @@ __all__ = [
     "capabilities_of",
     "guidance",
     "load_families",
+    "too_old",
     "translate_tools",
-    "version_of",
     "with_server_word",
 ]
 
@@ -69,7 +69,7 @@ class ModelCapabilities:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be one of {allowed}")
         if self.max_tools != int(self.max_tools) or self.max_tools < 0:
             raise StreamValueError(f"max_tools is {self.max_tools!r}; it must be a whole number from 0")
-        if version_of(self.min_ollama) is None:
+        if _version_of(self.min_ollama) is None:
             raise StreamValueError(f"min_ollama is {self.min_ollama!r}; it must be a version, as '0.8.0'")
 
     def toml(self, pattern: str) -> str:
@@ -156,16 +156,34 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
     return dataclasses.replace(known, tools=tools, reasoning=reasoning or known.reasoning, source="server")
 
 
-def version_of(text: object) -> tuple[int, ...] | None:
+def _version_of(text: object) -> tuple[int, ...] | None:
     """The three numbers of a version, without `-rc` and the like; `None` of anything else.
 
     Examples
     --------
-    >>> version_of("0.13.1-rc0")
+    >>> _version_of("0.13.1-rc0")
     (0, 13, 1)
     """
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", str(text))
     return None if found is None else tuple(int(number) for number in found.groups())
+
+
+def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str:
+    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or has no version.
+
+    Examples
+    --------
+    >>> too_old("0.33.0", "gpt-oss:20b", capabilities_of("gpt-oss:20b"))
+    ''
+    """
+    running, needed = _version_of(version), _version_of(capabilities.min_ollama)
+    if running is None or needed is None or running >= needed or not any(running):  # built from source it is 0.0.0
+        return ""
+    form = capabilities.dialect or "plain JSON"
+    return (
+        f"Ollama {'.'.join(map(str, running))} is older than {capabilities.min_ollama}, the first that parses the calls"
+        f" of {model} while it streams; they may come as text ({form}), which is read here"
+    )
 
 
 def translate_tools(
