@@ -86,10 +86,10 @@ def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     assert stacked.bodies == bare.bodies
 
 
-def test_the_usage_comes_before_the_end_of_the_answer():
-    """For `/api/chat` the reader's own tests hold the same."""
-    assert chat("ollama-plain-text", endpoint="openai").order == ["TextDelta", "Usage", "Finish"]
-    called = chat("ollama-tool-call", endpoint="openai", tools=TOOLS)
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_the_usage_comes_before_the_end_of_the_answer(endpoint):
+    assert chat("ollama-plain-text", endpoint=endpoint).order == ["TextDelta", "Usage", "Finish"]
+    called = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
     assert called.order == ["TextDelta", "ToolCallStart", "ToolCallEnd", "Usage", "Finish"]
 
 
