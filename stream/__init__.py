@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stream.services.attempts import Attempts as Attempts
     from stream.services.connection import Connection as Connection
     from stream.services.connection import connect as connect
+    from stream.services.filesystem import FILESYSTEM_TOOLS as FILESYSTEM_TOOLS
     from stream.services.filesystem import filesystem_tools as filesystem_tools
     from stream.services.model_names import normalize_model as normalize_model
     from stream.services.models import ModelCapabilities as ModelCapabilities
@@ -68,6 +69,7 @@ _HOMES = {
     "CueRouter": "stream.routing.router",
     "CueRules": "stream.routing.cue_rules",
     "EmptyToolCalls": "stream.events",
+    "FILESYSTEM_TOOLS": "stream.services.filesystem",
     "Event": "stream.events",
     "Fallback": "stream.services.recovery",
     "Finish": "stream.events",
