@@ -24,7 +24,7 @@ from stream.errors import StreamError
 from stream.events import StreamFailed, ToolCallEnd
 from stream.reading import read
 from stream.services.notices import ToolsLeftOut
-from stream.services.redaction import logged_arguments, logged_name
+from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
@@ -91,7 +91,10 @@ async def chat_events(
             async for event in events:
                 if is_first and offered and isinstance(event, StreamFailed) and event.status in _REFUSALS:
                     names = tuple(tool["function"]["name"] for tool in offered)
-                    logger.warning("%s is asked without its %d tools: refused", request.get("model"), len(names))
+                    listed = logged_list(logged_name(name) for name in names)
+                    logger.warning(
+                        "%d tools not offered to %s (the server refused them): %s", len(names), request["model"], listed
+                    )
                     yield ToolsLeftOut(names, "refused")
                     break
                 is_first = False

@@ -193,6 +193,8 @@ def test_a_server_that_refuses_the_tools_is_asked_without_them(status, caplog):
     assert ["tools" in request for request in model.requests] == [True, False]
     (record,) = [record for record in caplog.records if record.name == "cues.adapters.unmute"]
     assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("2 tools not offered to loopback")
+    assert record.getMessage().endswith(": 'list_directory', 'read_file'")
 
 
 def test_a_request_that_is_refused_without_tools_too_fails():
