@@ -256,7 +256,7 @@ def is_an_error(session: Session) -> None:
     equal("the client gets the error", [event["error"]["type"] for event in session.of("error")], ["fatal"])
     cue = next(span for span in reversed(session.cues) if span.cue == "error")
     early_s = session.times("error")[0] - session.emitted_s(cue.end_samples - 1)
-    claim(f"{early_s * 1000:.0f} ms after its cue was emitted", 0.0 < early_s < 1.0)
+    claim(f"{early_s * 1000:.0f} ms after its cue was emitted", early_s > 0.0)
 
 
 TURNS: tuple[Callable[..., Coroutine[Any, Any, Session]], ...] = (
