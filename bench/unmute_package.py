@@ -146,8 +146,8 @@ async def calls_left_open(server: Server, model: Model, _voice: Voice, _ear: Ear
     model.says = recording([*said(BEFORE), *called(0.6), *unreadable], finish="tool_calls")
     session = await server.session(more_s=5.0)
     history_is(session, BEFORE)
-    calls = [(name, status) for name, _, status in session.calls]
-    equal("the transcript has both", calls, [("read_file", "ok"), ("list_directory", "malformed")])
+    wanted = [("read_file", "ok"), ("list_directory", "malformed")]
+    equal("the transcript has both", [(name, status) for name, _, status in session.calls], wanted)
     claim("the log warns", "Tool call: list_directory(no JSON), malformed" in session.lines("cues"))
     equal("nothing sounds after response.audio.done", session.sounds(session.times("response.audio.done")[0] + 0.1), [])
     return session
@@ -191,8 +191,8 @@ async def long_tool(server: Server, model: Model, voice: Voice, _: Ear) -> Sessi
     """A long tool: 35 s."""
     model.says = answer(tool_s=LONG_TOOL_S)
     session = await server.session()
-    kept = voice.pongs >= 3 and not voice.dropped
-    claim(f"the client answers the text-to-speech's pings ({voice.pongs}); the connection stays open", kept)
+    open_ = voice.pongs >= 3 and not voice.dropped
+    claim(f"the client answers the text-to-speech's pings ({voice.pongs}); the connection stays open", open_)
     history_is(session, f"{BEFORE} {AFTER}")
     equal("the transcript has what came after the tool", session.spoken, f"{BEFORE} {AFTER}".split())
     names = [span.cue for span in session.cues]
@@ -247,8 +247,7 @@ def metrics_are(session: Session, **wanted: float) -> None:
 
 
 def is_an_error(session: Session) -> None:
-    words = len(session.ready.split())
-    counts = {"vllm_recv_words_total": words, "vllm_reply_length_count": 1}
+    counts = {"vllm_recv_words_total": len(session.ready.split()), "vllm_reply_length_count": 1}
     metrics_are(session, vllm_hard_errors_total=1, hard_errors_total=1, **counts)
     errors = [r.getMessage() for r in session.logs if r.name == "unmute.main_websocket" and r.exc_info]
     claim("unmute logs the error", len(errors) == 1 and "ModelError" in errors[0], errors)
