@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,7 +55,8 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
         with _inside(base, path).open("rb") as file:
             return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
 
-    return Tool.of_function(list_directory), Tool.of_function(read_file)
+    listing, reading = Tool.of_function(list_directory), Tool.of_function(read_file)
+    return replace(listing, group="filesystem"), replace(reading, group="filesystem")
 
 
 def _inside(base: Path, path: str) -> Path:
