@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from stream.services.recovery import Recovery as Recovery
     from stream.services.retrying import Retries as Retries
     from stream.services.runner import ToolRunner as ToolRunner
+    from stream.services.tier_table import Tier as Tier
+    from stream.services.tier_table import load_tiers as load_tiers
     from stream.services.tiers import KeywordClassifier as KeywordClassifier
-    from stream.services.tiers import Tier as Tier
     from stream.services.tiers import ToolTiers as ToolTiers
-    from stream.services.tiers import load_tiers as load_tiers
     from stream.services.tool import Tool as Tool
     from stream.services.validation import Validator as Validator
     from stream.session.history import ChatHistory as ChatHistory
@@ -93,7 +93,7 @@ _HOMES = {
     "TaskStatus": "stream.events",
     "TextDelta": "stream.events",
     "TextReader": "stream.readers.text_reader",
-    "Tier": "stream.services.tiers",
+    "Tier": "stream.services.tier_table",
     "Tool": "stream.services.tool",
     "ToolCallEnd": "stream.events",
     "ToolCallStart": "stream.events",
@@ -107,7 +107,7 @@ _HOMES = {
     "complete_calls": "stream.readers.tool_calls",
     "connect": "stream.services.connection",
     "filesystem_tools": "stream.services.filesystem",
-    "load_tiers": "stream.services.tiers",
+    "load_tiers": "stream.services.tier_table",
     "normalize_model": "stream.services.model_names",
     "VoiceSession": "stream.session.voice_session",
     "read": "stream.reading",
