@@ -9,12 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
+from stream.errors import StreamTypeError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.notices import AskedAgain
 from stream.services.runner import ToolRunner
 from stream.services.source import capabilities_behind
+from stream.services.tiers import ToolTiers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
@@ -55,11 +57,15 @@ class Recovery:
 
     Parameters
     ----------
-    source : what to chat with.
+    source : what to chat with; `ToolTiers` stands in front, as it would leave out the fallback's tools.
     retry : whether to ask again without tools.
     fallback : what to do after that; `None` ends with the empty answer.
     attempts : where to count; `None` counts for this object alone.
     now : a clock in seconds.
+
+    Raises
+    ------
+    StreamTypeError : `source` is a `ToolTiers`.
     """
 
     def __init__(
@@ -71,6 +77,8 @@ class Recovery:
         attempts: Attempts | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        if isinstance(source, ToolTiers):
+            raise StreamTypeError("source is a ToolTiers; it must stand in front: ToolTiers(Recovery(model))")
         self._source, self._retry, self._fallback, self._now = source, retry, fallback, now
         self.attempts = attempts or Attempts()
 

@@ -1,4 +1,4 @@
-"""What every part above a connection takes and is: something to chat with. So the parts nest in any order."""
+"""What every part above a connection takes and is: something to chat with. So the parts nest."""
 
 from __future__ import annotations
 
