@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from stream.services.attempts import Attempts as Attempts
     from stream.services.connection import Connection as Connection
     from stream.services.connection import connect as connect
+    from stream.services.filesystem import FILESYSTEM_TOOLS as FILESYSTEM_TOOLS
     from stream.services.filesystem import filesystem_tools as filesystem_tools
     from stream.services.model_names import normalize_model as normalize_model
     from stream.services.models import ModelCapabilities as ModelCapabilities
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from stream.services.recovery import Recovery as Recovery
     from stream.services.retrying import Retries as Retries
     from stream.services.runner import ToolRunner as ToolRunner
+    from stream.services.tier_table import Tier as Tier
+    from stream.services.tier_table import load_tiers as load_tiers
     from stream.services.tiers import KeywordClassifier as KeywordClassifier
-    from stream.services.tiers import Tier as Tier
     from stream.services.tiers import ToolTiers as ToolTiers
-    from stream.services.tiers import load_tiers as load_tiers
     from stream.services.tool import Tool as Tool
     from stream.services.validation import Validator as Validator
     from stream.session.history import ChatHistory as ChatHistory
@@ -68,6 +69,7 @@ _HOMES = {
     "CueRouter": "stream.routing.router",
     "CueRules": "stream.routing.cue_rules",
     "EmptyToolCalls": "stream.events",
+    "FILESYSTEM_TOOLS": "stream.services.filesystem",
     "Event": "stream.events",
     "Fallback": "stream.services.recovery",
     "Finish": "stream.events",
@@ -91,7 +93,7 @@ _HOMES = {
     "TaskStatus": "stream.events",
     "TextDelta": "stream.events",
     "TextReader": "stream.readers.text_reader",
-    "Tier": "stream.services.tiers",
+    "Tier": "stream.services.tier_table",
     "Tool": "stream.services.tool",
     "ToolCallEnd": "stream.events",
     "ToolCallStart": "stream.events",
@@ -105,7 +107,7 @@ _HOMES = {
     "complete_calls": "stream.readers.tool_calls",
     "connect": "stream.services.connection",
     "filesystem_tools": "stream.services.filesystem",
-    "load_tiers": "stream.services.tiers",
+    "load_tiers": "stream.services.tier_table",
     "normalize_model": "stream.services.model_names",
     "VoiceSession": "stream.session.voice_session",
     "read": "stream.reading",

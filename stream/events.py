@@ -174,9 +174,9 @@ class StreamFailed:
 
     Attributes
     ----------
-    message : what the server or the client said.
-    code : the server's code; `"unfinished"` for a stream that ended without a finish reason, `"connection"` for one
-        that broke, `"timeout"` for one that fell silent.
+    message : what the server or the client said; "Request failed" where it said nothing.
+    code : the server's code, `"UpstreamFailure"` where an error in Ollama's form has none; `"unfinished"` for a stream
+        that ended without a finish reason, `"connection"` for one that broke, `"timeout"` for one that fell silent.
     status : the HTTP status, where there is one.
     retry_after_ms : how long the server asks to wait, milliseconds.
     request_id : the server's id of the request.
@@ -187,6 +187,11 @@ class StreamFailed:
     status: int | None = None
     retry_after_ms: float | None = None
     request_id: str | None = None
+
+    def __str__(self) -> str:
+        """The failure in one line, as `[BadGateway] Request failed (status=502)`."""
+        code = "" if self.code is None else f"[{self.code}] "
+        return f"{code}{self.message}{'' if self.status is None else f' (status={self.status})'}"
 
 
 Event: TypeAlias = (

@@ -121,8 +121,9 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
     namespace = {**common_names(), "__name__": "a page"}
 
     for language, code, _ in blocks(page):
-        if language == "toml" and "[[family]]" in code:
-            Path("models.toml").write_text(code)
+        for table, file in (("[[family]]", "models.toml"), ("[[tier]]", "tiers.toml")):
+            if language == "toml" and table in code:
+                Path(file).write_text(code)
 
     async def run_page():
         # Where a page asks a model server, one on this machine answers.
@@ -185,6 +186,7 @@ def common_names():
         "run": lambda function, arguments: function(arguments),
         "plan": [],
         "load_search_tools": list,
+        "listing": [],
         "Dialect": Dialect,
         "json_calls": json_calls,
     }

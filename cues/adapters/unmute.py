@@ -1,14 +1,17 @@
 """Cues in kyutai's unmute: what its handler needs to mix them into what it emits.
 
-Written for unmute 84aa28d. Its text-to-speech releases audio four frames (320 ms) ahead of what is heard, and the
-handler's `emit` passes it on: that is where we mix. When nothing is spoken no frames flow, so a cue clocks itself.
-`cues/adapters/README.md` shows the lines to change.
+Written for unmute 84aa28d, which `unmute.patch` changes. Its text-to-speech releases audio four frames (320 ms) ahead
+of what is heard, and the handler's `emit` passes it on: that is where we mix. When nothing is spoken no frames flow, so
+a cue clocks itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import logging
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,27 +20,97 @@ from cues.errors import CueTypeError, CueValueError
 from cues.pacing.extrapolation import faded_continuation
 from cues.signal.fades import raised_cosine
 from stream.clock import WallClock
+from stream.errors import StreamError
+from stream.events import StreamFailed, ToolCallEnd
+from stream.reading import read
+from stream.services.notices import ToolsLeftOut
+from stream.services.redaction import logged_arguments, logged_list, logged_name
+from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from openai import AsyncOpenAI
 
     from cues import Cue
     from stream.clock import Clock
+    from stream.events import Event
     from stream.readers.options import Tools
     from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
     from stream.services.notices import ServiceEvent
 
-__all__ = ["UnmuteCues"]
+__all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]
 
+PATCH = Path(__file__).with_name("unmute.patch")
+"""What changes in unmute."""
+
+logger = logging.getLogger(__name__)
+
+# OpenRouter's answer to tools that a model does not take is 404, that of vLLM and Ollama 400.
+_REFUSALS = (400, 404, 422)
 _FRAME_S = 0.02
 _LEAD_S = 0.08
 _TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: after so long a cue waits for it no more.
 _POLL_S = 0.1  # As FastRTC's `wait_for_item`, whose place `next_item` takes.
 _TAIL_S = 0.04
 _RETURN_S = 0.005
+_FINISH_S = 2.0  # Longer than any cue.
+_TO_LISTENER_S = 0.2  # The frontend's buffer (one frame of 80 ms, at most 80 ms more) and a network.
+
+
+class ModelError(StreamError, RuntimeError):
+    """The model's stream failed: its message, HTTP status and code, as in `event`."""
+
+    def __init__(self, event: StreamFailed) -> None:
+        super().__init__(f"{event.message} (status {event.status}, code {event.code})")
+        self.event = event
+
+
+async def chat_events(
+    client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]] | None = None, **request: Any
+) -> AsyncGenerator[ServiceEvent, None]:
+    """Ask for an answer and yield its events, with the text in whole words.
+
+    A server that refuses the request because of its tools is asked again without them, after a `ToolsLeftOut`.
+
+    Parameters
+    ----------
+    client : asks the server.
+    tools : definitions in OpenAI's form, for a server that runs them.
+    request : `model`, `messages` and what else `client.chat.completions.create` takes.
+
+    Raises
+    ------
+    ModelError : after its `StreamFailed` was yielded, so that its cue has begun.
+    """
+    for offered in (tools, ()) if tools else ((),):
+        is_first = True
+        async with aclosing(_asked(client, offered, request)) as events:
+            async for event in events:
+                if is_first and offered and isinstance(event, StreamFailed) and event.status in _REFUSALS:
+                    names = tuple(tool["function"]["name"] for tool in offered)
+                    listed = logged_list(logged_name(name) for name in names)
+                    logger.warning(
+                        "%d tools not offered to %s (the server refused them): %s", len(names), request["model"], listed
+                    )
+                    yield ToolsLeftOut(names, "refused")
+                    break
+                is_first = False
+                yield event
+                if isinstance(event, StreamFailed):
+                    raise ModelError(event)
+            else:
+                return
+
+
+def _asked(
+    client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
+) -> AsyncGenerator[Event, None]:
+    create: Any = client.chat.completions.create  # Its overloads know no server but OpenAI's own.
+    chunks = create(**request, **({"tools": list(tools)} if tools else {}), stream=True)
+    return cast("AsyncGenerator[Event, None]", words(read(chunks, tools=tools or None)))
 
 
 class UnmuteCues:
@@ -84,8 +157,25 @@ class UnmuteCues:
         self._deck.mixer.resume()
 
     def handle(self, event: ServiceEvent) -> None:
-        """Play what the rules say for an event of the model's stream."""
+        """Play what the rules say for an event of the model's stream, and log a call: its name, no argument's value."""
         self.router.handle(event)
+        if isinstance(event, ToolCallEnd):
+            level = logging.INFO if event.status == "ok" else logging.WARNING
+            suffix = "" if event.status == "ok" else f", {event.status}"
+            # Arguments may hold secrets: their keys and types alone are logged.
+            name, arguments = logged_name(event.tool_name)[1:-1], logged_arguments(event.arguments_json)
+            logger.log(level, "Tool call: %s(%s)%s", name, arguments, suffix)
+
+    def end_response(self) -> None:
+        """End the calls of a stream that is over: nobody is left who could tell how they went."""
+        self.router.cancel()
+
+    async def finish(self) -> None:
+        """Wait until the cues that sound have been heard, 2 s at most: for a handler that is about to be closed."""
+        give_up_s = self._clock.now() + _FINISH_S
+        while self._deck.mixer.active and self._clock.now() < give_up_s:
+            await self._clock.sleep(_FRAME_S)
+        await self._clock.sleep(min(self._heard_until_s + _TO_LISTENER_S, give_up_s) - self._clock.now())
 
     def interrupt(self) -> None:
         """Barge-in, to be called first: what sounds fades, and nothing of the response comes after."""

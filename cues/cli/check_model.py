@@ -79,6 +79,8 @@ def _text(report: ProbeReport) -> str:
         ("answer", "followed the results" if report.answered else "none after the results"),
         ("without tools", _plain(report)),
     ]
+    if report.server_too_old:
+        rows.append(("server", report.server_too_old))
     if report.tool_refused:
         rows.append(("tools", "kept back: the server or the table says that this model takes none"))
     if report.failure:

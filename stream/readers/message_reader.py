@@ -24,6 +24,7 @@ __all__ = ["MessageReader", "channel_of", "count", "failure", "number"]
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
 _LARGEST = 1e18
+_NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
 _NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
@@ -205,15 +206,19 @@ def failure(error: Any) -> StreamFailed:
     --------
     >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
     StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
+    >>> str(failure({"status": 500}))
+    '[UpstreamFailure] Request failed (status=500)'
     """
     if not isinstance(error, Mapping):
-        return StreamFailed(_text_of(error) or "the server reported an error")
+        return StreamFailed(_text_of(error) or _NO_MESSAGE)
     message = next((error[key] for key in ("message", "detail", "error", "type") if error.get(key)), "")
     code, status = error.get("code"), error.get("status")
+    if code is None and not any(error.get(key) for key in ("message", "error", "type")):
+        code = _NO_CODE  # Ollama's form, in which a code belongs to an error; others have errors without one
     if status is None and isinstance(code, int) and 400 <= code < 600:
         status = code
     return StreamFailed(
-        message=message if isinstance(message, str) and message else _dumps(message or error),
+        message=message if isinstance(message, str) and message else _dumps(message) if message else _NO_MESSAGE,
         code=None if code is None else _text_of(code),
         status=count(status),
         retry_after_ms=_milliseconds(error),

@@ -102,7 +102,7 @@ class OllamaReader(MessageReader):
             self._between(line)
             if isinstance(line.get("response"), str):
                 self._content(line["response"], channel_of(line))
-        if line.get("error"):
+        if line.get("error") or line.get("error") == {}:  # an error that says nothing is one
             self._fail(failure(line["error"]))
         elif line.get("done") is True:
             reason = line.get("done_reason")

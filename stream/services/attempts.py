@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stream.events import ToolResult
     from stream.services.notices import InvalidToolCall
 
 __all__ = ["Attempts", "Position"]
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Counts per model: outcomes by position, empty answers, invalid calls.
+    """Counts per model: outcomes by position, empty answers, invalid calls, results by tool.
 
     A conversation's first question, its later ones and retries stand apart: the first is where a cold model and a long
     tool list hurt most. One object may serve many sessions of one event loop.
@@ -31,6 +32,7 @@ class Attempts:
         self._seconds: Counter[tuple[str, Position]] = Counter()
         self._empty: Counter[str] = Counter()
         self._invalid: Counter[tuple[str, str]] = Counter()
+        self._results: Counter[tuple[str, str, bool]] = Counter()
 
     def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
         """Count one attempt and log it in one line; `retry` is the number of the retry, from 1."""
@@ -49,10 +51,17 @@ class Attempts:
         """Count a call that must not be run."""
         self._invalid[model, call.reason] += 1
 
+    def result(self, model: str, result: ToolResult) -> None:
+        """Count the result of a registered tool; names that models invent would be labels without end."""
+        self._results[model, result.tool_name, not result.is_error] += 1
+
+    def tool_rate(self, model: str, tool: str) -> float:
+        """The share of a tool's results that are no errors, 0 to 1; 0 where there were none."""
+        return _share(self._results[model, tool, True], self._results[model, tool, False])
+
     def rate(self, model: str, position: Position) -> float:
         """The share of attempts that succeeded, 0 to 1; 0 where there were none."""
-        good, bad = self._outcomes[model, position, True], self._outcomes[model, position, False]
-        return good / (good + bad) if good + bad else 0.0
+        return _share(self._outcomes[model, position, True], self._outcomes[model, position, False])
 
     def snapshot(self) -> dict[str, Any]:
         """All counts by model, ready for JSON."""
@@ -78,17 +87,23 @@ class Attempts:
             (f'{{model="{_escaped(model)}",reason="{reason}"}}', count)
             for (model, reason), count in sorted(self._invalid.items())
         ]
+        results = [
+            (f'{{model="{_escaped(model)}",tool="{_escaped(tool)}",outcome="{"success" if ok else "failure"}"}}', count)
+            for (model, tool, ok), count in sorted(self._results.items())
+        ]
         return "".join(
             (
                 _metric(f"{prefix}_attempts_total", "Questions asked, by position and outcome.", attempts),
                 _metric(f"{prefix}_attempt_seconds_total", "Time spent on them, seconds.", seconds),
                 _metric(f"{prefix}_empty_answers_total", "Answers without text and without calls.", empty),
                 _metric(f"{prefix}_invalid_calls_total", "Calls that were not run, by reason.", invalid),
+                _metric(f"{prefix}_tool_results_total", "Results of tools, by tool and outcome.", results),
             )
         )
 
     def _models(self) -> set[str]:
-        return {key[0] for key in self._outcomes} | set(self._empty) | {key[0] for key in self._invalid}
+        counters = (self._outcomes, self._invalid, self._results)
+        return {key[0] for counter in counters for key in counter} | set(self._empty)
 
     def _of(self, model: str) -> dict[str, Any]:
         positions: dict[str, Any] = {
@@ -101,7 +116,19 @@ class Attempts:
             for position in POSITIONS
         }
         invalid = {reason: count for (name, reason), count in sorted(self._invalid.items()) if name == model}
-        return {**positions, "empty_answers": self._empty[model], "invalid_calls": invalid}
+        tools = {
+            tool: {
+                "success": self._results[model, tool, True],
+                "failure": self._results[model, tool, False],
+                "rate": self.tool_rate(model, tool),
+            }
+            for tool in sorted({tool for name, tool, _ in self._results if name == model})
+        }
+        return {**positions, "empty_answers": self._empty[model], "invalid_calls": invalid, "tools": tools}
+
+
+def _share(good: int, bad: int) -> float:
+    return good / (good + bad) if good + bad else 0.0
 
 
 def _metric(name: str, meaning: str, samples: Iterable[tuple[str, float]]) -> str:

@@ -7,6 +7,7 @@ with `tool_call_id`. Ollama's own endpoint gets its own form, made here.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,9 +35,12 @@ class ChatRequest:
     model, messages : as sent.
     tools : in the form that both endpoints take; empty leaves `tools` and `tool_choice` out.
     tool_choice : a word, or the object that forces one function.
+    parallel_tool_calls : whether one answer may hold several calls; `None` leaves it to the server.
     format : `"json"`, or a JSON Schema that the answer must fit.
+    response_format : the same in OpenAI's form; goes to `/v1/chat/completions` as it is.
     temperature : sampling temperature, ≥ 0.
     think : whether, or how much, a reasoning model thinks.
+    stream : whether the answer comes while it is written, or whole at its end.
     extra : further fields of the body, which win over all others.
     """
 
@@ -44,9 +48,12 @@ class ChatRequest:
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     tool_choice: str | Mapping[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     format: str | Mapping[str, Any] | None = None
+    response_format: Mapping[str, Any] | None = None
     temperature: float | None = None
     think: Think | None = None
+    stream: bool = True
     extra: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +61,10 @@ class ChatRequest:
             raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
         if self.format is not None and self.format != "json" and not hasattr(self.format, "get"):
             raise StreamValueError(f"format is {self.format!r}; it must be 'json', a JSON Schema, or None")
+        if self.response_format is not None and not hasattr(self.response_format, "get"):
+            raise StreamTypeError(f"response_format is {self.response_format!r}; it must be a dict in OpenAI's form")
+        if not isinstance(self.parallel_tool_calls, bool | None):
+            raise StreamTypeError(f"parallel_tool_calls is {self.parallel_tool_calls!r}; it must be a bool or None")
         if self.temperature is not None and not self.temperature >= 0.0:
             raise StreamValueError(f"temperature is {self.temperature!r}; it must be 0 or more")
         if self.think not in (None, True, False, "low", "medium", "high", "max"):
@@ -63,19 +74,24 @@ class ChatRequest:
 
 
 def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
-    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
+    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end.
+
+    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`, here as little as in `/api/chat`: a tool that is
+    named goes alone.
+    """
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [_openai_message(message) for message in request.messages],
-        "stream": True,
+        "stream": request.stream,
     }
-    if usage:
+    if usage and request.stream:  # a whole answer has the counts anyway
         body["stream_options"] = {"include_usage": True}
     if request.tools:
-        body["tools"] = [dict(tool) for tool in request.tools]
-        if request.tool_choice is not None:
-            body["tool_choice"] = request.tool_choice
-    if request.format is not None:
+        body["tools"] = _chosen(request)
+        body.update(_about_calls(request))
+    if request.response_format is not None:
+        body["response_format"] = dict(request.response_format)
+    elif request.format is not None:
         body["response_format"] = _response_format(request.format)
     if request.temperature is not None:
         body["temperature"] = request.temperature
@@ -87,35 +103,25 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
 def ollama_body(request: ChatRequest) -> dict[str, Any]:
     """The body for Ollama's `/api/chat`.
 
-    Stock Ollama reads no `tool_choice`. It is sent for servers that do, and what can be had without it is: no tools
-    for `"none"`, one tool alone where it is named.
+    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`. They are sent for servers that do, and what can
+    be had without them is: no tools for `"none"`, one tool alone where it is named.
     """
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [*_ollama_messages(request.messages)],
-        "stream": True,
+        "stream": request.stream,
     }
-    tools = _chosen(request.tools, request.tool_choice)
-    if tools:
-        body["tools"] = tools
-        if request.tool_choice is not None:
-            body["tool_choice"] = request.tool_choice
-    if request.format is not None:
-        body["format"] = request.format
+    if request.tools and request.tool_choice != "none":
+        body["tools"] = _chosen(request)
+        body.update(_about_calls(request))
+    wanted = request.format if request.response_format is None else _format_of(request.response_format)
+    if wanted is not None:
+        body["format"] = wanted
     if request.temperature is not None:
         body["options"] = {"temperature": request.temperature}
     if request.think is not None:
         body["think"] = request.think
     return {**body, **(request.extra or {})}
-
-
-def format_of(response_format: Mapping[str, Any] | None) -> str | Mapping[str, Any] | None:
-    """OpenAI's `response_format` as `ChatRequest.format`."""
-    kind = None if response_format is None else response_format.get("type")
-    if kind in (None, "text"):
-        return None
-    schema = (response_format or {}).get("json_schema", {})
-    return "json" if kind == "json_object" else schema.get("schema", schema)
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
@@ -127,10 +133,34 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     return [{"role": "system", "content": words}, *messages]
 
 
+def _about_calls(request: ChatRequest) -> dict[str, Any]:
+    """The fields that go with tools, the same on both endpoints, as far as anything is asked."""
+    fields = {"tool_choice": request.tool_choice, "parallel_tool_calls": request.parallel_tool_calls}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(wanted, str):
         return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": {"name": wanted.get("title", "answer"), "schema": dict(wanted)}}
+    # OpenAI takes letters, digits, `_` and `-` in the name, at most 64, and refuses the request otherwise.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(wanted.get("title") or "answer"))[:64]
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(wanted)}}
+
+
+def _format_of(response_format: Mapping[str, Any]) -> Any:
+    """OpenAI's `response_format` as Ollama's `format`; `None` for plain text."""
+    kind = response_format.get("type")
+    if kind in (None, "text"):
+        return None
+    if kind == "json_object":
+        return response_format.get("schema", "json")  # llama-server's form may have a schema beside the type
+    schema = (response_format.get("json_schema") or {}).get("schema")
+    if kind != "json_schema" or schema is None:
+        raise StreamValueError(
+            f"response_format has type {kind!r}; for /api/chat it must be 'text', 'json_object', or 'json_schema' with"
+            " `json_schema.schema`"
+        )
+    return schema
 
 
 def _openai_message(message: Message) -> dict[str, Any]:
@@ -138,11 +168,11 @@ def _openai_message(message: Message) -> dict[str, Any]:
     return {key: value for key, value in message.items() if key != "thinking"}
 
 
-def _chosen(tools: Iterable[Mapping[str, Any]], choice: str | Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    if choice == "none":
-        return []
+def _chosen(request: ChatRequest) -> list[dict[str, Any]]:
+    """The tools; the one alone that the choice names, where it names one."""
+    choice = request.tool_choice
     only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
-    return [dict(tool) for tool in tools if only in (None, tool["function"]["name"])]
+    return [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

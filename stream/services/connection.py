@@ -12,9 +12,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import StreamFailed
-from stream.services.chat_request import ChatRequest, format_of, ollama_body, openai_body, with_guidance
+from stream.services.addresses import CLOUD_HOSTS, cloud_address, default_model, local_address
+from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
-from stream.services.models import capabilities_of, guidance, translate_tools, with_server_word
+from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.notices import ToolsLeftOut
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
 from stream.services.redaction import logged_list, logged_name
@@ -33,16 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "connect", "endpoint_of"]
 
-CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
-KEYS_FROM_ENVIRONMENT = {"api.openai.com": "OPENAI_API_KEY", **dict.fromkeys(CLOUD_HOSTS, "OLLAMA_API_KEY")}
-"""A key from the environment goes to the host it belongs to, and to no other."""
-
 logger = logging.getLogger(__name__)
 
 
 def connect(
-    base_url: str,
-    model: str,
+    base_url: str | None = None,
+    model: str | None = None,
     *,
     endpoint: Literal["auto", "openai", "ollama"] = "auto",
     api_key: str | None = None,
@@ -59,8 +56,11 @@ def connect(
 
     Parameters
     ----------
-    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`.
-    model : its name; cloud names are written as the server expects them.
+    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
+        (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`); `"cloud"` is Ollama's cloud
+        (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
+    model : its name; cloud names are written as the server expects them. `None` takes `ACTOR_MODEL`, else
+        `qwen3-coder:480b`.
     endpoint : `"auto"` takes Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
     api_key : `None` takes `OLLAMA_API_KEY` or `OPENAI_API_KEY` for the hosts that these belong to, none for others.
     capabilities : what the model can do with tools; `None` takes the table's word.
@@ -76,10 +76,15 @@ def connect(
     StreamValueError : the URL is not one of HTTP, the model's name is empty, or `endpoint` is unknown.
     MissingFeatureError : the `services` extra is not installed.
     """
-    kind, root, url = endpoint_of(base_url, endpoint)
+    asks_cloud = base_url == "cloud"
+    address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
+    kind, root, url = endpoint_of(address, "ollama" if asks_cloud and endpoint == "auto" else endpoint)
     host = urlsplit(url).hostname or ""
-    name = normalize_model(model, "cloud" if host in CLOUD_HOSTS else "local")
-    key = api_key or os.environ.get(KEYS_FROM_ENVIRONMENT.get(host, ""))
+    asks_cloud = asks_cloud or host in CLOUD_HOSTS
+    name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
+    # A key from the environment goes to the host it belongs to, and to no other.
+    variable = "OLLAMA_API_KEY" if asks_cloud else "OPENAI_API_KEY" if host == "api.openai.com" else ""
+    key = api_key or os.environ.get(variable)
     known = capabilities or capabilities_of(name, overrides)
     waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
     return Connection(
@@ -128,8 +133,10 @@ class Connection:
     Attributes
     ----------
     endpoint : `"openai"` or `"ollama"`.
+    base_url : the server's address, without the endpoint's path.
     model : the name as it is sent.
     capabilities : what the model can do with tools, as far as it is known.
+    server_too_old : why the server is too old for the model's calls, as far as `learn` has found; `""` if it is not.
     """
 
     def __init__(
@@ -148,7 +155,8 @@ class Connection:
         tap: Callable[[Any], None] | None,
     ) -> None:
         self.endpoint, self.model, self.capabilities = endpoint, model, capabilities
-        self._root, self._retries, self._guide, self._usage, self._tap = root, retries, guide, usage, tap
+        self.base_url, self.server_too_old = root, ""
+        self._retries, self._guide, self._usage, self._tap = retries, guide, usage, tap
         self._http = http_client(api_key=key, **waits)
         self._openai: Any = None
         self._logged_left_out: tuple[str, ...] = ()
@@ -177,18 +185,28 @@ class Connection:
     async def learn(self) -> ModelCapabilities:
         """What the model can do, asked from the server where it is an Ollama; elsewhere what the table says.
 
-        The connection goes by the answer from then on.
+        The connection goes by the answer from then on. An Ollama that is older than the model's `min_ollama` is a
+        warning in the log.
         """
+        shown = await self._page("POST", "/api/show", json={"model": self.model})
+        if shown:
+            self.capabilities = with_server_word(self.capabilities, shown)
+            page = await self._page("GET", "/api/version")
+            self.server_too_old = too_old(page.get("version"), self.model, self.capabilities)
+            if self.server_too_old:
+                logger.warning("%s", self.server_too_old)
+        return self.capabilities
+
+    async def _page(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
+        """A page of an Ollama; empty of another kind of server, or of none: asking it to chat will tell."""
         import httpx2
 
         try:
-            answer = await self._http.post(f"{self._root}/api/show", json={"model": self.model})
-            shown = answer.json() if answer.status_code == 200 else {}
+            answer = await self._http.request(method, f"{self.base_url}{path}", **fields)
+            page = answer.json() if answer.status_code == 200 else {}
         except (httpx2.HTTPError, ValueError):
-            shown = {}  # Another kind of server, or none: asking it to chat will tell.
-        if isinstance(shown, dict):
-            self.capabilities = with_server_word(self.capabilities, shown)
-        return self.capabilities
+            return {}
+        return page if isinstance(page, dict) else {}
 
     async def chat(
         self,
@@ -196,6 +214,7 @@ class Connection:
         *,
         tools: Iterable[ToolLike] | None = None,
         tool_choice: str | Mapping[str, Any] | None = None,
+        parallel_tool_calls: bool | None = None,
         format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the wire's own word)
         response_format: Mapping[str, Any] | None = None,
         temperature: float | None = None,
@@ -208,7 +227,9 @@ class Connection:
         ----------
         messages : OpenAI's form, for either endpoint.
         tools : offered to the model as it is used to; without them the request is as if tools did not exist.
-        tool_choice : `"auto"`, `"none"`, `"required"` or a tool's name.
+        tool_choice : `"auto"`, `"none"`, `"required"` (also `"any"`) or a tool's name.
+        parallel_tool_calls : whether one answer may hold several calls; `None` asks for one at a time where the model
+            can do no more.
         format, response_format : `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
         temperature : sampling temperature, ≥ 0.
         think : whether, or how much, a reasoning model thinks.
@@ -226,30 +247,41 @@ class Connection:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
         kept = wanted[: len(offered)]
+        if parallel_tool_calls is None and not self.capabilities.parallel:
+            parallel_tool_calls = False
+        if self.capabilities.source == "server" and not self.capabilities.reasoning:
+            think = None
         request = ChatRequest(
             model=self.model,
             messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
             tools=offered,
             tool_choice=tool_choice_field(tool_choice, names) if names else None,
-            format=format if response_format is None else format_of(response_format),
+            parallel_tool_calls=parallel_tool_calls,
+            format=format,
+            response_format=response_format,
             temperature=temperature,
             think=think,
+            stream=self.capabilities.streaming or not names,
             extra=extra,
         )
-        refused = False
-        async with aclosing(self._asked(request, names)) as events:
-            async for event in events:
-                if names and _refuses_tools(event):
-                    refused = True
-                    break
-                yield event
-        if refused:
-            self.capabilities = with_server_word(self.capabilities, {"capabilities": []})
-            yield self._left_out(names, "refused")
-            bare = replace(request, messages=list(messages), tools=(), tool_choice=None)
-            async with aclosing(self._asked(bare, ())) as events:
+        while True:
+            refused = ""
+            async with aclosing(self._asked(request)) as events:
                 async for event in events:
+                    refused = _refused(event, request)
+                    if refused:
+                        break
                     yield event
+            if not refused:
+                return
+            if refused == "tools":
+                self.capabilities = replace(self.capabilities, tools=False)
+                yield self._left_out(names, "refused")
+                request = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
+            else:
+                logger.warning("%s does not think, says the server: asked again without `think`", self.model)
+                self.capabilities = replace(self.capabilities, reasoning=False, source="server")
+                request = replace(request, think=None)
 
     def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
         """The notice; the same tools are logged once, and not again with each request of a conversation."""
@@ -259,8 +291,9 @@ class Connection:
             logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
         return ToolsLeftOut(names, reason)
 
-    async def _asked(self, request: ChatRequest, names: tuple[str, ...]) -> AsyncGenerator[Event, None]:
+    async def _asked(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         body = ollama_body(request) if self.endpoint == "ollama" else openai_body(request, usage=self._usage)
+        names = [tool["function"]["name"] for tool in request.tools]
         ask = partial(self._wire.ask, body, names or None, self._tap)
         async with aclosing(with_retries(ask, self._retries)) as events:
             async for event in events:
@@ -274,6 +307,9 @@ _WHY = {
 }
 
 
-def _refuses_tools(event: Event) -> bool:
-    """Ollama refuses a whole request for the tools in it where the model's template knows none."""
-    return isinstance(event, StreamFailed) and event.status == 400 and "does not support tools" in event.message
+def _refused(event: Event, request: ChatRequest) -> str:
+    """What Ollama refuses a whole request for, if the model can do without: `"tools"`, `"thinking"`, or `""`."""
+    if not isinstance(event, StreamFailed) or event.status != 400:
+        return ""
+    asked = {"tools": request.tools, "thinking": request.think}
+    return next((what for what in asked if asked[what] and f"does not support {what}" in event.message), "")

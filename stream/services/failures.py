@@ -32,7 +32,7 @@ def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str
     """
     value = _decoded(body)
     error = value.get("error", value) if isinstance(value, dict) else value
-    told = failure(error) if error else StreamFailed(f"the server answered with status {status}")
+    told = failure(error or {})
     return replace(
         told,
         message=told.message[:LONGEST_MESSAGE],

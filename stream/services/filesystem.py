@@ -1,21 +1,41 @@
-"""The sample tools: `list_directory` and `read_file`, which see one folder and nothing outside of it."""
+"""The sample tools, `list_directory` and `read_file`: as a request for a server that runs them, and to run here."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from stream.errors import StreamValueError
 from stream.services.tool import Tool
 
-__all__ = ["filesystem_tools"]
+__all__ = ["FILESYSTEM_TOOLS", "filesystem_tools"]
 
 LONGEST_LISTING = 200
 LONGEST_FILE_BYTES = 64 * 1024
 
 
+def _definition(name: str, description: str, path: str) -> dict[str, Any]:
+    """A tool with one required argument, `path`, in OpenAI's form."""
+    schema = {
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": path}},
+        "required": ["path"],
+    }
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+
+
+FILESYSTEM_TOOLS: list[dict[str, Any]] = [
+    _definition("list_directory", "List contents of a directory", "Directory path"),
+    _definition("read_file", "Read contents of a file", "File path"),
+]
+"""The definitions to send to a server that runs the tools itself: it takes absolute paths, and nothing runs here."""
+
+
 def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
-    """The pair of tools, for the folder `root`.
+    """The same pair with functions that run here: they see the folder `root` and nothing outside of it.
+
+    Paths are relative to the root; absolute ones are taken inside of it.
 
     Raises
     ------
@@ -35,7 +55,8 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
         with _inside(base, path).open("rb") as file:
             return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
 
-    return Tool.of_function(list_directory), Tool.of_function(read_file)
+    listing, reading = Tool.of_function(list_directory), Tool.of_function(read_file)
+    return replace(listing, group="filesystem"), replace(reading, group="filesystem")
 
 
 def _inside(base: Path, path: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
     from stream.services.tool import Tool
 
-__all__ = ["ModelCapabilities", "capabilities_of", "guidance", "load_families", "translate_tools", "with_server_word"]
+__all__ = [
+    "ModelCapabilities",
+    "capabilities_of",
+    "guidance",
+    "load_families",
+    "too_old",
+    "translate_tools",
+    "with_server_word",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,14 +39,14 @@ class ModelCapabilities:
     family : the table's line; `"unknown"` for the safe default.
     tools : whether tools are sent at all.
     format : `"openai"` (plain), `"hermes"` (`<tool_call>` text underneath) or `"custom"` (a text form of its own).
-    dialect : that text form by its name in the table of dialects (`stream/README.md`); `""` if there is none.
-    parallel : whether one answer may hold several calls.
-    streaming : whether calls come while the answer is written.
+    dialect : the name of that text form, for people: the readers know every form. `""` if there is none.
+    parallel : whether one answer may hold several calls; if not, one at a time is asked for.
+    streaming : whether an answer with tools can be streamed; if not, it is asked for whole where tools are offered.
     max_tools : how many tools are sent at most.
     prompt : wording of the guidance: `"standard"`, `"agentic"` or `"hermes"`.
     multi_turn : how well results are used over several rounds: `"excellent"`, `"good"` or `"poor"`.
-    reasoning : whether it thinks before it answers.
-    min_ollama : the first Ollama version that parses its calls while it streams.
+    reasoning : whether it thinks before it answers; `think` is not sent once the server has said that it does not.
+    min_ollama : the first Ollama that parses its calls while it streams; `Connection.learn` warns of an older one.
     source : `"table"`, `"override"`, `"default"`, or `"server"` where the server corrected it.
     """
 
@@ -60,6 +69,8 @@ class ModelCapabilities:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be one of {allowed}")
         if self.max_tools != int(self.max_tools) or self.max_tools < 0:
             raise StreamValueError(f"max_tools is {self.max_tools!r}; it must be a whole number from 0")
+        if _version_of(self.min_ollama) is None:
+            raise StreamValueError(f"min_ollama is {self.min_ollama!r}; it must be a version, as '0.8.0'")
 
     def toml(self, pattern: str) -> str:
         """The capabilities as an entry of an override file."""
@@ -143,6 +154,36 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
         return known
     tools, reasoning = "tools" in words, "thinking" in words
     return dataclasses.replace(known, tools=tools, reasoning=reasoning or known.reasoning, source="server")
+
+
+def _version_of(text: object) -> tuple[int, ...] | None:
+    """The three numbers of a version, without `-rc` and the like; `None` of anything else.
+
+    Examples
+    --------
+    >>> _version_of("0.13.1-rc0")
+    (0, 13, 1)
+    """
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", str(text))
+    return None if found is None else tuple(int(number) for number in found.groups())
+
+
+def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str:
+    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or has no version.
+
+    Examples
+    --------
+    >>> too_old("0.33.0", "gpt-oss:20b", capabilities_of("gpt-oss:20b"))
+    ''
+    """
+    running, needed = _version_of(version), _version_of(capabilities.min_ollama)
+    if running is None or needed is None or running >= needed or not any(running):  # built from source it is 0.0.0
+        return ""
+    form = capabilities.dialect or "plain JSON"
+    return (
+        f"Ollama {'.'.join(map(str, running))} is older than {capabilities.min_ollama}, the first that parses the calls"
+        f" of {model} while it streams; they may come as text ({form}), which is read here"
+    )
 
 
 def translate_tools(

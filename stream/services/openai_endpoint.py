@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
+from stream.events import Finish, Usage
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_answer, failure_of_transport
@@ -50,24 +52,37 @@ class OpenAIEndpoint:
         import openai
 
         try:
-            chunks = await self._create(body)
+            answer = await self._create(body)
         except openai.APIStatusError as error:
-            yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
+            yield failure_of_answer(error.status_code, error.body, error.response.headers)
             return
         except openai.APIError as error:
             yield failure_of_transport(error.__cause__ or error, url=self._base_url, timed_out=_waited(error))
             return
+        chunks = answer if body["stream"] else _whole(answer)
+        held: list[Event] = []  # a finish reason: the counts come after it and are passed on first, as in `/api/chat`
         try:
             async for event in read(chunks if tap is None else _tapped(chunks, tap), tools=tools):
-                yield event
+                if held and not isinstance(event, Usage):
+                    yield held.pop()
+                if isinstance(event, Finish):
+                    held.append(event)
+                else:
+                    yield event
+            if held:
+                yield held.pop()
         finally:
-            await chunks.close()
+            if body["stream"]:
+                await answer.close()
 
     async def _create(self, body: Mapping[str, Any]) -> Any:
         known = {name: body[name] for name in ("model", "messages", "stream")}
         rest = {name: value for name, value in body.items() if name not in known}
-        with bodies_unlogged():
-            return await self._completions.create(**known, extra_body=rest)
+        try:
+            with bodies_unlogged():
+                return await self._completions.create(**known, extra_body=rest)
+        except json.JSONDecodeError:
+            return None  # a page of some kind in place of a whole answer
 
 
 def _waited(error: Exception) -> bool:
@@ -75,6 +90,12 @@ def _waited(error: Exception) -> bool:
     import openai
 
     return isinstance(error, openai.APITimeoutError) and type(error.__cause__).__name__ != "ConnectTimeout"
+
+
+async def _whole(answer: Any) -> AsyncGenerator[Any, None]:
+    """An answer that was not streamed, as the only chunk of a stream; no chunk if it is not an answer."""
+    if hasattr(answer, "choices"):
+        yield answer
 
 
 async def _tapped(chunks: AsyncIterator[Any], tap: Callable[[Any], None]) -> AsyncGenerator[Any, None]:

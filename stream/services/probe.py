@@ -63,7 +63,7 @@ class Observer:
         if isinstance(piece, bytes):
             return [line.get("message") or {} for line in self._lines.feed(piece)]
         chunk = piece if isinstance(piece, dict) else piece.model_dump()
-        return [choice.get("delta") or {} for choice in chunk.get("choices") or ()]
+        return [choice.get("delta") or choice.get("message") or {} for choice in chunk.get("choices") or ()]
 
     @property
     def heads(self) -> list[dict[str, Any]]:
@@ -100,6 +100,7 @@ class ProbeReport:
     name_ms, call_ms, text_ms : from the request to a call's certain name, its complete arguments, the first text of
         the answer after the result; `None` where there was none.
     answered : whether text followed the results.
+    server_too_old : why the server is too old for the model's calls; `None` if it is not, as far as it is known.
     tool_refused : whether the server or the table kept the tools from the model.
     plain_answered : whether the question that needs no tool got a text; `plain_calls` : calls in that answer.
     failure : why an answer broke off, `None` if none did.
@@ -119,6 +120,7 @@ class ProbeReport:
     call_ms: float | None
     text_ms: float | None
     answered: bool
+    server_too_old: str | None
     tool_refused: bool
     plain_answered: bool
     plain_calls: int
@@ -222,6 +224,7 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
         call_ms=with_tool.first_ms(ToolCallEnd),
         text_ms=text_ms,
         answered=text_ms is not None,
+        server_too_old=connection.server_too_old or None,
         tool_refused=bool(with_tool.of(ToolsLeftOut)),
         plain_answered=plain.first_ms(TextDelta) is not None,
         plain_calls=len(plain.of(ToolCallEnd)),

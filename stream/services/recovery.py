@@ -9,16 +9,20 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd
+from stream.errors import StreamTypeError
+from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.notices import AskedAgain
 from stream.services.runner import ToolRunner
+from stream.services.source import capabilities_behind
+from stream.services.tiers import ToolTiers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from stream.services.chat_request import Message
+    from stream.services.models import ModelCapabilities
     from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import ToolLike
@@ -53,11 +57,15 @@ class Recovery:
 
     Parameters
     ----------
-    source : what to chat with.
+    source : what to chat with; `ToolTiers` stands in front, as it would leave out the fallback's tools.
     retry : whether to ask again without tools.
     fallback : what to do after that; `None` ends with the empty answer.
     attempts : where to count; `None` counts for this object alone.
     now : a clock in seconds.
+
+    Raises
+    ------
+    StreamTypeError : `source` is a `ToolTiers`.
     """
 
     def __init__(
@@ -69,6 +77,8 @@ class Recovery:
         attempts: Attempts | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        if isinstance(source, ToolTiers):
+            raise StreamTypeError("source is a ToolTiers; it must stand in front: ToolTiers(Recovery(model))")
         self._source, self._retry, self._fallback, self._now = source, retry, fallback, now
         self.attempts = attempts or Attempts()
 
@@ -76,6 +86,11 @@ class Recovery:
     def model(self) -> str:
         """The model's name."""
         return self._source.model
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do with tools."""
+        return capabilities_behind(self._source)
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
@@ -122,8 +137,11 @@ class Recovery:
         loaded = self._fallback.load_tools()
         tools = await loaded if inspect.isawaitable(loaded) else loaded
         runner = ToolRunner(self._source, tools)
+        names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, self._fallback.guidance), **fields)) as events:
             async for event in events:
+                if isinstance(event, ToolResult) and event.tool_name in names:
+                    self.attempts.result(self.model, event)
                 yield event
 
     def _count(self, messages: Sequence[Message], attempt: _Attempt) -> None:
@@ -171,7 +189,7 @@ class _Attempt:
             async for event in events:
                 self._something = self._something or _is_something(event)
                 self._failed = self._failed or isinstance(event, StreamFailed)
-                if self.empty and (self.held or isinstance(event, (Finish, EmptyToolCalls))):
+                if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
                     continue
                 for earlier in self.held:

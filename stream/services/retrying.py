@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
 __all__ = ["Retries", "with_retries"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,8 @@ class _FirstEventError(Exception):
     """A failure as the first event. Its text goes to logs, so it says nothing that a server or a user wrote."""
 
     def __init__(self, failure: StreamFailed) -> None:
-        super().__init__(f"status {failure.status}")
+        # A failure without a status is one of ours, and so is its code.
+        super().__init__(failure.code if failure.status is None else f"status {failure.status}")
         self.failure = failure
 
 
@@ -69,14 +74,22 @@ async def with_retries(ask: Callable[[], AsyncGenerator[Event, None]], retries: 
         "wait_max": retries.wait_max_s,
     }
     events: AsyncGenerator[Event, None] | None = None
+    why, failed_s = "", 0.0
     try:
         async for attempt in stamina.retry_context(on=retries.wait_for, **pace):
+            if why:
+                wait_s = time.monotonic() - failed_s
+                logger.info(
+                    "Attempt %d of %d, after %s and a wait of %.2f s", attempt.num, retries.attempts, why, wait_s
+                )
             with attempt:
                 events = ask()
                 first = await anext(events, None)
                 if isinstance(first, StreamFailed) and is_transient(first):
                     await events.aclose()
-                    raise _FirstEventError(first)  # noqa: TRY301  (stamina retries what is raised here)
+                    failed = _FirstEventError(first)
+                    why, failed_s = str(failed), time.monotonic()
+                    raise failed
     except _FirstEventError as error:
         first = error.failure
     assert events is not None

@@ -24,6 +24,7 @@ from stream.events import (
 from stream.known_tools import SERVER_TOOLS
 from stream.services.notices import InvalidToolCall
 from stream.services.redaction import logged_arguments, logged_list, logged_name
+from stream.services.source import capabilities_behind
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
+    from stream.services.models import ModelCapabilities
     from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
@@ -48,9 +50,11 @@ class ToolRunner:
     """Stands in front of a source and runs the tools that the model calls.
 
     Some servers (an Ollama with tools of its own) run the tools themselves: where a stream says so, nothing is run
-    here. The calls of one answer run at the same time, after it has ended; every outcome is a `ToolResult`, an
-    exception and a call that cannot be run included. In the last round no tools are offered, so that it brings an
-    answer; a model that calls one all the same gets an error for its result, and nothing is run.
+    here. The calls of one answer run at the same time, after it has ended. Where the request
+    (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time, they run one after the other.
+    Every outcome is a `ToolResult`, an exception and a call that cannot be run included. In the last round no tools are
+    offered, so that it brings an answer; a model that calls one all the same gets an error for its result, and nothing
+    is run.
 
     Parameters
     ----------
@@ -61,9 +65,9 @@ class ToolRunner:
     server_tools : patterns for tools that the server offers and runs by itself, with `"auto"`; see `Validator`.
     timeout_s : longest run of one tool, seconds.
     rounds : at most so many rounds of calls; `None` goes by the model's `multi_turn`.
-    parallel : whether the calls of one answer run at the same time.
+    parallel : whether the calls of one answer run at the same time; never where one call at a time was asked for.
     longest_result : longer results are cut to so many characters.
-    attempts : where invalid calls are counted.
+    attempts : where invalid calls and the results of the tools are counted.
 
     Raises
     ------
@@ -105,6 +109,11 @@ class ToolRunner:
         """The model's name."""
         return self._source.model
 
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do with tools."""
+        return capabilities_behind(self._source)
+
     async def chat(
         self,
         messages: Sequence[Message],
@@ -123,28 +132,32 @@ class ToolRunner:
         fields : as in `Connection.chat`; `tool_choice` holds for the first round, or a forced call would never end.
         """
         history, offered = list(messages), self.tools if tools is None else as_tools(tools)
-        rounds, calls_so_far = self._bound(), 0
+        rounds, calls_so_far = self._rounds or ROUNDS[self.capabilities.multi_turn], 0
+        wanted = fields.get("parallel_tool_calls")
+        at_once = self._parallel and (self.capabilities.parallel if wanted is None else wanted)
         for number in range(rounds + 1):
             turn = _Turn(first_index=calls_so_far)
             last = number == rounds
             answer = self._source.chat(history, tools=() if last else offered, **fields)
             async with aclosing(answer), aclosing(self.validator.watch(answer)) as checked:
                 async for event in checked:
-                    if isinstance(event, InvalidToolCall) and self._attempts is not None:
-                        self._attempts.invalid(self.model, event)
+                    self._count(event)
                     yield turn.take(event)
             if not self._is_ours(turn):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
                 for call in turn.calls:
-                    yield ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
+                    unrun = ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
+                    self._count(unrun)
+                    yield unrun
                 return
             self._log_unknown(turn)
             results: dict[int, ToolResult] = {}
-            async with aclosing(self._run(turn)) as running:
+            async with aclosing(self._run(turn, at_once=at_once)) as running:
                 async for place, result in running:
                     results[place] = result
+                    self._count(result)
                     yield result
             spoken = turn.messages([results[place] for place in range(len(turn.calls))])
             history += spoken
@@ -153,9 +166,13 @@ class ToolRunner:
             calls_so_far = turn.next_index
             fields.pop("tool_choice", None)
 
-    def _bound(self) -> int:
-        known = getattr(self._source, "capabilities", None)
-        return self._rounds or ROUNDS[getattr(known, "multi_turn", "good")]
+    def _count(self, event: ServiceEvent) -> None:
+        if self._attempts is None:
+            return
+        if isinstance(event, InvalidToolCall):
+            self._attempts.invalid(self.model, event)
+        elif isinstance(event, ToolResult) and event.tool_name in self._by_name:
+            self._attempts.result(self.model, event)
 
     def _is_ours(self, turn: _Turn) -> bool:
         """Whether there are calls that nobody has run."""
@@ -163,9 +180,9 @@ class ToolRunner:
             return False
         return self._executes == "client" or not turn.server_ran
 
-    async def _run(self, turn: _Turn) -> AsyncGenerator[tuple[int, ToolResult], None]:
+    async def _run(self, turn: _Turn, *, at_once: bool) -> AsyncGenerator[tuple[int, ToolResult], None]:
         """The results, each with its call's place, as they come."""
-        if not self._parallel:
+        if not at_once:
             for place, call in enumerate(turn.calls):
                 yield place, await self._outcome(call, turn.problems.get(call.index))
             return

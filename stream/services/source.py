@@ -1,8 +1,10 @@
-"""What every part above a connection takes and is: something to chat with. So the parts nest in any order."""
+"""What every part above a connection takes and is: something to chat with. So the parts nest."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+
+from stream.services.models import ModelCapabilities
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -11,13 +13,14 @@ if TYPE_CHECKING:
     from stream.services.notices import ServiceEvent
     from stream.services.tool import ToolLike
 
-__all__ = ["ChatFields", "ChatSource", "last_question"]
+__all__ = ["ChatFields", "ChatSource", "capabilities_behind", "last_question"]
 
 
 class ChatFields(TypedDict, total=False):
     """What a request may say beside messages and tools; `Connection.chat` has what each means."""
 
     tool_choice: str | Mapping[str, Any] | None
+    parallel_tool_calls: bool | None
     format: str | Mapping[str, Any] | None
     response_format: Mapping[str, Any] | None
     temperature: float | None
@@ -38,6 +41,12 @@ class ChatSource(Protocol):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer."""
         ...
+
+
+def capabilities_behind(source: ChatSource) -> ModelCapabilities:
+    """What the model of a source can do with tools; the safe default where a source of another kind does not say."""
+    known: ModelCapabilities | None = getattr(source, "capabilities", None)
+    return known or ModelCapabilities()
 
 
 def last_question(messages: Sequence[Message]) -> str:

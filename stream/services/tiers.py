@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import re
-import tomllib
 from contextlib import aclosing
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from importlib.resources import files
-from pathlib import Path
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Unpack
 
-from stream.errors import StreamValueError
-from stream.services.source import last_question
-from stream.services.tool import as_tools
+from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
+from stream.services.source import capabilities_behind, last_question
+from stream.services.tier_table import Tier, load_tiers
+from stream.services.tool import as_tools, tool_choice_field
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 
     from stream.services.chat_request import Message
+    from stream.services.models import ModelCapabilities
     from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 
-__all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers"]
+__all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "ToolTiers"]
 
 GENERAL = "general"
 """The tier of a question that belongs to no other."""
 
+ARTICLE = " [(a|an|the|my|some)] "
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
-    """A kind of question and its tools.
-
-    Attributes
-    ----------
-    name : what a classifier returns.
-    tools : shell-style patterns of tool names.
-    keywords : words and phrases of such questions, without regard to case.
-    """
-
-    name: str
-    tools: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()
+logger = logging.getLogger(__name__)
 
 
 class IntentClassifier(Protocol):
@@ -54,28 +42,36 @@ class IntentClassifier(Protocol):
 
 
 class KeywordClassifier:
-    """Counts each tier's keywords in the question, a phrase once a word; the first tier wins a tie.
+    """Looks for keywords, sentence by sentence: the first tier with one has the sentence.
+
+    The question belongs to the first tier of its sentences that is not `GENERAL`.
 
     Examples
     --------
-    >>> KeywordClassifier(load_tiers()).classify("Turn off the lamp in the kitchen")
+    >>> classifier = KeywordClassifier(load_tiers())
+    >>> classifier.classify("Good evening! Could you please turn the lamp in the kitchen off?")
     'device'
+    >>> classifier.classify("Who invented the lamp?")
+    'general'
     """
 
     def __init__(self, tiers: Sequence[Tier]) -> None:
-        self._tiers = [(tier.name, [(_finder(word), len(word.split())) for word in tier.keywords]) for tier in tiers]
+        self._tiers = [(tier.name, phrases(tier.keywords)) for tier in tiers if tier.keywords]
 
     def classify(self, question: str) -> str:
-        """The tier whose keywords weigh most in the question."""
-        weights = {name: sum(n for finder, n in words if finder.search(question)) for name, words in self._tiers}
-        best = max(weights, key=weights.__getitem__, default=GENERAL)
-        return best if weights.get(best) else GENERAL
+        """The name of the question's tier."""
+        found = (self._tier(sentence) for sentence in sentences(question))
+        return next((name for name in found if name != GENERAL), GENERAL)
+
+    def _tier(self, sentence: Sequence[str]) -> str:
+        return next((name for name, keywords in self._tiers if keywords.find(sentence)), GENERAL)
 
 
 class ToolTiers:
     """Stands in front of a source and offers the tools of the question's tier alone.
 
-    A tool that the question names is offered too. A general question gets no tools.
+    A tool that the question names is offered too, and so is the one that `tool_choice` names. A general question gets
+    no tools. A tier that has no tool although it names some is logged as a warning.
 
     Parameters
     ----------
@@ -96,6 +92,8 @@ class ToolTiers:
         self._source, self._tools = source, as_tools(tools)
         chosen = load_tiers() if tiers is None else tiers
         self._tiers = {tier.name: tier for tier in chosen}
+        self._groups = tuple(chain.from_iterable(tier.groups for tier in chosen))
+        self._general = phrases(self._tiers[GENERAL].keywords if GENERAL in self._tiers else ())
         self._classifier = classifier or KeywordClassifier(chosen)
 
     @property
@@ -103,54 +101,70 @@ class ToolTiers:
         """The model's name."""
         return self._source.model
 
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do with tools."""
+        return capabilities_behind(self._source)
+
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
         """The tools to offer for a question, in their own order."""
         named = self._classifier.classify(question)
         name = named if isinstance(named, str) else await named
         tier = self._tiers.get(name) or Tier(name=GENERAL)
-        return tuple(
-            tool
-            for tool in (self._tools if tools is None else as_tools(tools))
-            if any(fnmatchcase(tool.name, pattern) for pattern in tier.tools) or _names(question, tool.name)
-        )
+        every = self._tools if tools is None else as_tools(tools)
+        kept = {tool.name for tool in every if self._belongs(tool, tier)}
+        if every and not kept and (tier.groups or tier.tools):
+            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), _listed(every))
+        asked = sentences(question)
+        return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer; `tools` is what the tiers choose from."""
-        chosen = await self.choose(last_question(messages), tools)
-        if not chosen or fields.get("tool_choice") not in (None, "auto", "none", "required", "any"):
+        """The events of one answer; the tiers choose from `tools`, and the tool that `tool_choice` names is offered."""
+        every = self._tools if tools is None else as_tools(tools)
+        chosen = await self.choose(last_question(messages), every)
+        choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
+        if isinstance(choice, dict):
+            forced = choice["function"]["name"]
+            chosen = tuple(tool for tool in every if tool in chosen or tool.name == forced)
+        elif not chosen:
             fields.pop("tool_choice", None)
         async with aclosing(self._source.chat(messages, tools=chosen, **fields)) as events:
             async for event in events:
                 yield event
 
+    def _asks_for(self, tool_name: str, question: str, asked: Sequence[Sequence[str]]) -> bool:
+        """Whether the question has the tool's name as it is written, or in words; one plain word is no name.
 
-def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
-    """The tiers of a file, or the built-in ones.
-
-    Raises
-    ------
-    StreamValueError : the file cannot be read, or is not of the form of the built-in one.
-    """
-    source = files("stream.services").joinpath("tiers.toml") if path is None else Path(path)
-    try:
-        entries = tomllib.loads(source.read_text(encoding="utf-8"))["tier"]
-        return tuple(
-            Tier(name=entry["name"], tools=tuple(entry["tools"]), keywords=tuple(entry.get("keywords", ())))
-            for entry in entries
+        In words, a sentence that the general tier knows has to begin with it: "Why do people play music?" asks for no
+        `play_music`. At the beginning an article may stand between: "Set a timer" asks for `set_timer`.
+        """
+        if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
+            return True
+        in_words = _in_words(tool_name)
+        if in_words is None:
+            return False
+        anywhere, first = in_words
+        return any(
+            first.find(sentence) or (anywhere.find(sentence) and not self._general.find(sentence)) for sentence in asked
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StreamValueError(f"cannot read tiers from {path}: {error!r}") from error
+
+    def _belongs(self, tool: Tool, tier: Tier) -> bool:
+        """Whether a tool is one of the tier's: by its group where some tier names that, else by its name."""
+        if tool.group and fits(self._groups, tool.group):
+            return fits(tier.groups, tool.group)
+        return fits(tier.tools, tool.name)
 
 
-def _finder(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
+@lru_cache(maxsize=4096)
+def _in_words(tool_name: str) -> tuple[Phrases, Phrases] | None:
+    """The words of a name anywhere, and at the beginning, perhaps with an article; `None` for one plain word."""
+    words = name_words(tool_name)
+    return (Phrases([" ".join(words)]), Phrases(["^ " + ARTICLE.join(words)])) if len(words) > 1 else None
 
 
-def _names(question: str, tool_name: str) -> bool:
-    """Whether the question names the tool, as it is written or in words; one plain word is no name."""
-    if tool_name in question and not tool_name.isalpha():
-        return True
-    words = re.sub(r"[_\-./:]+", " ", tool_name)
-    return " " in words and _finder(words).search(question) is not None
+def _listed(tools: Sequence[Tool], most: int = 8) -> str:
+    """The names of the first tools, each with its group."""
+    named = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in tools[:most]]
+    return ", ".join([*named, "…"] if len(tools) > most else named)

@@ -30,6 +30,7 @@ class Tool:
     description : when and for what to use it; the model reads this.
     parameters : JSON Schema of the arguments, of type `object`.
     function : called with the arguments as keywords, sync or async; `None` where somebody else runs the tool.
+    group : where the tool comes from, such as an MCP server's name, for `ToolTiers`; `""` if unknown.
 
     Examples
     --------
@@ -41,6 +42,7 @@ class Tool:
     description: str = ""
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     function: Callable[..., Any] | None = None
+    group: str = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(str(self.name)):
@@ -53,6 +55,8 @@ class Tool:
             raise StreamValueError(
                 f"parameters of {self.name} has type {self.parameters['type']!r}; arguments are always an object"
             )
+        if not isinstance(self.group, str):
+            raise StreamTypeError(f'group of {self.name} is {self.group!r}; it must be text, or "" if unknown')
 
     def openai(self) -> dict[str, Any]:
         """The tool as both endpoints take it in `tools`."""
@@ -91,13 +95,14 @@ class Tool:
         return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
 
     @classmethod
-    def of_mcp(cls, listed: Any, call: Callable[[str, dict[str, Any]], Any] | None = None) -> Self:
+    def of_mcp(cls, listed: Any, call: Callable[[str, dict[str, Any]], Any] | None = None, *, group: str = "") -> Self:
         """A tool from one entry of an MCP server's `tools/list`.
 
         Parameters
         ----------
         listed : the entry: an object or a dict with `name`, `description` and `inputSchema`.
         call : runs it, such as an MCP session's `call_tool(name, arguments)`; `None` where nothing of ours runs it.
+        group : the server's name, such as ``"zwave"``.
         """
         entry: Any = listed if isinstance(listed, Mapping) else {key: getattr(listed, key, None) for key in MCP_FIELDS}
         if not isinstance(entry.get("inputSchema"), Mapping):
@@ -105,7 +110,7 @@ class Tool:
         name = entry["name"]
         function = None if call is None else lambda **arguments: call(name, arguments)
         description = entry.get("description") or entry.get("title") or ""
-        return cls(name=name, description=description, parameters=entry["inputSchema"], function=function)
+        return cls(name=name, description=description, parameters=entry["inputSchema"], function=function, group=group)
 
     @classmethod
     def of_function(cls, function: Callable[..., Any]) -> Self:

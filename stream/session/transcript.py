@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError
-from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolResult
+from stream.events import CallStatus, StreamFailed, TextDelta, ToolCallEnd, ToolResult
 from stream.listeners import tell
 
 try:
@@ -39,11 +39,12 @@ __all__ = [
 
 
 class ToolCalled(BaseModel):
-    """A tool was called, its arguments are complete."""
+    """A tool was called; by its status, the arguments are complete, were cut off, or cannot be read."""
 
     type: Literal["unmute.tool_call"] = "unmute.tool_call"
     tool_name: str
     arguments: str
+    status: CallStatus = "ok"
 
 
 class TextReady(BaseModel):
@@ -124,8 +125,8 @@ class Transcript:
         match event:
             case TextDelta():
                 self._tell(TextReady(delta=event.text))
-            case ToolCallEnd(status="ok"):
-                self._tell(ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json))
+            case ToolCallEnd():
+                self._tell(ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json, status=event.status))
             case ToolResult():
                 self._tell(
                     ToolEnded(tool_name=event.tool_name, tool_call_id=event.tool_call_id, is_error=event.is_error)

@@ -1,6 +1,6 @@
 """The part of unmute's handler that cues have to do with, for Pythons that unmute does not run on.
 
-Same queue, same loops, same protocols; what the page for unmute says to change is changed.
+Same queue, same loops, same protocols, with what `cues/adapters/unmute.patch` changes in them.
 """
 
 import asyncio
@@ -11,8 +11,7 @@ import numpy as np
 from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
-import stream
-from cues.adapters.unmute import UnmuteCues
+from cues.adapters.unmute import UnmuteCues, chat_events
 from stream import TextDelta, ToolCallEnd, ToolCallStart
 
 RATE = 24000
@@ -40,16 +39,17 @@ class ProtocolHandler:
         async with connect(f"{self._tts_url}/api/tts_streaming") as tts:
             assert msgpack.unpackb(await tts.recv())["type"] == "Ready"
             self._tasks.append(asyncio.create_task(self._tts_loop(tts)))
-            chunks = await self._client.chat.completions.create(model="loopback", messages=[], stream=True)
-            async for event in stream.words(stream.read(chunks)):
+            request = {"model": "loopback", "messages": [{"role": "user", "content": "Birds?"}]}
+            async for event in chat_events(self._client, **request):
                 self.cues.handle(event)
                 if isinstance(event, ToolCallStart):
                     self.on_call()
-                if isinstance(event, ToolCallEnd) and event.status == "ok":
-                    call = {"tool_name": event.tool_name, "arguments": event.arguments_json}
+                if isinstance(event, ToolCallEnd):
+                    call = {"tool_name": event.tool_name, "arguments": event.arguments_json, "status": event.status}
                     await self.output_queue.put(SimpleNamespace(type="unmute.tool_call", **call))
                 if isinstance(event, TextDelta):
                     await tts.send(msgpack.packb({"type": "Text", "text": event.text.strip()}))
+            self.cues.end_response()
             await tts.send(msgpack.packb({"type": "Eos"}))
             await self._tasks[1]
 

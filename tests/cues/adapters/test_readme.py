@@ -1,4 +1,4 @@
-"""The pages for the pipelines: their code runs, and the change for unmute fits the files it is for."""
+"""The page for the pipelines: its code runs."""
 
 import asyncio
 import re
@@ -102,19 +102,6 @@ def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
     assert sink.frames
     assert isinstance(journal.seen[-1].event, Finish)
     assert isinstance(journal.seen[0].event, TextDelta)
-
-
-def test_the_change_for_unmute_is_a_well_formed_patch_of_three_files():
-    patch = re.search(r"```diff\n(.*?)```", TEXT, re.DOTALL).group(1)
-    assert re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE) == [
-        "unmute/llm/llm_utils.py",
-        "unmute/openai_realtime_api_events.py",
-        "unmute/unmute_handler.py",
-    ]
-    for old, new, body in re.findall(r"^@@ -\d+,?(\d*) \+\d+,?(\d*) @@.*\n((?:[ +-].*\n|\n)*)", patch, re.MULTILINE):
-        lines = [line for line in body.split("\n")[:-1] if not line.startswith(("---", "+++"))]
-        assert sum(not line.startswith("+") for line in lines) == int(old or 1)
-        assert sum(not line.startswith("-") for line in lines) == int(new or 1)
 
 
 async def _chunks():

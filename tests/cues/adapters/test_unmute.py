@@ -1,18 +1,38 @@
 """unmute's handler: what it emits when the model calls a tool, over its own protocols and on loopback servers."""
 
 import asyncio
+import contextlib
+import logging
+import re
 
 import numpy as np
 import pytest
+from openai import AsyncOpenAI
 
-from cues.adapters.unmute import UnmuteCues
+import stream
+from cues.adapters.unmute import PATCH, ModelError, UnmuteCues, chat_events
 from cues.errors import CueTypeError, CueValueError
 from cues.meters.clicks import find_clicks
-from stream.events import ToolCallStart, ToolResult
+from stream.events import CallStatus, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.cue_rules import CueRules
+from stream.services.notices import ToolsLeftOut
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
 from tests.support.unmute_handler import ProtocolHandler
-from tests.support.unmute_loopback import AFTER, ARGUMENTS, BEFORE, TOOL_S, WORD_S, Listener, answer, servers
+from tests.support.unmute_loopback import (
+    AFTER,
+    ARGUMENTS,
+    BEFORE,
+    TOOL_S,
+    WORD_S,
+    Listener,
+    Model,
+    answer,
+    called,
+    recording,
+    refusal,
+    said,
+    servers,
+)
 from tests.support.virtual_clock import VirtualClock
 
 RATE = 24000
@@ -23,7 +43,7 @@ def respond(*, interrupt_s=None, seconds=5.0, **options):
     """A response; what was emitted, the handler, and how many frames there were at the call and the interruption."""
 
     async def go():
-        async with servers(answer()) as (_, tts_url, llm_url):
+        async with servers(Model(answer())) as (_, tts_url, llm_url):
             handler = ProtocolHandler(tts_url, llm_url, **options)
             listener, marks = Listener(handler), []
             handler.on_call = lambda: marks.append(len(listener.frames))
@@ -53,8 +73,8 @@ def test_over_the_protocols_a_call_in_mid_sentence_has_one_cue_in_time_and_an_in
     )
 
     assert [span.cue for span in handler.cues.router.spans if span.cue != "working"] == ["tool_call"]
-    calls = [(item.tool_name, item.arguments) for _, item in spoken.events("unmute.tool_call")]
-    assert calls == [("read_file", ARGUMENTS)]
+    calls = [(item.tool_name, item.arguments, item.status) for _, item in spoken.events("unmute.tool_call")]
+    assert calls == [("read_file", ARGUMENTS, "ok")]
     assert handler.history == [f" {BEFORE} {AFTER}"]
 
     # The cue is in the next frame of speech.
@@ -73,6 +93,134 @@ def test_over_the_protocols_a_call_in_mid_sentence_has_one_cue_in_time_and_an_in
     after = np.concatenate([frame for _, frame in cut.frames[marks[-1] :]])
     assert last_sound(after, 0.0) < 0.04 * RATE
     assert not cut_handler.cues.router.waits
+
+
+# The patch. `bench/unmute_package.py` applies it to a checkout and lets that speak.
+
+
+def test_the_patch_is_well_formed_and_changes_the_files_that_use_a_chat_completion():
+    patch = PATCH.read_text(encoding="utf-8")
+    assert re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE) == [
+        "frontend/src/app/Unmute.tsx",
+        "unmute/llm/llm_utils.py",
+        "unmute/openai_realtime_api_events.py",
+        "unmute/scripts/vllm_wrapper_example.py",
+        "unmute/unmute_handler.py",
+    ]
+    hunks = re.findall(r"^@@ -\d+,(\d+) \+\d+,(\d+) @@.*\n((?:[ +-].*\n)*)", patch, re.MULTILINE)
+    assert len(hunks) == patch.count("\n@@ ")
+    for old, new, body in hunks:
+        lines = [line for line in body.split("\n")[:-1] if not line.startswith(("---", "+++"))]
+        assert sum(not line.startswith("+") for line in lines) == int(old)
+        assert sum(not line.startswith("-") for line in lines) == int(new)
+
+
+def test_all_that_the_patch_asks_of_us_is_there():
+    added = "\n".join(re.findall(r"^\+(?!\+\+)(.*)$", PATCH.read_text(encoding="utf-8"), re.MULTILINE))
+    ours = re.findall(r"^from (?:cues|stream)\b.* import .*$", added, re.MULTILINE)
+    assert len(ours) == 6
+    names = {}
+    exec("\n".join(ours), names)
+    assert names["chat_events"] is chat_events
+    methods = re.findall(r"self\.cues\.(\w+)\(", added)
+    assert sorted(methods) == ["begin_response", "end_response", "finish", "handle", "interrupt", "next_item"]
+    assert all(hasattr(UnmuteCues, method) for method in methods)
+    (statuses,) = re.findall(r"status: (Literal\[.*\])", added)
+    assert statuses == str(CallStatus).replace("typing.", "").replace("'", '"')
+
+
+# The answer of a model, over HTTP.
+
+
+def ask(model, tools=stream.FILESYSTEM_TOOLS):
+    """The events of an answer, and the error that ended it."""
+
+    async def go():
+        events, error = [], None
+        async with servers(model) as (_, _, url), AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
+            question = [{"role": "user", "content": "Birds?"}]
+            try:
+                async for event in chat_events(client, tools, model="loopback", messages=question, temperature=0.3):
+                    events.append(event)  # noqa: PERF401  (what came before the error counts)
+            except ModelError as raised:
+                error = raised
+        return events, error
+
+    return asyncio.run(go())
+
+
+def text_of(events):
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def test_the_tools_are_in_the_request_and_without_tools_it_is_as_unmutes_own():
+    question = [{"role": "user", "content": "Birds?"}]
+    bare = {"model": "loopback", "messages": question, "temperature": 0.3, "stream": True}
+    model = Model(recording(said(BEFORE)))
+    events, error = ask(model)
+    assert error is None
+    assert [event.text for event in events if isinstance(event, TextDelta)][:3] == ["Let", " me", " look"]
+    assert isinstance(events[-1], Finish)
+    ask(model, None)
+    assert model.requests == [{**bare, "tools": stream.FILESYSTEM_TOOLS}, bare]
+
+
+def test_a_stream_that_breaks_gives_what_was_said_and_its_failure_and_then_raises():
+    steps = [*said(BEFORE), *called(0.5)[:-1]]
+    events, error = ask(Model(recording(steps, finish=None)))
+    assert text_of(events) == BEFORE
+    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["incomplete"]
+    assert isinstance(events[-1], StreamFailed)
+    assert error.event is events[-1]
+    assert error.event.code == "connection"
+
+
+def test_a_request_that_fails_gives_its_failure_before_it_raises():
+    events, error = ask(Model(refusal(401, "no such key")))
+    assert [type(event) for event in events] == [StreamFailed]
+    assert error.event.status == 401
+    assert "no such key" in str(error)
+    assert "status 401" in str(error)
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_a_server_that_refuses_the_tools_is_asked_without_them(status, caplog):
+    model = Model(refusal(status, "no tools here"), without_tools=recording(said(BEFORE)))
+    events, error = ask(model)
+    assert error is None
+    assert events[0] == ToolsLeftOut(("list_directory", "read_file"), "refused")
+    assert text_of(events) == BEFORE
+    assert ["tools" in request for request in model.requests] == [True, False]
+    (record,) = [record for record in caplog.records if record.name == "cues.adapters.unmute"]
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith("2 tools not offered to loopback")
+    assert record.getMessage().endswith(": 'list_directory', 'read_file'")
+
+
+def test_a_request_that_is_refused_without_tools_too_fails():
+    model = Model(refusal(400, "too long"))
+    events, error = ask(model)
+    assert [type(event) for event in events] == [ToolsLeftOut, StreamFailed]
+    assert error.event.status == 400
+    assert len(model.requests) == 2
+
+
+def test_a_call_is_logged_with_its_name_and_no_value_of_an_argument(caplog):
+    caplog.set_level(logging.DEBUG)
+    cues_ = UnmuteCues()
+    for name, arguments, status in (
+        ("read_file", '{"path": "hunter2", "depth": 7}', "ok"),
+        ("read_file", '{"path": "hunter2', "incomplete"),
+        ("list_directory\n", "hunter2", "malformed"),
+    ):
+        cues_.handle(ToolCallEnd(name, arguments_json=arguments, status=status))
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [line for line in lines if "Tool call" in line[1]] == [
+        ("INFO", 'Tool call: read_file({"path": "str", "depth": "int"})'),
+        ("WARNING", "Tool call: read_file(no JSON), incomplete"),
+        ("WARNING", "Tool call: list_directory\\n(no JSON), malformed"),
+    ]
+    assert "hunter2" not in caplog.text
 
 
 # The details, on a clock that is passed in.
@@ -192,6 +340,54 @@ def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_ba
     assert np.abs(voice[half - 100 : half + 100]).min() < 0.1 < np.abs(voice[half - 100 : half + 100]).max()
     assert len(emitted) > len(voice) + RATE // 2
     assert find_clicks(emitted).tolist() == []
+
+
+def test_a_stream_that_ends_with_calls_ends_their_wait():
+    async def script(cues_, _queue, clock):
+        cues_.begin_response()
+        for event in (ToolCallStart("read_file", "1"), ToolCallEnd("read_file", "1"), Finish("tool_calls")):
+            cues_.handle(event)
+        assert cues_.router.waits
+        cues_.end_response()
+        await clock.sleep(10.0)
+
+    items, cues_ = on_virtual_clock(script)
+    assert not cues_.router.waits
+    assert [span.cue for span in cues_.router.spans if span.end_s is None or span.end_s > span.start_s] == ["tool_call"]
+    assert items[-1][0] < 1.0
+
+
+@pytest.mark.parametrize("speech_s", [0.0, 5.0], ids=["in silence", "over speech"])
+def test_before_a_handler_is_closed_the_cue_of_a_failure_is_emitted_and_heard(speech_s):
+    done_s = []
+
+    async def script(cues_, queue, clock):
+        speaking = asyncio.create_task(speak(queue, clock, speech_s))
+        await clock.sleep(1.0)
+        cues_.handle(StreamFailed("broken"))
+        await cues_.finish()
+        done_s.append(clock.now())
+        speaking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await speaking
+
+    items, cues_ = on_virtual_clock(script)
+    (span,) = cues_.router.spans
+    assert span.cue == "error"
+    emitted_s = sum(len(item[1]) for at_s, item in items if at_s <= done_s[0]) / RATE
+    assert emitted_s >= span.end_s
+    assert 1.0 + (span.end_s - span.start_s) <= done_s[0] <= 3.0
+
+
+def test_a_handler_that_nobody_listens_to_is_closed_all_the_same():
+    async def go():
+        clock = VirtualClock()
+        cues_ = UnmuteCues(clock=clock)
+        cues_.handle(StreamFailed("broken"))
+        await clock.drive(cues_.finish())
+        return clock.now()
+
+    assert asyncio.run(go()) == pytest.approx(2.0, abs=0.05)
 
 
 def test_an_interruption_after_silence_brings_nothing_back():

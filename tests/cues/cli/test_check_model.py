@@ -131,6 +131,17 @@ def test_the_command_prints_what_came_and_an_entry_for_the_table():
     assert "[[family]]" in result.output
 
 
+@pytest.mark.parametrize(("version", "told"), [("0.7.1", True), ("0.8.0", False)])
+def test_the_command_says_that_the_server_is_too_old_for_the_models_calls(version, told):
+    pages = {"/api/show": {"capabilities": ["tools"]}, "/api/version": {"version": version}}
+    server = says(WEATHER, [["say", "It rains."]], pages=pages)
+    result = run(server)
+    assert result.exit_code == 0, result.output
+    said = "Ollama 0.7.1 is older than 0.8.0, the first that parses the calls of qwen3:8b while it streams"
+    assert (said in result.output) is told
+    assert (said in (json.loads(run(server, "--json").stdout)["server_too_old"] or "")) is told
+
+
 def test_the_command_prints_json_for_programs():
     result = run("ollama-weather", "--json", "--endpoint", "ollama")
     report = json.loads(result.stdout)

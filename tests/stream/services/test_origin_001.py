@@ -86,6 +86,24 @@ def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     assert stacked.bodies == bare.bodies
 
 
+@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+def test_the_usage_comes_before_the_end_of_the_answer(endpoint):
+    assert chat("ollama-plain-text", endpoint=endpoint).order == ["TextDelta", "Usage", "Finish"]
+    called = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
+    assert called.order == ["TextDelta", "ToolCallStart", "ToolCallEnd", "Usage", "Finish"]
+
+
+def test_without_usage_the_end_comes_all_the_same_and_keeps_its_place_before_what_follows():
+    bare = chat("openai-no-finish", endpoint="openai")
+    assert bare.order == ["TextDelta", "StreamFailed"]
+    cut = chat("fork-text-after-finish", endpoint="openai", options={"usage": False}, tools=TOOLS)
+    assert cut.order == ["ToolCallStart", "ToolCallEnd", "Finish", "TextDelta", "Usage", "Finish"]
+    silent = chat("ollama-announced-calls", endpoint="openai", tools=TOOLS)
+    assert silent.order == ["Usage", "Finish"]
+    empty = chat("ollama-empty-tool-calls", endpoint="openai", tools=TOOLS)
+    assert empty.order == ["Usage", "Finish", "EmptyToolCalls"]
+
+
 def test_an_address_and_a_model_are_all_that_is_needed():
     exchange = chat("ollama-plain-text", endpoint="auto", options={"retries": None})
     assert exchange.text == "It is sunny in Paris."

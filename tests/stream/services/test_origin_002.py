@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import logging
+import re
 
 import pytest
 
@@ -39,6 +41,105 @@ BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 )
 def test_a_local_server_defaults_to_the_openai_form_and_the_cloud_to_the_native_one(base_url, wanted, endpoint, url):
     assert (endpoint_of(base_url, wanted)[0], endpoint_of(base_url, wanted)[2]) == (endpoint, url)
+
+
+VARIABLES = ("OLLAMA_LOCAL_BASE", "OLLAMA_HOST", "OLLAMA_CLOUD_HOST", "ACTOR_MODEL", "OLLAMA_API_KEY")
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets the variables that are named, and no other of ours."""
+
+    def set_alone(**values):
+        for name in VARIABLES:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    set_alone()
+    return set_alone
+
+
+def test_without_an_address_the_ollama_of_this_machine_is_asked_and_the_documents_model(environment):
+    connection = stream.connect()
+    assert connection.base_url == "http://127.0.0.1:11434"
+    assert (connection.endpoint, connection.model) == ("openai", "qwen3-coder:480b")
+    cloud = stream.connect("cloud")
+    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://ollama.com", "ollama", "qwen3-coder:480b")
+    assert stream.connect(model="qwen3:8b").model == "qwen3:8b"
+
+
+def test_actor_model_is_the_model_where_none_is_named(environment):
+    environment(ACTOR_MODEL="gpt-oss:120b-cloud")
+    assert stream.connect().model == "gpt-oss:120b-cloud"
+    assert stream.connect("cloud").model == "gpt-oss:120b"
+    assert stream.connect("http://localhost:11434", "qwen3:8b").model == "qwen3:8b"
+    environment(ACTOR_MODEL=" ")
+    assert stream.connect().model == "qwen3-coder:480b"
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        (":56789", "http://127.0.0.1:56789"),
+        ("192.168.1.7", "http://192.168.1.7:11434"),
+        ("192.168.1.7:8080", "http://192.168.1.7:8080"),
+        ("workstation", "http://workstation:11434"),
+        ("workstation:8080/", "http://workstation:8080"),
+        ("http://workstation", "http://workstation"),
+        ("https://models.example/ollama", "https://models.example/ollama"),
+        (' "http://workstation:8080" ', "http://workstation:8080"),
+        ("::1", "http://[::1]:11434"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("[::]", "http://[::1]:11434"),
+        ("http://0.0.0.0:11434", "http://127.0.0.1:11434"),
+        ("ollama.com", "https://ollama.com"),
+    ],
+)
+def test_ollamas_own_variable_says_where_the_server_is(environment, host, base_url):
+    environment(OLLAMA_HOST=host)
+    assert stream.connect(model="m").base_url == base_url
+
+
+def test_the_documents_variables_for_the_addresses_win(environment):
+    environment(
+        OLLAMA_HOST="workstation",
+        OLLAMA_LOCAL_BASE="http://127.0.0.1:8080/v1",
+        OLLAMA_CLOUD_HOST="https://proxy.example",
+        OLLAMA_API_KEY="key-of-the-cloud",
+    )
+    local, cloud = stream.connect(model="m"), stream.connect("cloud", "gpt-oss:120b-cloud")
+    assert (local.base_url, local.endpoint) == ("http://127.0.0.1:8080", "openai")
+    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://proxy.example", "ollama", "gpt-oss:120b")
+    assert cloud._http.headers["authorization"] == "Bearer key-of-the-cloud"
+    assert "authorization" not in local._http.headers
+
+
+@pytest.mark.parametrize("value", ["ftp://host", "host:port", "http://", "host:99999"])
+@pytest.mark.parametrize("name", ["OLLAMA_HOST", "OLLAMA_LOCAL_BASE"])
+def test_a_variable_that_holds_no_address_is_named_in_the_error(environment, name, value):
+    environment(**{name: value})
+    with pytest.raises(StreamValueError, match=f"{name} is '{value}'"):
+        stream.connect(model="m")
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_the_server_that_the_variables_name_is_asked_for_their_model(environment, scheme):
+    async def go():
+        bodies = []
+        script = says([["say", "Good evening."]])
+        async with ReplayServer(script, tokens_per_s=None, on_request=lambda *it: bodies.append(it)) as server:
+            address = server.base_url.removeprefix("http://").removesuffix("/v1")
+            environment(OLLAMA_HOST=f"{scheme}{address}", ACTOR_MODEL="ministral-3:14b")
+            async with stream.connect() as connection:
+                text = [event.text async for event in connection.chat(QUESTION) if isinstance(event, TextDelta)]
+        return "".join(text), bodies
+
+    text, ((path, body),) = asyncio.run(asyncio.wait_for(go(), 20.0))
+    assert (text, path, body["model"]) == ("Good evening.", "/v1/chat/completions", "ministral-3:14b")
 
 
 @pytest.mark.parametrize(("endpoint", "path"), [("openai", "/v1/chat/completions"), ("ollama", "/api/chat")])
@@ -122,6 +223,8 @@ def test_openai_fields_are_written_as_the_openai_endpoint_reads_them():
         ({"think": "a lot"}, StreamValueError, "think"),
         ({"tools": TOOLS, "tool_choice": "write_file"}, StreamValueError, "write_file"),
         ({"format": "json", "response_format": {"type": "json_object"}}, StreamTypeError, "one of them"),
+        ({"response_format": "json"}, StreamTypeError, "response_format is 'json'"),
+        ({"parallel_tool_calls": "no"}, StreamTypeError, "parallel_tool_calls is 'no'"),
         ({"messages": ["hello"]}, StreamTypeError, "messages"),
         ({"tools": [TOOLS[0], TOOLS[0]]}, StreamValueError, "two tools"),
     ],
@@ -221,6 +324,14 @@ def test_on_the_native_endpoint_a_choice_also_works_where_the_server_ignores_the
     assert names("auto") == (["list_directory", "read_file"], "auto")
 
 
+@BOTH
+@pytest.mark.parametrize("choice", ["read_file", {"type": "function", "function": {"name": "read_file"}}])
+def test_a_tool_that_is_forced_is_offered_alone_because_ollama_reads_no_choice_on_either_endpoint(endpoint, choice):
+    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, tool_choice=choice).bodies[0]
+    assert [entry["function"]["name"] for entry in body["tools"]] == ["read_file"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
+
+
 # 6. Streaming
 
 
@@ -277,18 +388,51 @@ def test_a_schema_for_the_answer_is_written_in_each_endpoints_form():
     assert "format" not in openai
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize(("title", "name"), [("Plan", "Plan"), ("A plan: für Zoë", "A_plan_f_r_Zo_"), (None, "answer")])
+def test_a_schema_is_named_after_its_title_in_the_letters_that_openai_takes(title, name):
+    schema = {**SCHEMA, "title": title} if title else SCHEMA
+    body = chat("ollama-plain-text", format=schema).bodies[0]
+    assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+RESPONSE_FORMATS = pytest.mark.parametrize(
     ("response_format", "native"),
     [
         ({"type": "json_object"}, "json"),
-        ({"type": "json_schema", "json_schema": {"name": "plan", "schema": SCHEMA}}, SCHEMA),
+        ({"type": "json_object", "schema": SCHEMA}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"name": "uicp_plan", "schema": SCHEMA}}, SCHEMA),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "uicp_plan", "description": "a plan", "strict": True, "schema": SCHEMA},
+            },
+            SCHEMA,
+        ),
         ({"type": "text"}, None),
     ],
-    ids=["json", "schema", "text"],
+    ids=["json", "json with a schema", "schema", "strict schema", "text"],
 )
+
+
+@RESPONSE_FORMATS
 def test_the_openai_form_of_a_format_is_translated_for_the_native_endpoint(response_format, native):
     body = chat("ollama-plain-text", endpoint="ollama", response_format=response_format).bodies[0]
     assert body.get("format") == native
+    assert "response_format" not in body
+
+
+@RESPONSE_FORMATS
+def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_format, native):
+    body = chat("ollama-plain-text", response_format=response_format).bodies[0]
+    assert body["response_format"] == response_format
+    assert "format" not in body
+
+
+def test_a_response_format_that_only_one_server_knows_goes_there_and_cannot_be_translated():
+    grammar = {"type": "grammar", "grammar": "root ::= [a-z]+"}
+    assert chat("ollama-plain-text", response_format=grammar).bodies[0]["response_format"] == grammar
+    with pytest.raises(StreamValueError, match=r"'grammar'.*json_schema"):
+        chat("ollama-plain-text", endpoint="ollama", response_format=grammar)
 
 
 # 8. Model names: tests/stream/services/test_model_names.py has the table
@@ -313,6 +457,52 @@ def test_an_error_in_the_done_line_keeps_status_code_detail_and_retry_time():
     assert exchange.events[-1] == StreamFailed(
         "Request failed", code="BadGateway", status=502, retry_after_ms=5000, request_id="r-1"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "text"),
+    [
+        (
+            {"status": 502, "code": "BadGateway", "detail": "Request failed", "requestId": "r-1", "retryAfterMs": 5000},
+            StreamFailed("Request failed", "BadGateway", 502, 5000.0, "r-1"),
+            "[BadGateway] Request failed (status=502)",
+        ),
+        (
+            {"status": 500},
+            StreamFailed("Request failed", "UpstreamFailure", 500),
+            "[UpstreamFailure] Request failed (status=500)",
+        ),
+        (
+            {"detail": "out of memory"},
+            StreamFailed("out of memory", "UpstreamFailure"),
+            "[UpstreamFailure] out of memory",
+        ),
+        (
+            {"code": "BadGateway", "detail": None, "status": "soon"},
+            StreamFailed("Request failed", "BadGateway"),
+            "[BadGateway] Request failed",
+        ),
+        ({}, StreamFailed("Request failed", "UpstreamFailure"), "[UpstreamFailure] Request failed"),
+    ],
+    ids=["all of it", "a status alone", "a detail alone", "a code alone", "an empty one"],
+)
+def test_what_an_error_in_the_done_line_does_not_say_has_the_documents_words(error, told, text):
+    exchange = chat(says([["say", "Working on it."], ["fail", error]]), endpoint="ollama", options=ONCE)
+    assert exchange.text == "Working on it."
+    assert exchange.events[-1] == told
+    assert str(told) == text
+
+
+ONCE = {"retries": stream.Retries(attempts=1)}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b'{"error": {}}', b'{"error": null}', b'{"error": {"status": 502}}', b"null"]
+)
+def test_an_error_answer_that_says_nothing_has_the_documents_words_too(endpoint, body):
+    exchange = chat(Flaky([refusal(502, body)], None), endpoint=endpoint, options=ONCE)
+    assert exchange.events == [StreamFailed("Request failed", "UpstreamFailure", 502)]
 
 
 @BOTH
@@ -349,6 +539,27 @@ def test_a_request_that_failed_before_its_first_event_is_sent_again(endpoint, st
     assert exchange.text == "Here I am."
     assert len(exchange.requests) == 3
     assert exchange.bodies[0] == exchange.bodies[2]
+
+
+@BOTH
+def test_each_retry_is_one_line_with_its_number_status_and_wait(caplog, endpoint):
+    broken = Recording(name="broken", kind="sse", body=b"", complete=False)
+    rude = refusal(503, b'{"error": {"message": "hunter2", "code": "hunter2"}}', headers={"retry-after-ms": "10"})
+    with caplog.at_level(logging.INFO, logger="stream"):
+        exchange = chat(Flaky([rude, broken], says([["say", "Here I am."]])), endpoint=endpoint)
+    assert exchange.text == "Here I am."
+    told = [record for record in caplog.records if record.name == "stream.services.retrying"]
+    assert [record.levelno for record in told] == [logging.INFO, logging.INFO]
+    first, second = (record.getMessage() for record in told)
+    assert re.fullmatch(r"Attempt 2 of 3, after status 503 and a wait of \d+\.\d\d s", first)
+    assert re.fullmatch(r"Attempt 3 of 3, after (connection|unfinished) and a wait of \d+\.\d\d s", second)
+
+
+def test_a_request_that_is_not_sent_again_has_no_such_line(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        chat("ollama-plain-text")
+        chat("openai-rate-limit")
+    assert not [record for record in caplog.records if record.name == "stream.services.retrying"]
 
 
 @BOTH

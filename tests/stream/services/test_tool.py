@@ -158,6 +158,42 @@ def test_the_sample_tools_see_nothing_outside_of_their_folder(tmp_path, path):
             sample(root, name, path=path)
 
 
+def test_the_sample_tools_take_an_absolute_path_inside_their_folder(tmp_path):
+    (tmp_path / "b.txt").write_text("hello")
+    assert sample(tmp_path, "list_directory", path=str(tmp_path)) == ["b.txt"]
+    assert sample(tmp_path, "read_file", path=str(tmp_path / "b.txt")) == "hello"
+
+
+def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_they_stand():
+    path = {"list_directory": "Directory path", "read_file": "File path"}
+    says = {"list_directory": "List contents of a directory", "read_file": "Read contents of a file"}
+    wanted = [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": says[name],
+                "parameters": {
+                    "type": "object",
+                    "properties": {"path": {"type": "string", "description": path[name]}},
+                    "required": ["path"],
+                },
+            },
+        }
+        for name in ("list_directory", "read_file")
+    ]
+    assert stream.services.FILESYSTEM_TOOLS == stream.FILESYSTEM_TOOLS == wanted
+    for endpoint in ("openai", "ollama"):
+        exchange = chat("ollama-tool-call", endpoint=endpoint, model="mistral:latest", tools=stream.FILESYSTEM_TOOLS)
+        assert exchange.bodies[0]["tools"] == wanted
+
+
+def test_the_definitions_have_the_names_of_the_tools_that_run_here(tmp_path):
+    definitions = [stream.Tool.of(entry) for entry in stream.FILESYSTEM_TOOLS]
+    assert [tool.name for tool in definitions] == [tool.name for tool in stream.filesystem_tools(tmp_path)]
+    assert all(tool.function is None for tool in definitions)
+
+
 def test_a_root_that_is_no_folder_is_refused(tmp_path):
     with pytest.raises(StreamValueError, match="root"):
         stream.filesystem_tools(tmp_path / "none")

@@ -153,13 +153,23 @@ def test_the_transcript_has_one_event_a_call_and_all_that_was_said():
     told = run_turn(TEN_CALLS)
     records = [event.model_dump() for event in told.events]
     calls = [record for record in records if record["type"] == "unmute.tool_call"]
-    assert calls == [{"type": "unmute.tool_call", "tool_name": "read_file", "arguments": '{"path": "a"}'}] * 10
+    read = {"type": "unmute.tool_call", "tool_name": "read_file", "arguments": '{"path": "a"}', "status": "ok"}
+    assert calls == [read] * 10
     ready = "".join(record["delta"] for record in records if record["type"] == "unmute.response.text.delta.ready")
     assert ready == f"{LONG} All ten are here."
     heard = [record for record in records if record["type"] == "response.text.delta"]
     assert [record["delta"] for record in heard] == f"{LONG} All ten are here.".split()
     assert [record["at_s"] for record in heard] == sorted(record["at_s"] for record in heard)
     assert [record["type"] for record in records[-2:]] == ["response.text.done", "response.audio.done"]
+
+
+@pytest.mark.parametrize(("status", "arguments"), [("incomplete", '{"path"'), ("malformed", '{"path": }')])
+def test_the_transcript_says_which_calls_were_cut_off_or_cannot_be_read(status, arguments):
+    told = run_turn(
+        [(0.1, ToolCallStart("read_file", "1")), (0.2, ToolCallEnd("read_file", "1", 0, arguments, status))]
+    )
+    calls = [event.model_dump() for event in told.events if event.type == "unmute.tool_call"]
+    assert calls == [{"type": "unmute.tool_call", "tool_name": "read_file", "arguments": arguments, "status": status}]
 
 
 def test_every_transcript_event_comes_back_from_its_json():

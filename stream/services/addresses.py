@@ -1,0 +1,78 @@
+"""Where a server is, and which model is asked, where the caller does not say: from the environment, or the defaults."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from urllib.parse import urlsplit
+
+from stream.errors import StreamValueError
+
+__all__ = ["CLOUD_HOSTS", "cloud_address", "default_model", "local_address"]
+
+LOCAL_DEFAULT = "http://127.0.0.1:11434"
+CLOUD_DEFAULT = "https://ollama.com"
+MODEL_DEFAULT = "qwen3-coder:480b"
+
+CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
+OLLAMA_PORT = 11434
+
+
+def default_model() -> str:
+    """`ACTOR_MODEL`, or `qwen3-coder:480b`."""
+    return os.environ.get("ACTOR_MODEL", "").strip() or MODEL_DEFAULT
+
+
+def local_address() -> str:
+    """`OLLAMA_LOCAL_BASE`, or `OLLAMA_HOST`, which Ollama itself reads, or port 11434 of this machine."""
+    return _of_variable("OLLAMA_LOCAL_BASE") or _of_variable("OLLAMA_HOST") or LOCAL_DEFAULT
+
+
+def cloud_address() -> str:
+    """`OLLAMA_CLOUD_HOST`, or Ollama's cloud."""
+    return _of_variable("OLLAMA_CLOUD_HOST") or CLOUD_DEFAULT
+
+
+def _of_variable(name: str) -> str | None:
+    """The address in a variable, in any form that Ollama's own clients take; `None` where it is empty.
+
+    A scheme may lack, and so may host or port. `0.0.0.0` and `::`, where a server listens, are this machine.
+
+    Raises
+    ------
+    StreamValueError : it holds no address.
+    """
+    text = os.environ.get(name, "").strip(" \t\"'")
+    if not text:
+        return None
+    if text in CLOUD_HOSTS:
+        return f"https://{text}"
+    scheme, marked, rest = text.rpartition("://")
+    try:
+        parts = urlsplit(f"{scheme or 'http'}://{_bracketed(rest)}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        parts, host, port = urlsplit(""), None, None
+    if parts.scheme not in ("http", "https") or (not host and (marked or port is None)):
+        raise StreamValueError(f"{name} is {text!r}; it must be an address, as 'host', 'host:11434' or 'http://host'")
+    ending = f":{port}" if port is not None else "" if marked else f":{OLLAMA_PORT}"
+    return f"{parts.scheme}://{_reachable(host or '127.0.0.1')}{ending}{parts.path.rstrip('/')}"
+
+
+def _bracketed(host: str) -> str:
+    """A bare IPv6 address as it stands in a URL; anything else as it is."""
+    try:
+        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        return host
+
+
+def _reachable(host: str) -> str:
+    """The address to connect to: a server that listens everywhere is reached on this machine's own."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        return "127.0.0.1" if address.version == 4 else "[::1]"
+    return _bracketed(host)

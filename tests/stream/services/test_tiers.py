@@ -1,0 +1,440 @@
+"""Kinds of questions: two tables of questions, whose tools a tier has, and files of tiers."""
+
+import asyncio
+import logging
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError, StreamValueError
+from stream.services.phrases import Phrases, fits, name_words, sentences
+from tests.support.model_server import tool
+
+QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
+TABLES = {name: tomllib.loads((QUESTIONS / f"{name}.toml").read_text()) for name in ("tuned", "held_out")}
+
+PLAYWRIGHT = [
+    *("close", "resize", "console_messages", "handle_dialog", "evaluate", "file_upload", "fill_form", "install"),
+    *("press_key", "type", "navigate", "navigate_back", "network_requests", "run_code", "take_screenshot", "snapshot"),
+    *("click", "drag", "hover", "select_option", "tabs", "wait_for"),
+]
+ZWAVE = ["get_zwave_nodes", "list_nodes", "get_device_state", "set_value", "ping", "heal_network"]
+CUSTOM = ["get_current_datetime", "send_mail", "play_music"]
+
+
+def listed(group, *names):
+    schema = {"type": "object", "properties": {}}
+    return [stream.Tool.of_mcp({"name": name, "inputSchema": schema}, group=group) for name in names]
+
+
+HOUSE = [
+    *listed("zwave", *ZWAVE),
+    *listed("playwright", *(f"browser_{name}" for name in PLAYWRIGHT)),
+    *listed("custom", *CUSTOM),
+    *listed("filesystem", "list_directory", "read_file"),
+]
+OFFERED = {
+    "device": ZWAVE,
+    "datetime": ["get_current_datetime"],
+    "files": ["list_directory", "read_file"],
+    "general": [],
+}
+
+
+class Named:
+    """A classifier that always says the same."""
+
+    def __init__(self, tier):
+        self.tier = tier
+
+    def classify(self, _):
+        return self.tier
+
+
+def chosen(question, tools=HOUSE, **options):
+    tiers = stream.ToolTiers(None, tools, **options)
+    return [one.name for one in asyncio.run(tiers.choose(question))]
+
+
+def tier_of(name, tier):
+    return chosen("", [tool(name)], classifier=Named(tier)) == [name]
+
+
+# Questions
+
+
+def rates(table):
+    """How many of each tier's questions go to their tier, and the general ones that do not."""
+    classifier = stream.KeywordClassifier(stream.load_tiers())
+    found = {tier: [classifier.classify(question) for question in questions] for tier, questions in table.items()}
+    right = sum(names.count(tier) for tier, names in found.items())
+    wrongly = [q for q, name in zip(table["general"], found["general"], strict=True) if name != "general"]
+    return right / sum(map(len, table.values())), wrongly
+
+
+def test_of_the_questions_that_the_patterns_were_tuned_on_97_in_100_find_their_tier_and_no_general_one_gets_tools():
+    assert sum(map(len, TABLES["tuned"].values())) >= 200
+    rate, wrongly = rates(TABLES["tuned"])
+    assert rate >= 0.97
+    assert wrongly == []
+
+
+def test_of_the_questions_that_no_pattern_was_made_for_95_in_100_find_their_tier_and_one_general_one_does_not():
+    # Measured when they were written: 111 of 116 (95.7 %); 43 of the 44 general ones.
+    assert sum(map(len, TABLES["held_out"].values())) >= 100
+    rate, wrongly = rates(TABLES["held_out"])
+    assert rate >= 0.95
+    assert len(wrongly) <= 1
+
+
+def test_no_question_stands_in_both_tables():
+    tuned, held_out = ({q.lower() for questions in TABLES[name].values() for q in questions} for name in TABLES)
+    assert not tuned & held_out
+
+
+def test_the_questions_of_a_tier_get_the_tools_of_its_source_and_general_ones_get_none():
+    tiers = stream.ToolTiers(None, HOUSE)
+
+    async def offered():
+        return {
+            q: (await tiers.choose(q), OFFERED[tier]) for tier, questions in TABLES["tuned"].items() for q in questions
+        }
+
+    pairs = asyncio.run(offered())
+    right = [[one.name for one in tools] == names for tools, names in pairs.values()]
+    assert right.count(True) / len(right) >= 0.97
+    assert [q for q in TABLES["tuned"]["general"] if pairs[q][0]] == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Switch the heater off",
+        "How warm is it in the living room?",
+        "Could you please turn the lights in the hall down a bit?",
+        "turn on the bedroom light",
+        "Turn it off.",
+    ],
+)
+def test_separable_verbs_and_everyday_english_are_device_questions(question):
+    assert chosen(question) == ZWAVE
+
+
+@pytest.mark.parametrize(
+    ("question", "tier"),
+    [
+        ("Good morning! What’s the time?", "datetime"),
+        ("WHAT TIME IS IT", "datetime"),
+        ("It's late, isn't it? Turn the lamp off, then.", "device"),
+        ("Who invented the lamp? And please turn mine off.", "device"),
+        ("Who invented the lamp? And what is the speed of light?", "general"),
+        ("", "general"),
+        ("?!", "general"),
+        ("turn " * 5000, "general"),
+        ("\ue001 \ud800 \x00", "general"),
+    ],
+)
+def test_the_first_sentence_that_is_not_general_decides(question, tier):
+    assert stream.KeywordClassifier(stream.load_tiers()).classify(question) == tier
+
+
+# Names of tools
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "turn_on_light",
+        "set_thermostat",
+        "lock_door",
+        "getDeviceState",
+        "get_zwave_nodes",
+        "list_nodes",
+        "get_device_state",
+        "zwave_set_value",
+        "mcp__zwave-js__ping",
+        "ZWave.setValue",
+        "HassTurnOn",
+        "lights.toggle",
+    ],
+)
+def test_a_device_tool_is_known_by_the_words_of_its_name(name):
+    assert tier_of(name, "device")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "browser_highlight",
+        "set_timer",
+        "blinders",
+        "flight_search",
+        "lockfile_read",
+        "get_current_datetime",
+        "play_music",
+        "read_heat_map",
+        *(f"browser_{name}" for name in PLAYWRIGHT),
+    ],
+)
+def test_part_of_a_word_makes_no_device_tool(name):
+    assert not tier_of(name, "device")
+
+
+@pytest.mark.parametrize(
+    "name", ["get_current_datetime", "getCurrentTime", "get_current_time", "get_date", "time-mcp.get_current_time"]
+)
+def test_a_tool_for_the_time_is_known_by_its_name(name):
+    assert tier_of(name, "datetime")
+
+
+@pytest.mark.parametrize("name", ["get_runtime", "update_status", "set_timer", "get_file_times", "time_travel"])
+def test_other_tools_are_not_for_the_time(name):
+    assert not tier_of(name, "datetime")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "list_directory",
+        "read_file",
+        "readFile",
+        "fs.read_file",
+        "read_multiple_files",
+        "directory_tree",
+        "get_file_info",
+    ],
+)
+def test_a_tool_for_files_is_known_by_its_name(name):
+    assert tier_of(name, "files")
+
+
+def test_browser_file_upload_is_not_for_files():
+    assert not tier_of("browser_file_upload", "files")
+
+
+def test_names_are_split_at_marks_and_capitals():
+    assert name_words("getHTTPStatus_of-my.node/7:x") == ["get", "http", "status", "of", "my", "node", "7", "x"]
+
+
+# Sources of tools
+
+
+def test_a_group_that_a_tier_names_decides_over_the_name():
+    browser = listed("playwright", "dim_light")
+    assert chosen("Turn on the light", browser) == []
+    assert chosen("Turn on the light", listed("zwave", "poke")) == ["poke"]
+    assert chosen("Turn on the light", listed("z-wave-js-server", "poke")) == ["poke"]
+
+
+def test_a_group_that_no_tier_names_leaves_it_to_the_name():
+    mine = listed("my-own-server", "turn_on_light", "read_mail")
+    assert chosen("Turn on the light", mine) == ["turn_on_light"]
+
+
+def test_an_mcp_listing_brings_its_group_and_an_openai_dict_has_none():
+    (one,) = listed("zwave", "ping")
+    assert one.group == "zwave"
+    assert stream.Tool.of(one.openai()).group == ""
+    assert "zwave" not in str(one.openai())
+    assert {made.group for made in stream.filesystem_tools(".")} == {"filesystem"}
+
+
+def test_a_group_is_text():
+    with pytest.raises(StreamTypeError, match="group of a is 3; it must be text"):
+        stream.Tool(name="a", group=3)
+
+
+def test_the_browser_tier_is_for_a_classifier_of_ones_own():
+    assert len(chosen("Buy me a hat", classifier=Named("browser"))) == 22
+
+
+# Tools that the question or the request names
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Set a timer for ten minutes", "set_timer"),
+        ("Could you please play some music?", "play_music"),
+        ("What is the weather forecast for Oslo?", "weather_forecast"),
+        ("Use set_timer for this", "set_timer"),
+        ("Why is play_music failing?", "play_music"),
+    ],
+)
+def test_a_custom_tool_is_offered_where_it_is_asked_for(question, name):
+    assert chosen(question, [tool(name), tool("send_mail")]) == [name]
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("Why do people play music?", "play_music"),
+        ("How do I set a timer on my phone?", "set_timer"),
+        ("In my get_timezone function", "get_time"),
+        ("Send it by mail", "send_mail"),
+        ("Is there music?", "music"),
+        ("_ is an underscore", "__"),
+    ],
+)
+def test_a_tool_that_is_only_talked_of_is_not_offered(question, name):
+    assert chosen(question, [tool(name)]) == []
+
+
+# A tier without tools
+
+
+def test_a_tier_that_should_have_tools_and_has_none_is_a_warning_with_names_and_counts_alone(caplog):
+    with caplog.at_level(logging.DEBUG, logger="stream"):
+        chosen("Turn off the secret lamp", [*listed("playwright", "browser_click"), tool("send_mail")])
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage() == "Tier device has none of the 2 tools: browser_click (playwright), send_mail"
+
+
+def test_the_warning_names_eight_tools_at_most(caplog):
+    with caplog.at_level(logging.WARNING, logger="stream"):
+        chosen("Turn off the lamp", [tool(f"other_{number}") for number in range(40)])
+    assert "none of the 40 tools: other_0, " in caplog.text
+    assert "other_7, …" in caplog.text
+    assert "other_8" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("question", "tools"),
+    [("Who wrote Faust?", HOUSE), ("Turn off the lamp", []), ("Turn off the lamp", HOUSE)],
+    ids=["general", "no tools at all", "tools found"],
+)
+def test_otherwise_nothing_is_logged(caplog, question, tools):
+    with caplog.at_level(logging.DEBUG, logger="stream"):
+        chosen(question, tools)
+    assert not caplog.records
+
+
+# Patterns
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("turn off", "please turn off it", True),
+        ("turn off", "turn it off", False),
+        ("turn * off", "turn it all off", True),
+        ("turn * off", "turn a b c d e f g off", False),
+        ("turn ? off", "turn off", False),
+        ("(turn|switch over) off", "Switch OVER off!", True),
+        ("turn [the] light", "turn light", True),
+        ("{very|so} dark", "so very so dark", True),
+        ("^ light", "the light", False),
+        ("^ light", "Could you please light", True),
+        ("light $", "light, please", True),
+        ("light $", "light of day", False),
+        ("light", "lights", False),
+        ("*.txt", "read notes.txt!", True),
+        ("*.txt", "read notes.txt.gz", False),
+        ("room #", "room 7b", False),
+        ("room #", "room 12", True),
+        ("what is", "what's up", True),
+        ("z-wave", "my Z wave", True),
+    ],
+)
+def test_a_pattern_finds_whole_words(pattern, text, found):
+    (words,) = sentences("x " + text) if not pattern.startswith("^") else sentences(text)
+    assert (Phrases([pattern.replace("-", " ")]).find(words) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fit"),
+    [
+        ("send_*", "send_mail", True),
+        ("send_*", "sendMail", True),
+        ("send_*", "sender_list", False),
+        ("*light*", "highlight", False),
+        ("*light*", "desk_light_on", True),
+        ("read_file", "read_file", True),
+        ("read_file", "read_file_now", False),
+        ("(read|write) file", "write_file", True),
+        ("*", "anything_at_all", True),
+    ],
+)
+def test_a_pattern_of_names_fits_a_name_from_end_to_end(pattern, name, fit):
+    assert fits((pattern,), name) is fit
+
+
+# Files of tiers
+
+WHOLE = """
+[words]
+color = ["red", "dark blue"]
+paint = ["(paint|dye) <color>"]
+
+[[tier]]
+name = "paint"
+groups = ["studio"]
+tools = ["mix_*"]
+keywords = ["^ <paint>"]
+"""
+
+
+def loaded(tmp_path, text):
+    file = tmp_path / "tiers.toml"
+    file.write_text(text)
+    return stream.load_tiers(file)
+
+
+def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
+    tiers = loaded(tmp_path, WHOLE)
+    tools = [*listed("studio", "brush"), tool("mix_colors"), tool("set_timer")]
+    assert chosen("Please paint dark blue", tools, tiers=tiers) == ["brush", "mix_colors"]
+    assert chosen("Paint dark red", tools, tiers=tiers) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[tier]", "cannot read tiers from .*tiers.toml"),
+        ("", r"tiers.toml: it has no tier; it needs one \[\[tier\]\] or more"),
+        ("tier = 3", "it has no tier"),
+        ("tier = [3]", "tier 1: a tier is 3; it must be a table"),
+        ("[[teir]]", "key is 'teir'; it must be one of .*did you mean 'tier'"),
+        ("[[tier]]\nname = 'a'\nkeyword = ['b']", "tier 1: key is 'keyword'; .*did you mean 'keywords'"),
+        ("[[tier]]\ntools = ['a']", "tier 1: name is ''; it must be text that is not empty"),
+        ("[[tier]]\nname = 3", "tier 1: name is 3; it must be text"),
+        ("[[tier]]\nname = 'a'\n[[tier]]\nname = 'a'", "tier 2: name is 'a', as of an earlier tier"),
+        ("[[tier]]\nname = 'a'\ntools = 'b'", "tier 1: tools is 'b'; it must be a list of texts"),
+        ("[[tier]]\nname = 'a'\ntools = [1]", r"tier 1: tools is \[1\]; it must be a list of texts"),
+        ("[[tier]]\nname = 'a'\ngroups = ['']", "tier 1: groups: pattern '' is empty"),
+        ("[[tier]]\nname = 'a'\nkeywords = ['(on']", r"tier 1: keywords: pattern '\(on' lacks a '\)'"),
+        (
+            "[[tier]]\nname = 'a'\nkeywords = ['on]']",
+            r"tier 1: keywords: pattern 'on\]' has a '\]' that closes nothing",
+        ),
+        (WHOLE.replace("<paint>", "<pain>"), r"tier 1: keywords has <pain> in .*did you mean 'paint'"),
+        (
+            WHOLE.replace('"red"', '"<paint>"'),
+            r"tiers.toml: words.color has <paint> in '<paint>'; the lists above it are",
+        ),
+        (WHOLE.replace('"red"', "3"), r"words.color is \[3, 'dark blue'\]; it must be a list of texts"),
+        ("words = 3\n[[tier]]\nname = 'a'", "words is 3; it must be a table"),
+        ("[words]\na = []\n[[tier]]\nname = 'a'", r"words.a is \[\]; it must have one phrase or more"),
+    ],
+)
+def test_a_faulty_file_is_refused_with_the_place_the_value_and_what_is_allowed(tmp_path, text, message):
+    with pytest.raises(StreamValueError, match=message):
+        loaded(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(StreamValueError, match=r"cannot read tiers from .*none\.toml"):
+        stream.load_tiers(tmp_path / "none.toml")
+
+
+def test_a_tier_made_in_code_is_checked_too():
+    with pytest.raises(StreamTypeError, match="tools is 'light'; it must be a list of texts"):
+        stream.Tier(name="a", tools="light")
+    with pytest.raises(
+        StreamValueError, match="keywords: pattern '<device> on' has <device>; only the patterns of a file"
+    ):
+        stream.Tier(name="a", keywords=["<device> on"])
+    assert stream.Tier(name="a", tools=["light"]) == stream.Tier(name="a", tools=("light",))
