@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from stream.readers.tool_calls import complete_calls as complete_calls
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
-    from stream.routing.cue_rules import CueRules as CueRules
     from stream.routing.router import CueRouter as CueRouter
+    from stream.routing.rules import CueRules as CueRules
     from stream.services.attempts import Attempts as Attempts
     from stream.services.connection import Connection as Connection
     from stream.services.connection import connect as connect
@@ -67,7 +67,7 @@ _HOMES = {
     "Connection": "stream.services.connection",
     "ChatHistory": "stream.session.history",
     "CueRouter": "stream.routing.router",
-    "CueRules": "stream.routing.cue_rules",
+    "CueRules": "stream.routing.rules",
     "EmptyToolCalls": "stream.events",
     "FILESYSTEM_TOOLS": "stream.services.filesystem",
     "Event": "stream.events",

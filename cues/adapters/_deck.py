@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cues import Cue, Mixer
     from stream.readers.options import Tools
-    from stream.routing.cue_rules import CueRules
+    from stream.routing.rules import CueRules
 
 __all__ = ["Deck"]
 

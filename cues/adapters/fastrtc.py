@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.clock import Clock
     from stream.readers.options import Tools
-    from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
 
 __all__ = ["CuedHandler", "with_cues"]
 

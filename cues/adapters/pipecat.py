@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from cues import Cue
     from stream.events import Event
     from stream.readers.options import Tools
-    from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
 
 __all__ = ["CueFrame", "CueMixer", "CueTap", "create"]
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.events import Event
     from stream.readers.options import Tools
-    from stream.routing.cue_rules import CueRules
     from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
     from stream.services.notices import ServiceEvent
 
 __all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]

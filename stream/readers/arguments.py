@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from stream.readers.json_scanner import JsonScanner
+from stream.readers.parse.scanner import JsonScanner
 
 __all__ = ["canonical", "read_arguments"]
 

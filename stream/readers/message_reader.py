@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
 from stream.readers.dialects import table_for
+from stream.readers.machine import TextMachine
 from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
-from stream.readers.text_machine import TextMachine
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
 

@@ -9,7 +9,7 @@ import codecs
 import json
 from typing import Any
 
-from stream.readers.json_scanner import JsonScanner
+from stream.readers.parse.scanner import JsonScanner
 
 __all__ = ["NdjsonDecoder"]
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream.events import ToolCallEnd
-from stream.readers.draft import clean_name
-from stream.readers.json_scanner import JsonScanner
+from stream.readers.parse.draft import clean_name
+from stream.readers.parse.scanner import JsonScanner
 from stream.readers.rounds import Call
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallE
 from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
-from stream.routing.checking import check_bank, check_cue_names, check_mixer, check_rules
-from stream.routing.cue_rules import DEFAULT_RULES, MOTIF, CueRules
-from stream.routing.stage import FADE_MS, Played, RouterStats, Stage
-from stream.routing.waiting_sound import WaitingSound
+from stream.routing.checks import check_bank, check_cue_names, check_mixer, check_rules
+from stream.routing.player import FADE_MS, Played, RouterStats, Stage
+from stream.routing.rules import DEFAULT_RULES, MOTIF, CueRules
+from stream.routing.waiting import WaitingSound
 from stream.services.notices import AskedAgain, InvalidToolCall, ServiceEvent
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from stream.routing.cue_rules import CueRules
+    from stream.routing.rules import CueRules
 
 __all__ = ["Throttle"]
 

@@ -18,8 +18,8 @@ from stream.events import (
     ToolResult,
 )
 from stream.readers.dialects import ROWS
-from stream.readers.markers import normalize
 from stream.readers.ndjson import NdjsonDecoder
+from stream.readers.parse.markers import normalize
 from stream.services.notices import InvalidToolCall, ToolsLeftOut
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.events import Event
-    from stream.journal import Journal
     from stream.routing.spans import Span
+    from stream.session.record import Journal
 
 __all__ = [
     "AudioDone",

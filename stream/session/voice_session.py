@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError, StreamValueError
 from stream.events import Event, StreamFailed, TextDelta, ToolResult
-from stream.journal import Heard, Journal
 from stream.session.ending import end_tasks
 from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
-from stream.session.outbox import Outbox
 from stream.session.output import Output, Sink
-from stream.session.patience import Patience
+from stream.session.record import Heard, Journal
+from stream.session.speech_queue import Outbox
 from stream.session.track import SpeechTrack
+from stream.session.watchdog import Patience
 from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stream.journal import Journal, Seen, Sounded
+    from stream.session.record import Journal, Seen, Sounded
 
 __all__ = ["draw_timeline", "print_timeline"]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stream.clock import WallClock
-    from stream.journal import Journal
+    from stream.session.record import Journal
 
 __all__ = ["Request", "Setup", "TurnReport", "run_turn"]
 

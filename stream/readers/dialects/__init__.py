@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from stream.events import TextDelta
 from stream.known_tools import is_server_tool
-from stream.readers.markers import is_token, trie
-from stream.readers.shapes import NAME, SPACE, Run, Shape
-from stream.readers.tape import NotACall, Reading, Unreadable
+from stream.readers.parse.markers import is_token, trie
+from stream.readers.parse.shapes import NAME, SPACE, Run, Shape
+from stream.readers.parse.tape import NotACall, Reading, Unreadable
 
 from . import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
 
 __all__ = ["ROWS", "Dialect", "Table", "table_for"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.markers import marker_pattern, normalize
-from stream.readers.shapes import Part, Run, Shape
-from stream.readers.tape import CutOff, NotACall, Reading
+from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.shapes import Part, Run, Shape
+from stream.readers.parse.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
 
 __all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.markers import marker_pattern, normalize
-from stream.readers.shapes import NAME, Part, Run, Shape
-from stream.readers.tape import CutOff, Reading, Unreadable
+from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.shapes import NAME, Part, Run, Shape
+from stream.readers.parse.tape import CutOff, Reading, Unreadable
 
 from .pythonic import code_body
 from .reasoning import reasoning_block
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.draft import Draft
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
+    from stream.readers.parse.draft import Draft
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 

@@ -6,13 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from stream.readers.markers import marker_pattern
-from stream.readers.shapes import NAME, SPACE, Run, Shape
-from stream.readers.tape import Reading, Unreadable
+from stream.readers.parse.markers import marker_pattern
+from stream.readers.parse.shapes import NAME, SPACE, Run, Shape
+from stream.readers.parse.tape import Reading, Unreadable
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
 
 __all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
 

@@ -6,16 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from stream.readers.json_scanner import KEY, VALUE, JsonScanner
-from stream.readers.shapes import NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import NotACall, Reading, Unreadable
+from stream.readers.parse.scanner import KEY, VALUE, JsonScanner
+from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
+from stream.readers.parse.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.readers.dialects import Dialect
-    from stream.readers.draft import Draft
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
+    from stream.readers.parse.draft import Draft
 
 _MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
 

@@ -6,17 +6,17 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.literals import LiteralSyntaxError, read_keywords
-from stream.readers.markers import marker_pattern
-from stream.readers.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import CutOff, NotACall, Pieces, Reading, Unreadable
+from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
+from stream.readers.parse.markers import marker_pattern
+from stream.readers.parse.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
+from stream.readers.parse.tape import CutOff, NotACall, Pieces, Reading, Unreadable
 
 from .json_calls import ARRAY, call_array
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.draft import Draft
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
+    from stream.readers.parse.draft import Draft
 
 __all__ = [
     "BUILT_IN",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.markers import marker_pattern, normalize
-from stream.readers.tape import CutOff, NotACall, Reading
+from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
     import re
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from stream.events import CallStatus
     from stream.readers.dialects import Dialect
+    from stream.readers.machine import TextMachine
     from stream.readers.rounds import Call
-    from stream.readers.text_machine import TextMachine
     from stream.readers.turn import Turn
 
 __all__ = ["BLOCKS", "Rehearsals", "read_block", "reasoning_block", "template_block"]

@@ -6,15 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.json_scanner import JsonScanner
-from stream.readers.markers import marker_pattern, normalize
-from stream.readers.shapes import NAME, SPACE, Part, Run, Shape
-from stream.readers.tape import NotACall, Reading, Unreadable
+from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.scanner import JsonScanner
+from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
+from stream.readers.parse.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.draft import Draft
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
+    from stream.readers.parse.draft import Draft
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 

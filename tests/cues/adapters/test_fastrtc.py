@@ -11,7 +11,7 @@ from fastrtc.utils import player_worker_decode
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
 from stream.events import ToolCallStart, ToolResult
-from stream.routing.cue_rules import CueRules
+from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.virtual_clock import VirtualClock
 

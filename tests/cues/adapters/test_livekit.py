@@ -14,7 +14,7 @@ from cues.adapters.livekit import CueOutput, attach, cue_frames
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from stream.events import ToolCallStart, ToolResult
-from stream.routing.cue_rules import CueRules
+from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS, call_of
 from tests.support.virtual_clock import VirtualClock

@@ -24,7 +24,7 @@ import cues
 from cues.adapters.pipecat import CueFrame, create
 from stream.errors import StreamError
 from stream.events import ToolCallStart
-from stream.routing.cue_rules import CueRules
+from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, run_pipeline, say
 

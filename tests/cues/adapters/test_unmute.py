@@ -14,7 +14,7 @@ from cues.adapters.unmute import PATCH, ModelError, UnmuteCues, chat_events
 from cues.errors import CueTypeError, CueValueError
 from cues.meters.clicks import find_clicks
 from stream.events import CallStatus, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.cue_rules import CueRules
+from stream.routing.rules import CueRules
 from stream.services.notices import ToolsLeftOut
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
 from tests.support.unmute_handler import ProtocolHandler

@@ -11,7 +11,7 @@ from cues.cli._files import TurnFiles
 from cues.cli._report import report
 from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
-from stream.journal import Heard, Journal, Seen, Sounded
+from stream.session.record import Heard, Journal, Seen, Sounded
 
 
 class Session:

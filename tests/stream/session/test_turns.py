@@ -7,7 +7,7 @@ import pytest
 
 from stream.errors import SpeakerError, StreamError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.cue_rules import CueRules
+from stream.routing.rules import CueRules
 from stream.session import Limits
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.draft import Drafting, clean_name
-from stream.readers.malformed import skip_malformed
-from stream.readers.markers import normalize
-from stream.readers.tape import CutOff, NotACall, Reading, Unreadable
+from stream.readers.parse.draft import Drafting, clean_name
+from stream.readers.parse.malformed import skip_malformed
+from stream.readers.parse.markers import normalize
+from stream.readers.parse.tape import CutOff, NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from stream.readers.json_scanner import VALUE, JsonScanner
-from stream.readers.markers import normalize
+from stream.readers.parse.markers import normalize
+from stream.readers.parse.scanner import VALUE, JsonScanner
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from stream.readers.shapes import Shape
+    from stream.readers.parse.shapes import Shape
 
 __all__ = ["CutOff", "NotACall", "Pieces", "Reading", "Tape", "Unreadable"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.tape import Reading, Tape
+from stream.readers.parse.tape import Reading, Tape
 
 if TYPE_CHECKING:
     from stream.events import TextDelta
     from stream.readers.dialects import Table
     from stream.readers.dialects.reasoning import Rehearsals
-    from stream.readers.json_scanner import JsonScanner
+    from stream.readers.parse.scanner import JsonScanner
     from stream.readers.turn import Turn
 
 __all__ = ["Speech"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.markers import normalize
-from stream.readers.shapes import Run, Shape
-from stream.readers.tape import CutOff, Reading
+from stream.readers.parse.markers import normalize
+from stream.readers.parse.shapes import Run, Shape
+from stream.readers.parse.tape import CutOff, Reading
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Dialect
-    from stream.readers.text_machine import TextMachine
+    from stream.readers.machine import TextMachine
 
 __all__ = ["skip_malformed"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.passing import Speech
+from stream.readers.parse.passing import Speech
+from stream.readers.parse.tape import NotACall, Reading, Unreadable
 from stream.readers.rounds import Call
-from stream.readers.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from stream.readers.dialects import Table

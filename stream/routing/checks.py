@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cues.cue import Cue
 from stream.checks import did_you_mean
 from stream.errors import StreamTypeError, StreamValueError
-from stream.routing.cue_rules import MOTIF, CueRules
+from stream.routing.rules import MOTIF, CueRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from cues import Cue, Mixer, Voice
-    from stream.routing.cue_rules import CueRules, Placement
+    from stream.routing.rules import CueRules, Placement
     from stream.routing.spans import Span
     from stream.services.notices import ServiceEvent
 

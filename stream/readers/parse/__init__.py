@@ -1,0 +1,1 @@
+"""The parser that bodies of calls are written with."""
