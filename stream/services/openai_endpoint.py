@@ -10,6 +10,7 @@ from stream.errors import MissingFeatureError
 from stream.reading import read
 from stream.services.failures import failure_of_answer, failure_of_transport
 from stream.services.ollama_endpoint import trusted
+from stream.services.sendable import sendable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ class OpenAIEndpoint:
         import openai
 
         try:
-            chunks = await self._create(body)
+            chunks = await self._create(sendable(body))
         except openai.APIStatusError as error:
             yield failure_of_answer(error.status_code, error.body or error.message, error.response.headers)
             return
