@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
-from stream.readers.message_reader import failure
+from stream.readers.message_reader import MessageReader, count, failure, retry_after_ms, text_of
 from stream.readers.openai_reader import OpenAIReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
 
-    from stream.readers.message_reader import MessageReader
     from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]
 
-_MS_PER_S = 1000.0
 _OPTIONS = ("max_argument_chars", "reasoning")
 # Of the standard library, httpx (and the `openai` and `ollama` packages above it) and aiohttp. A timeout is also an
 # OSError or a TransportError, so it comes first.
@@ -79,7 +77,11 @@ async def read(
                 for event in reader.fail(failed_by(error)):
                     yield event
                 return
-            for event in reader.feed(chunk):
+            try:
+                events = reader.feed(chunk)
+            except StreamTypeError as error:
+                events = _passed_over(reader, chunk, error)
+            for event in events:
                 yield event
                 if isinstance(event, StreamFailed):
                     return
@@ -117,7 +119,11 @@ def read_sync(
             except Exception as error:  # noqa: BLE001  (every client has its own)
                 yield from reader.fail(failed_by(error))
                 return
-            for event in reader.feed(chunk):
+            try:
+                events = reader.feed(chunk)
+            except StreamTypeError as error:
+                events = _passed_over(reader, chunk, error)
+            for event in events:
                 yield event
                 if isinstance(event, StreamFailed):
                     return
@@ -142,6 +148,20 @@ def _reader(function: str, tools: Tools, reader: MessageReader | None, options: 
         name = "tools" if tools is not None else next(iter(options))
         raise StreamTypeError(f"{name}: a reader is given, which takes it itself: {type(reader).__name__}({name}=…)")
     return reader
+
+
+def _passed_over(reader: MessageReader, chunk: object, error: StreamTypeError) -> list[Event]:
+    """Return the events of a chunk that is no message: none, if a server can have sent it, as `null` in place of one.
+
+    Raises
+    ------
+    StreamTypeError
+        What the reader said, if JSON has no such value: then the caller is mistaken.
+    """
+    if not isinstance(chunk, str | int | float | list | None) or not isinstance(reader, MessageReader):
+        raise error
+    reader.pass_over(chunk)
+    return []
 
 
 def _asynchronous(source: Any) -> AsyncIterable[Any]:
@@ -179,15 +199,16 @@ def failed_by(error: Exception) -> StreamFailed:
     """
     body = getattr(error, "body", None)
     told = failure(body) if isinstance(body, dict) else StreamFailed("")
-    code = getattr(error, "code", None) or told.code or _transport_code(error) or type(error).__name__
-    status = getattr(error, "status_code", None)
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    code = getattr(error, "code", None)
+    status = count(getattr(error, "status_code", None))
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    wait_ms = retry_after_ms(headers)
     return StreamFailed(
         message=_message(error) or told.message or type(error).__name__,
-        code=str(code),
-        status=status if isinstance(status, int) else told.status,
-        retry_after_ms=_retry_after_ms(headers) or told.retry_after_ms,
-        request_id=getattr(error, "request_id", None) or headers.get("x-request-id") or told.request_id,
+        code=text_of(code) or told.code or _transport_code(error) or type(error).__name__,
+        status=told.status if status is None else status,
+        retry_after_ms=told.retry_after_ms if wait_ms is None else wait_ms,
+        request_id=text_of(getattr(error, "request_id", None)) or _request_id(headers) or told.request_id,
     )
 
 
@@ -199,14 +220,17 @@ def _transport_code(error: Exception) -> str | None:
 
 def _message(error: Exception) -> str:
     """Return what an exception says, with its cause: the `openai` package's says no more than "Connection error."."""
-    message, cause = str(error), str(error.__cause__ or "")
+    message, cause = _said(error), _said(error.__cause__ or "")
     return message if not message or not cause or cause in message else f"{message.rstrip('.')}: {cause}"
 
 
-def _retry_after_ms(headers: Any) -> float | None:
-    for name, scale in (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S)):
-        try:
-            return float(headers.get(name)) * scale
-        except (TypeError, ValueError):
-            continue  # absent, or a date: there is no clock here
-    return None
+def _said(error: object) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  (what a server sent may be in it: it nests too deep, or is no text)
+        return ""
+
+
+def _request_id(headers: Any) -> str | None:
+    identity = headers.get("x-request-id") if hasattr(headers, "get") else None
+    return identity if isinstance(identity, str) else None

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "channel_of", "count", "failure", "number"]
+__all__ = ["MessageReader", "channel_of", "count", "failure", "number", "retry_after_ms", "text_of"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _MS_PER_S = 1000.0
 _LARGEST = 1e18
+_KEPT_OF_A_MISFIT = 200
 _NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
 _NOTHING_KNOWN: dict[str, TextDelta] = {}
 
@@ -60,10 +61,16 @@ class MessageReader(ABC):
         self._last_finish: str | None = None  # since which nothing came
         self._task_id = ""
         self._usage: Usage | None = None
+        self._misfit: str | None = None
 
     @abstractmethod
     def feed(self, message: Any, /) -> list[Event]:
         """Return the events that this piece of the stream makes certain."""
+
+    def pass_over(self, value: object) -> None:
+        """Take notice of a decoded value that came in place of a message; it says nothing, and the stream goes on."""
+        if self._misfit is None:
+            self._misfit = _dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
 
     # --- what a message holds -------------------------------------------------------------------------------------
 
@@ -116,8 +123,8 @@ class MessageReader(ABC):
             self._turn.emit(self._result(result if isinstance(result, Mapping) else {"content": result}))
 
     def _result(self, result: Mapping[str, Any]) -> ToolResult:
-        identity = _text_of(result.get("tool_call_id") or result.get("id"))
-        name = _text_of(result.get("tool_name") or result.get("name"))
+        identity = text_of(result.get("tool_call_id") or result.get("id"))
+        name = text_of(result.get("tool_name") or result.get("name"))
         known = self._answer(identity, name)
         if known:
             identity, name = identity or known[0], name or known[1]
@@ -137,7 +144,7 @@ class MessageReader(ABC):
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
         status = fields.get("task_status")
-        self._task_id = _text_of(fields.get("task_id")) or self._task_id
+        self._task_id = text_of(fields.get("task_id")) or self._task_id
         if isinstance(status, str) and status:
             self._turn.emit(TaskStatus(self._task_id, status))
 
@@ -196,7 +203,8 @@ class MessageReader(ABC):
         return self._take()
 
     def _unfinished_message(self) -> str:
-        return "the stream ended without a finish reason"
+        message = "the stream ended without a finish reason"
+        return message if self._misfit is None else f"{message}; a message is not an object: {self._misfit}"
 
 
 def failure(error: Any) -> StreamFailed:
@@ -210,7 +218,7 @@ def failure(error: Any) -> StreamFailed:
     '[UpstreamFailure] Request failed (status=500)'
     """
     if not isinstance(error, Mapping):
-        return StreamFailed(_text_of(error) or _NO_MESSAGE)
+        return StreamFailed(text_of(error) or _NO_MESSAGE)
     message = next((error[key] for key in ("message", "detail", "error", "type") if error.get(key)), "")
     code, status = error.get("code"), error.get("status")
     if code is None and not any(error.get(key) for key in ("message", "error", "type")):
@@ -218,11 +226,11 @@ def failure(error: Any) -> StreamFailed:
     if status is None and isinstance(code, int) and 400 <= code < 600:
         status = code
     return StreamFailed(
-        message=message if isinstance(message, str) and message else _dumps(message) if message else _NO_MESSAGE,
-        code=None if code is None else _text_of(code),
+        message=text_of(message) or _NO_MESSAGE,
+        code=text_of(code) or None,
         status=count(status),
         retry_after_ms=_milliseconds(error),
-        request_id=_text_of(error.get("requestId") or error.get("request_id")) or None,
+        request_id=text_of(error.get("requestId") or error.get("request_id")) or None,
     )
 
 
@@ -264,7 +272,20 @@ def _milliseconds(error: Mapping[str, Any]) -> float | None:
     return None
 
 
-def _text_of(value: Any) -> str:
+def retry_after_ms(headers: Any) -> float | None:
+    """Return the wait that an answer's headers ask for, milliseconds; a date is not read: there is no clock here."""
+    for name, scale in (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S)):
+        try:
+            value = number(float(headers.get(name)))
+        except (AttributeError, TypeError, ValueError):
+            continue
+        if value is not None and value >= 0:
+            return value * scale
+    return None
+
+
+def text_of(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON; `""` for nothing, and for what nests too deep."""
     if value is None:
         return ""
     return value if isinstance(value, str) else _dumps(value)
@@ -273,5 +294,5 @@ def _text_of(value: Any) -> str:
 def _dumps(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIReader"]
 
 _NOTHING: dict[str, Any] = {}
+_DEEPEST = 16  # levels at which calls, results and errors hold objects
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
 _FIELDS_BESIDE_TEXT = _RARE_FIELDS | {"channel", "kind"}
 
@@ -191,11 +192,11 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return {**fields, **extra} if extra else fields
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, levels: int = _DEEPEST) -> Any:
     """Return objects as dicts, as deep as calls and errors go."""
-    if value is None or isinstance(value, str | int | float | dict):
+    if value is None or isinstance(value, str | int | float | dict) or not levels:
         return value
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, levels - 1) for item in value]
     fields = _fields(value)
-    return None if fields is _NOTHING else {key: _plain(item) for key, item in fields.items()}
+    return None if fields is _NOTHING else {key: _plain(item, levels - 1) for key, item in fields.items()}

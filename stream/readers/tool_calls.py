@@ -94,11 +94,13 @@ class CallAssembler:
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
             identity, name = fragment.get("id"), function.get("name")
+            if not isinstance(identity, str):
+                identity = str(identity) if isinstance(identity, int | float) else ""
             arguments = function.get("arguments")
             self._fragment(
                 array,
                 number,
-                identity if isinstance(identity, str) else "" if identity is None else str(identity),
+                identity,
                 clean_name(name) if isinstance(name, str) else "",
                 function.get("parameters") if arguments is None else arguments,
             )

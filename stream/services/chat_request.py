@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import StreamTypeError, StreamValueError
+from stream.services.sendable import sendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ Endpoint: TypeAlias = Literal["openai", "ollama"]
 Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
 
+DEEPEST_ARGUMENTS = 100
+"""Levels of a call's arguments as an object: some fewer than those of a body."""
 EFFORTS: dict[object, str] = {False: "none", True: "medium"}
 """`think` as OpenAI's `reasoning_effort`; words go as they are."""
 
@@ -199,8 +202,8 @@ def _ollama_call(call: Mapping[str, Any], place: int) -> dict[str, Any]:
     arguments = function.get("arguments") or {}
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments)
-        except ValueError:
+            arguments = sendable(json.loads(arguments), DEEPEST_ARGUMENTS)
+        except (ValueError, RecursionError):
             arguments = {}  # What the model wrote cannot be sent back in this form; the tool's answer says what it was.
     written = {"index": place, "name": function["name"], "arguments": arguments if isinstance(arguments, dict) else {}}
     return {"id": call["id"], "function": written} if call.get("id") else {"function": written}

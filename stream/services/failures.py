@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stream.events import StreamFailed
-from stream.readers.message_reader import failure
+from stream.readers.message_reader import failure, retry_after_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str
         told,
         message=told.message[:LONGEST_MESSAGE],
         status=status,
-        retry_after_ms=_retry_after_ms(headers) if told.retry_after_ms is None else told.retry_after_ms,
+        retry_after_ms=retry_after_ms(headers) if told.retry_after_ms is None else told.retry_after_ms,
         request_id=told.request_id or headers.get("x-request-id"),
     )
 
@@ -71,15 +71,5 @@ def _decoded(body: Any) -> Any:
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()
-
-
-def _retry_after_ms(headers: Mapping[str, str]) -> float | None:
-    """From `retry-after-ms`, else from `retry-after` where it is a number of seconds."""
-    for name, factor in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
-        try:
-            return float(headers[name]) * factor
-        except (KeyError, ValueError):
-            continue  # Absent, or an HTTP date: the caller's own backoff is as good.
-    return None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import MissingFeatureError
 from stream.readers.ollama_reader import OllamaReader
 from stream.services.failures import failure_of_answer, failure_of_transport
+from stream.services.sendable import sendable
 
 if TYPE_CHECKING:
     import ssl
@@ -54,7 +55,7 @@ class OllamaEndpoint:
 
         reader = OllamaReader(tools=tools)
         try:
-            async with self._client.stream("POST", self._url, json=dict(body)) as response:
+            async with self._client.stream("POST", self._url, json=sendable(body)) as response:
                 if response.status_code >= 400:
                     yield failure_of_answer(response.status_code, await response.aread(), response.headers)
                     return

@@ -11,6 +11,7 @@ from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_answer, failure_of_transport
 from stream.services.ollama_endpoint import trusted
+from stream.services.sendable import sendable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ class OpenAIEndpoint:
         import openai
 
         try:
-            answer = await self._create(body)
+            answer = await self._create(sendable(body))
         except openai.APIStatusError as error:
             yield failure_of_answer(error.status_code, error.body, error.response.headers)
             return

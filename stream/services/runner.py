@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+from concurrent.futures import Future
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -24,12 +25,13 @@ from stream.events import (
 from stream.known_tools import SERVER_TOOLS
 from stream.services.notices import InvalidToolCall
 from stream.services.redaction import logged_arguments, logged_list, logged_name
+from stream.services.sendable import sendable_text
 from stream.services.source import capabilities_behind
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
@@ -231,20 +233,46 @@ class ToolRunner:
         """Whether the tool failed, and what it returned as text; whatever it raises is an outcome."""
         assert tool.function is not None
         limit = asyncio.timeout(self._timeout_s)
+        task = asyncio.current_task()
+        cancelled_before = task.cancelling() if task else 0
         try:
             arguments = self.validator.arguments(call)
             async with limit:
                 if inspect.iscoroutinefunction(tool.function):
                     value = await tool.function(**arguments)
                 else:
-                    value = await asyncio.to_thread(tool.function, **arguments)
+                    value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
                     if inspect.isawaitable(value):
                         value = await value
-            return bool(getattr(value, "isError", False)), _as_text(value)
-        except Exception as error:  # noqa: BLE001  (a tool may raise anything; the model is told)
+            return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
+        except asyncio.CancelledError as error:
+            if task is None or task.cancelling() > cancelled_before:
+                raise  # the turn is cancelled, not something inside of the tool
+            return True, _words(error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a tool may raise anything; the model is told)
             if limit.expired():
                 return True, f"The tool took longer than {self._timeout_s:g} s."
-            return True, f"{type(error).__name__}: {error}"
+            return True, _words(error)
+
+
+def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Any]:
+    """What a function returned or raised; asyncio hands no StopIteration from thread to thread."""
+    outcome: Future[Any] = Future()
+    try:
+        outcome.set_result(function(**arguments))
+    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
+        outcome.set_exception(error)
+    return outcome
+
+
+def _words(error: BaseException) -> str:
+    """What a tool raised, as the model reads it."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001  (the tool's own class)
+        said = ""
+    return sendable_text(f"{name}: {said}" if said else name)
 
 
 @dataclass(slots=True)

@@ -132,7 +132,10 @@ class Validator:
         if self.strictness == "on":
             arguments = _spelled_out(arguments, tool.parameters)
         # The deepest error is the telling one; its own message would repeat values, so it is put in words here.
-        error = next(iter(sorted(self._checkers[call.tool_name].iter_errors(arguments), key=_order)), None)
+        try:
+            error = next(iter(sorted(self._checkers[call.tool_name].iter_errors(arguments), key=_order)), None)
+        except (RecursionError, ArithmeticError, ValueError):  # by a schema that follows them, or counts with them
+            return bad("schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite")
         return None if error is None else bad("schema", _words(call.tool_name, error))
 
     def unknown(self, name: str) -> str:

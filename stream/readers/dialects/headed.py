@@ -73,7 +73,7 @@ def read_keyed_objects(machine: TextMachine, row: Dialect, match: re.Match[str] 
     while (yield from machine.skip_space()) != "]":
         if not (yield from machine.accept("{")) or (yield from machine.skip_space()) != '"':
             raise Unreadable
-        draft = machine.call(json.loads((yield from machine.json_value()), strict=False), array)
+        draft = machine.call((yield from machine.json_scalar()), array)
         yield from machine.skip_space()
         if not (yield from machine.accept(":")):
             raise Unreadable

@@ -137,7 +137,7 @@ def _key(machine: TextMachine, draft: Draft, stack: str) -> Reading[str]:
     if (yield from machine.peek()) != '"':
         raise Unreadable
     if draft.strong or draft.announced:
-        return json.loads((yield from machine.json_value()), strict=False)  # type: ignore[no-any-return]  # a string
+        return (yield from machine.json_scalar())  # type: ignore[no-any-return]  # a string
     found = yield from machine.test(_KEY)
     if not found or found[1].group(1) not in _KEYS:
         raise _text(stack, KEY)
@@ -163,7 +163,7 @@ def _function_member(machine: TextMachine, draft: Draft, key: str, char: str, st
     elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
         yield from _arguments(machine, draft, char, stack)
     elif key in _ID_KEYS and _SCALAR.match(char):
-        value = json.loads((yield from machine.json_value()), strict=False)
+        value = yield from machine.json_scalar()
         draft.call.id = "" if value is None else str(value)
     elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
         yield from machine.json_value()
@@ -175,7 +175,7 @@ def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
     if draft.strong:
         if (yield from machine.peek()) != '"':
             raise Unreadable
-        draft.name = str(json.loads((yield from machine.json_value()), strict=False))
+        draft.name = str((yield from machine.json_scalar()))
     else:
         found = yield from machine.test(_NAME)
         name = _decoded(found[1].group()) if found else ""

@@ -7,8 +7,9 @@ off the tape, so that no character is looked at again, and kept in `held` for as
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from stream.readers.parse.markers import normalize
 from stream.readers.parse.scanner import VALUE, JsonScanner
@@ -22,6 +23,7 @@ __all__ = ["CutOff", "NotACall", "Pieces", "Reading", "Tape", "Unreadable"]
 
 _SPACE = re.compile(r"\s*")
 _MOST_HELD = 1 << 20
+_LONGEST_SCALAR = 4096  # a key, a name, an id
 
 
 class CutOff(Exception):  # noqa: N818  (an outcome, not an error)
@@ -194,8 +196,25 @@ class Tape:
                 end.text = pieces.text
                 raise
 
-    def json_value(self) -> Reading[str]:
+    def json_scalar(self) -> Reading[Any]:
+        """Read a JSON value that is short, such as a key, a name or an id; return what it stands for.
+
+        Raises
+        ------
+        Unreadable
+            If it is not JSON, or too long.
+        """
+        text = yield from self.json_value(_LONGEST_SCALAR)
+        if len(text) > _LONGEST_SCALAR:
+            raise Unreadable
+        return json.loads(text, strict=False)
+
+    def json_value(self, limit: int | None = None) -> Reading[str]:
         """Read a JSON value; return its text.
+
+        Parameters
+        ----------
+        limit : text past so many characters is dropped (see `Pieces`); None is that of arguments.
 
         Raises
         ------
@@ -203,7 +222,7 @@ class Tape:
             If it is not JSON.
         """
         scanner = JsonScanner(VALUE)
-        pieces = Pieces(self.max_argument_chars)
+        pieces = Pieces(self.max_argument_chars if limit is None else limit)
         while True:
             end = scanner.scan(self.buffer, self.position)
             piece = self.take(end - self.position)

@@ -45,6 +45,12 @@ def read(reader, items):
     return events + reader.close()
 
 
+def split(events):
+    """The calls' ends, and what is spoken."""
+    ends = [event for event in events if isinstance(event, ToolCallEnd)]
+    return ends, "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
 def spoil(value, rng):
     """A message with one of its values replaced."""
     value = json.loads(json.dumps(value))
@@ -183,3 +189,24 @@ def test_ten_thousand_calls_open_at_once_end_in_their_order():
 def test_a_cap_that_cannot_be_is_told_when_the_reader_is_made(kind, cap):
     with pytest.raises((StreamTypeError, StreamValueError), match=f"max_argument_chars is {cap!r}; it must be"):
         kind(max_argument_chars=cap)
+
+
+@pytest.mark.parametrize("size", [4094, 4095, 1 << 17], ids=["at the limit", "past it", "far past it"])
+@pytest.mark.parametrize("part", ["name", "key", "id"])
+def test_names_keys_and_ids_of_any_length_raise_nothing(part, size):
+    long = "n" * size
+    members = {"name": f'"name": "{long}"', "key": f'"{long}": 1, "name": "f"', "id": f'"id": "{long}", "name": "f"'}
+    text = f'<tool_call>{{{members[part]}, "arguments": {{}}}}</tool_call> Done.'
+    for pieces in ([text], [text[start : start + 997] for start in range(0, len(text), 997)]):
+        (*_, end), said = split(read(TextReader(max_argument_chars=1000), pieces))
+        assert end.status == ("ok" if size == 4094 else "malformed")
+        assert said.strip() == "Done."
+
+
+@pytest.mark.parametrize("cap", [1, 5, 40])
+def test_no_cap_makes_a_text_raise(cap):
+    rng = random.Random(cap)
+    for case in [case for name in ("content", "content_extra", "decisions") for case in load(name)]:
+        text, size = case["input"], rng.randint(1, 7)
+        reader = TextReader(case.get("tools"), case.get("start", "text"), max_argument_chars=cap)
+        read(reader, [text[start : start + size] for start in range(0, rng.randint(1, len(text)), size)])

@@ -1,0 +1,276 @@
+"""Nothing that a server sends raises: JSON of any shape, depth and size, over HTTP, on both endpoints."""
+
+import asyncio
+import contextlib
+import json
+
+import openai
+import pytest
+
+import stream
+from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
+from stream.reading import failed_by
+from stream.replay.recording import Recording
+from stream.replay.server import ReplayServer
+from tests.support.model_server import QUESTION, tool
+
+TOOLS = [tool("f", lambda **_: "ran")]
+DEEP = {size: "[" * size + "]" * size for size in (500, 900, 5000)}
+VALUES = {
+    "null": "null", "true": "true", "number": "5", "text": '"x"', "empty": '""', "list": "[1]", "no list": "[]",
+    "object": '{"a": null}', "huge": "1" + "0" * 4000, "longer": "1" + "0" * 5000, "nan": "NaN", "minus": "-Infinity",
+    "1e999": "1e999", "half a character": '"\\ud83d"', "mixed": '[{"a": [[]]}, 5, null, "x"]',
+    **{f"{size} lists": deep for size, deep in DEEP.items()},
+    **{f"{size} objects": '{"a":' * size + "1" + "}" * size for size in DEEP},
+}  # fmt: skip
+"""Each written as JSON, some of it past what Python reads."""
+
+CALL = '{"choices": [{"delta": {"tool_calls": [{"index": %s, "id": %s, "function": {"name": %s, "arguments": %s}}]}}]}'
+CHUNKS = [
+    "@", '{"choices": @}', '{"choices": [@]}', '{"choices": [{"delta": @}]}', '{"choices": [{"message": @}]}',
+    '{"choices": [{"delta": {"content": @}}]}', '{"choices": [{"delta": {"content": [{"text": @}]}}]}',
+    '{"choices": [{"delta": {"role": @, "content": "q"}}]}', '{"choices": [{"index": @, "delta": {"content": "q"}}]}',
+    '{"choices": [{"delta": {"reasoning": @, "content": "q"}}]}', '{"choices": [{"delta": {"tool_calls": @}}]}',
+    '{"choices": [{"delta": {"tool_calls": [@]}}]}', '{"choices": [{"delta": {"tool_calls": [{"function": @}]}}]}',
+    CALL % ("@", '"a"', '"f"', '"{}"'), CALL % ("0", "@", '"f"', '"{}"'), CALL % ("0", '"a"', "@", '"{}"'),
+    CALL % ("0", '"a"', '"f"', "@"), '{"choices": [{"delta": {"function_call": @}}]}',
+    '{"choices": [{"delta": {"role": "tool", "content": @, "tool_call_id": @, "name": @, "error": @}}]}',
+    '{"choices": [{"delta": {}, "finish_reason": @}]}', '{"choices": [], "usage": @}', '{"choices": [], "timings": @}',
+    '{"choices": [], "usage": {"prompt_tokens": @, "completion_tokens": @, "total_tokens": @}}',
+    '{"choices": [], "timings": {"prompt_ms": @, "predicted_ms": @}}', '{"task_status": @, "task_id": @}',
+    '{"tool_results": @}', '{"tool_results": [{"id": @, "name": @, "content": @, "error": @}]}', '{"error": @}',
+    '{"error": {"message": @, "code": @, "status": @, "requestId": @}}', '{"error": {"retryAfterMs": @, "detail": @}}',
+    '{"object": "error", "message": @, "code": @}', '{"id": @, "model": @, "object": @, "choices": []}',
+]  # fmt: skip
+LINES = [
+    "@", '{"message": @}', '{"message": {"role": @, "content": "q"}}', '{"message": {"content": @}}',
+    '{"message": {"thinking": @, "content": "q"}}', '{"message": {"tool_calls": @}}',
+    '{"message": {"tool_calls": [@]}}',
+    '{"message": {"tool_calls": [{"id": @, "function": {"name": @, "arguments": {}, "index": @}}]}}',
+    '{"message": {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": @}}]}}',
+    '{"message": {"tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": @}}}]}}',
+    '{"message": {"role": "tool", "content": @, "tool_name": @, "tool_call_id": @}}', '{"response": @}',
+    '{"response": "q", "channel": @, "kind": @}', '{"message": {"content": "q"}, "done": @}',
+    '{"prompt_eval_count": @, "eval_count": @, "load_duration": @, "eval_duration": @, "done": true}',
+    '{"done": true, "done_reason": @}', '{"error": @}', '{"error": {"message": @, "code": @, "status": @}}',
+    '{"error": {"detail": @, "retryAfterMs": @, "requestId": @}, "done": true}', '{"tool_results": @}',
+    '{"tool_results": [{"id": @, "name": @, "content": @, "error": @, "is_error": @}]}',
+    '{"task_status": @, "task_id": @}', '{"model": @, "created_at": @, "message": {"content": "q"}}',
+]  # fmt: skip
+BODIES = [
+    "@", '{"error": @}', '{"error": {"message": @, "code": @, "type": @, "param": @}}', '{"message": @}',
+    '{"detail": @}', '{"error": {"status": @, "retryAfterMs": @, "requestId": @}}', '[{"error": @}]',
+]  # fmt: skip
+
+
+def streamed(endpoint, *pieces):
+    """Answer with these pieces, between a text before and after them and the end of an answer."""
+    if endpoint == "ollama":
+        texts = [json.dumps({"message": {"content": text}}) for text in ("Before. ", "After. ")]
+        lines = [texts[0], *pieces, texts[1], '{"done": true, "done_reason": "stop"}', ""]
+        return Recording(name="own", kind="ndjson", body="\n".join(lines).encode())
+    texts = [json.dumps({"choices": [{"delta": {"content": text}}]}) for text in ("Before. ", "After. ")]
+    end = '{"choices": [{"delta": {}, "finish_reason": "stop"}]}'
+    body = "".join(f"data: {data}\n\n" for data in (texts[0], *pieces, texts[1], end, "[DONE]"))
+    return Recording(name="own", kind="sse", body=body.encode())
+
+
+class InTurn:
+    """A server that plays one recording after the other, and ends a turn that comes back with results."""
+
+    as_recorded = False
+
+    def __init__(self, recordings):
+        self.pages, self._recordings = {}, iter(recordings)
+
+    def answer(self, path, request):
+        if request["messages"][-1]["role"] == "tool":
+            return streamed("ollama" if path == "/api/chat" else "openai")
+        return next(self._recordings)
+
+
+@contextlib.asynccontextmanager
+async def asking(way, url):
+    """Give what asks the server once: `read` over the `openai` package's client, `chat`, or `chat` behind a runner."""
+    if way == "read":
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            create = client.chat.completions.create
+            yield lambda: stream.read(create(model="m", messages=QUESTION, stream=True), tools=["f"])
+        return
+    endpoint = "ollama" if "ollama" in way else "openai"
+    async with stream.connect(url, "m", endpoint=endpoint, retries=stream.Retries(attempts=1)) as connection:
+        source = stream.ToolRunner(connection, TOOLS) if "runner" in way else connection
+        yield lambda: source.chat(QUESTION, tools=TOOLS)
+
+
+def answers(way, *recordings):
+    """The events of each recording, asked for over HTTP."""
+
+    async def go():
+        async with ReplayServer(InTurn(recordings), tokens_per_s=None) as server, asking(way, server.base_url) as ask:
+            return [[event async for event in ask()] for _ in recordings]
+
+    return asyncio.run(asyncio.wait_for(go(), 60.0))
+
+
+def spoken(events):
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def check(events):
+    """Whether a consumer can use what has come."""
+    for event in events:
+        for field in getattr(event, "__dataclass_fields__", ()):
+            json.dumps(getattr(event, field), allow_nan=False)
+    for failed in (event for event in events if isinstance(event, StreamFailed)):
+        assert failed is events[-1]
+        assert failed.message
+        assert failed.code != ""
+        assert failed.retry_after_ms is None or failed.retry_after_ms >= 0.0
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("way", ["read", "openai runner", "ollama runner"])
+def test_a_value_of_any_kind_in_any_place_raises_nothing_and_loses_nothing_that_was_said(way, value):
+    endpoint = "ollama" if "ollama" in way else "openai"
+    templates = LINES if endpoint == "ollama" else CHUNKS
+    recordings = [streamed(endpoint, template.replace("@", VALUES[value])) for template in templates]
+    for template, events in zip(templates, answers(way, *recordings), strict=True):
+        check(events)
+        assert spoken(events).startswith("Before. "), template
+        assert "After. " in spoken(events) or isinstance(events[-1], StreamFailed), template
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+def test_an_error_answer_of_any_kind_raises_nothing_and_is_a_failure(way, value):
+    bodies = [template.replace("@", VALUES[value]).encode() for template in BODIES]
+    headers = {"retry-after": VALUES[value][:40].encode("ascii", "replace").decode(), "retry-after-ms": "nan"}
+    recordings = [Recording(name="own", kind="ndjson", body=body, status=400, headers=headers) for body in bodies]
+    for events in answers(way, *recordings):
+        check(events)
+        (failed,) = events
+        assert (type(failed), failed.status) == (StreamFailed, 400)
+
+
+@pytest.mark.parametrize("value", ["null", "[1]", '"x"', "5", "true"])
+@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+def test_a_value_in_place_of_a_message_is_passed_over(way, value):
+    (events,) = answers(way, streamed("ollama" if way == "ollama" else "openai", value, value))
+    assert spoken(events) == "Before. After. "
+    assert [type(event) for event in events if not isinstance(event, TextDelta)] == [Finish]
+
+
+def test_a_call_beside_others_that_are_none_is_read():
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
+    piece = json.dumps({"choices": [{"delta": {"tool_calls": [call]}}]}).replace("[{", f"[{DEEP[500]}, {{", 2)
+    piece = piece.replace(f'"choices": [{DEEP[500]}, ', '"choices": [')
+    (events,) = answers("read", streamed("openai", piece))
+    assert [(end.tool_name, end.status) for end in events if isinstance(end, ToolCallEnd)] == [("f", "ok")]
+
+
+def test_a_refusal_of_5000_brackets_says_what_came():
+    body = DEEP[5000].encode()
+    recording = Recording(name="own", kind="ndjson", body=body, status=400)
+    for way in ("openai", "ollama"):
+        ((failed,),) = answers(way, recording)
+        assert failed.message == "[" * 500
+
+
+@pytest.mark.parametrize(("asked", "wait_ms"), [("-5", None), ("nan", None), ("1e999", None), ("2", 2000.0)])
+@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+def test_a_wait_that_is_none_is_not_told(way, asked, wait_ms):
+    headers = {"retry-after": asked}
+    recording = Recording(name="own", kind="ndjson", body=b"{}", status=500, headers=headers)
+    ((failed,),) = answers(way, recording)
+    assert failed.retry_after_ms == wait_ms
+
+
+class OddError(Exception):
+    """What a client may raise: with attributes that are not of the types that others give them."""
+
+    def __init__(self, **fields):
+        super().__init__()
+        self.__dict__.update(fields)
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def nested(size):
+    value = []
+    for _ in range(size):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("odd", [nested(5000), {"a": nested(5000)}, float("nan"), True, b"x", 10**400, object(), "x"],
+                         ids=["lists", "object", "nan", "bool", "bytes", "huge", "an object", "text"])  # fmt: skip
+def test_an_exception_with_odd_attributes_is_a_failure(odd):
+    class Response:
+        headers = odd
+
+    for field in ("body", "code", "status_code", "request_id", "response"):
+        failed = failed_by(OddError(**{field: Response() if field == "response" else odd}))
+        assert failed.message in ("OddError", "Request failed")
+        assert isinstance(failed.code, str)
+        assert isinstance(failed.status, int | None)
+        assert isinstance(failed.request_id, str | None)
+
+
+@pytest.mark.parametrize("value", [5, None, True, "x", ["x"], 1.5], ids=repr)
+def test_a_number_that_a_caller_feeds_is_told_by_the_reader_and_an_event_in_a_stream(value):
+    with pytest.raises(stream.StreamTypeError):
+        stream.OpenAIReader().feed(value)
+    text = {"choices": [{"delta": {"content": "Hello."}}]}
+    *said, failed = stream.read_sync([text, value])
+    assert spoken(said) == "Hello."
+    assert failed.code == "unfinished"
+    assert failed.message.endswith(f"a message is not an object: {json.dumps(value)}")
+
+
+@pytest.mark.parametrize("value", [b"x", object()], ids=["bytes", "an object"])
+def test_what_no_server_can_send_is_the_callers_mistake_in_a_stream_too(value):
+    with pytest.raises(stream.StreamTypeError, match="neither a dict nor an object"):
+        list(stream.read_sync([value]))
+
+
+def test_usage_and_results_of_odd_types_say_nothing():
+    odd = '{"prompt_tokens": true, "completion_tokens": 1.5, "total_tokens": "9"}'
+    piece = f'{{"choices": [], "usage": {odd}, "tool_results": [5, null, {{"content": {DEEP[900]}}}]}}'
+    (events,) = answers("read", streamed("openai", piece))
+    assert [event for event in events if isinstance(event, Usage)] == [Usage()]
+    assert [event.content for event in events if isinstance(event, ToolResult)][:2] == ["5", "null"]
+
+
+NESTED = {"$ref": "#/$defs/nested"}
+FOLLOWS = {"anyOf": [{"type": "array", "items": NESTED}, {"type": "integer"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"type": "object", "properties": {"x": NESTED}, "$defs": {"nested": FOLLOWS}}, f'{{"x": {DEEP[500]}}}'),
+        ({"type": "object", "properties": {"x": {"type": "number", "multipleOf": 0.01}}}, '{"x": 1e999}'),
+    ],
+    ids=["too deep", "infinite"],
+)
+@pytest.mark.parametrize("way", ["openai", "ollama"])
+def test_arguments_that_a_schema_cannot_check_are_a_call_that_is_not_run(way, schema, written):
+    ran = []
+    calls = [stream.Tool(name="f", parameters=schema, function=lambda **given: ran.append(given))]
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": written}}
+    line = f'{{"message": {{"tool_calls": [{{"id": "c", "function": {{"name": "f", "arguments": {written}}}}}]}}}}'
+    piece = line if way == "ollama" else json.dumps({"choices": [{"delta": {"tool_calls": [call]}}]})
+
+    async def go():
+        async with (
+            ReplayServer(InTurn([streamed(way, piece)]), tokens_per_s=None) as server,
+            stream.connect(server.base_url, "m", endpoint=way) as connection,
+        ):
+            runner = stream.ToolRunner(connection, calls, executes="client")
+            return [event async for event in runner.chat(QUESTION)]
+
+    (result,) = (event for event in asyncio.run(go()) if isinstance(event, ToolResult))
+    assert (result.is_error, ran) == (True, [])
+    assert result.content.startswith("The tool was not run: the arguments of f ")

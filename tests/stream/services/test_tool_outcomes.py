@@ -1,0 +1,170 @@
+"""Whatever a tool raises or returns is an outcome, and whatever is said can be sent."""
+
+import asyncio
+import concurrent.futures
+import json
+import os
+
+import pytest
+
+import stream
+from stream.events import ToolCallEnd, ToolResult
+from tests.support.model_server import QUESTION, chat, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+TOGETHER = pytest.mark.parametrize("parallel", [True, False], ids=["together", "one by one"])
+
+
+def running(server, tools, endpoint="openai", messages=QUESTION, **options):
+    return chat(server, endpoint=endpoint, messages=messages, wrap=lambda c: stream.ToolRunner(c, tools, **options))
+
+
+def calling(*calls, then="Done."):
+    return says([["call", name, arguments] for name, arguments in calls], [["say", then]])
+
+
+class CallingFirst:
+    """A source that makes calls at first, and asks a connection then."""
+
+    model = "scripted"
+
+    def __init__(self, connection, calls):
+        self._connection, self._calls = connection, calls
+
+    async def chat(self, messages, **fields):
+        calls, self._calls = self._calls, ()
+        for number, (name, written) in enumerate(calls):
+            yield ToolCallEnd(name, f"c{number}", number, written, "ok")
+        if not calls:
+            async for event in self._connection.chat(messages, **fields):
+                yield event
+
+
+def answered(endpoint, tools, *calls):
+    """What a turn brings that begins with these calls, and what the server is asked then."""
+    wrap = lambda connection: stream.ToolRunner(CallingFirst(connection, calls), tools)  # noqa: E731
+    return chat(says([["say", "Done."]]), endpoint=endpoint, wrap=wrap)
+
+
+class MuteError(Exception):
+    def __str__(self):
+        raise ValueError("even its words fail")
+
+
+def raising(error):
+    def fail():
+        raise error
+
+    return fail
+
+
+def raising_later(error):
+    async def fail():
+        raise error
+
+    return fail
+
+
+@BOTH
+@TOGETHER
+@pytest.mark.parametrize(
+    ("fail", "told"),
+    [
+        (raising(asyncio.CancelledError()), "CancelledError"),
+        (raising_later(asyncio.CancelledError()), "CancelledError"),
+        (raising_later(asyncio.CancelledError("the other side hung up")), "CancelledError: the other side hung up"),
+        (raising(concurrent.futures.CancelledError()), "CancelledError"),
+        (raising(StopIteration()), "StopIteration"),
+        (raising(SystemExit(2)), "SystemExit: 2"),
+        (raising_later(SystemExit(2)), "SystemExit: 2"),
+        (raising(MuteError()), "MuteError"),
+    ],
+    ids=[
+        "cancelled", "cancelled later", "cancelled with words", "a future of its own", "no next item", "exit",
+        "exit later", "an exception without words",
+    ],
+)  # fmt: skip
+def test_whatever_a_tool_raises_is_an_outcome_and_the_turn_goes_on(endpoint, parallel, fail, told):
+    server = calling(("burn", {}), ("fine", {}), then="It burned.")
+    exchange = running(server, [tool("burn", fail), tool("fine", lambda: "fine")], endpoint, parallel=parallel)
+    assert sorted(exchange.results) == [("burn", True, told), ("fine", False, "fine")]
+    assert exchange.text == "It burned."
+
+
+@TOGETHER
+def test_a_turn_that_is_cancelled_ends_its_tools_and_brings_no_result(parallel):
+    async def go():
+        begun, ended, events = asyncio.Event(), [], []
+
+        async def wait():
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("wait")
+
+        async def turn():
+            source = CallingFirst(None, [("wait", "{}")])
+            async for event in stream.ToolRunner(source, [tool("wait", wait)], parallel=parallel).chat(QUESTION):
+                events.append(event)  # noqa: PERF401  (those before it is cancelled are kept)
+
+        task = asyncio.create_task(turn())
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+        return ended, [event for event in events if isinstance(event, ToolResult)]
+
+    assert asyncio.run(asyncio.wait_for(go(), 10.0)) == (["wait"], [])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "a half \ud83d and \udcff"}],
+        [{"role": "user", "content": [{"type": "text", "text": "a half \ud83d and \udcff"}]}],
+    ],
+    ids=["text", "parts"],
+)
+def test_a_text_with_halves_of_characters_can_be_asked(endpoint, messages):
+    exchange = running(says([["say", "Yes."]]), [tool("f", lambda: "")], endpoint, messages)
+    assert exchange.text == "Yes."
+    assert "a half \ufffd and \ufffd" in json.dumps(exchange.bodies[0], ensure_ascii=False)
+
+
+@BOTH
+def test_halves_that_belong_together_are_sent_as_one_character(endpoint):
+    exchange = running(says([["say", "Yes."]]), [], endpoint, [{"role": "user", "content": "\ud83d\ude00"}])
+    assert exchange.bodies[0]["messages"][0]["content"] == "😀"
+
+
+@BOTH
+def test_a_file_whose_name_is_no_text_can_be_listed(endpoint, tmp_path):
+    (tmp_path / os.fsdecode(b"\xff.txt")).write_bytes(b"x")
+    exchange = running(calling(("list_directory", {})), stream.filesystem_tools(tmp_path), endpoint)
+    assert exchange.results == [("list_directory", False, '["\ufffd.txt"]')]
+    assert exchange.bodies[1]["messages"][-1]["content"] == '["\ufffd.txt"]'
+    assert exchange.text == "Done."
+
+
+@BOTH
+def test_halves_of_characters_in_names_arguments_results_and_errors_reach_the_model_as_text(endpoint):
+    tools = [tool("echo", lambda text: text, text={"type": "string"}), tool("burn", raising(ValueError("\udcff")))]
+    exchange = answered(endpoint, tools, ("echo", '{"text": "\ud83d"}'), ("burn", "{}"), ("no\udcff", "{}"))
+    assert sorted(content for _, _, content in exchange.results)[1:] == ["ValueError: \ufffd", "\ufffd"]
+    assert exchange.text == "Done."
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "written",
+    ['{"n": 1e999}', '{"n": -1e999}', '{"n": ' + "9" * 5000 + "}", '{"n": ' + "[" * 700 + "]" * 700 + "}",
+     '{"n": ' + "[" * 9000 + "]" * 9000 + "}", '{"\\ud83d": "\\udcff"}'],
+    ids=["infinite", "minus infinite", "long", "deep", "deeper", "halves"],
+)  # fmt: skip
+def test_arguments_that_no_request_can_hold_do_not_end_the_turn(endpoint, written):
+    exchange = answered(endpoint, [stream.Tool(name="f", function=lambda **given: len(given))], ("f", written))
+    assert len(exchange.results) == 1
+    assert exchange.text == "Done."
