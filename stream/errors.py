@@ -33,4 +33,4 @@ class SpeakerError(StreamError, RuntimeError):
 
 
 class MissingFeatureError(StreamError, RuntimeError):
-    """Something that is not installed or not built yet was asked for; the message names it and the way to get it."""
+    """An optional dependency is missing, too old or too new; the message names it and says how to install it."""

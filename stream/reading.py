@@ -28,14 +28,14 @@ _TRANSPORT_ERRORS = {
 }  # fmt: skip
 
 
-async def read(
+def read(
     source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]],
     tools: Tools = None,
     *,
     reader: MessageReader | None = None,
     **options: Any,
 ) -> AsyncIterator[Event]:
-    """Yield the events of a stream of chunks, and close the stream at the end, however that comes.
+    """Return an iterator over the events of a stream of chunks; it closes the stream at the end, however that comes.
 
     Parameters
     ----------
@@ -46,18 +46,27 @@ async def read(
         then its own.
     options : `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
 
-    Yields
-    ------
-    Event
-        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes. What this
-        returns can be gone through once; a second time it yields nothing, as every asynchronous generator does.
+    Returns
+    -------
+    AsyncIterator[Event]
+        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes. It can be
+        iterated once; a second time it yields nothing, as every asynchronous generator does.
 
     Raises
     ------
     StreamTypeError
-        With the first event that is asked for: the source is no asynchronous iterable, or an option is not known.
+        If `source` is neither an asynchronous iterable nor awaitable, or an option is unknown. If `source` is awaited
+        and its result is not iterable, the first event raises.
     """
     reader = _reader("read", tools, reader, options)
+    if not inspect.isawaitable(source):
+        _asynchronous(source)
+    return _events(source, reader)
+
+
+async def _events(
+    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]], reader: MessageReader
+) -> AsyncIterator[Event]:
     try:
         chunks = await source if inspect.isawaitable(source) else source
         iterator = aiter(_asynchronous(chunks))
@@ -99,7 +108,7 @@ def read_sync(
     Raises
     ------
     StreamTypeError
-        With the first event that is asked for: the source is no iterable, or an option is not known.
+        If `source` is not iterable, or an option is unknown.
 
     Examples
     --------
@@ -109,6 +118,10 @@ def read_sync(
     """
     reader = _reader("read_sync", tools, reader, options)
     _check_plain(source)
+    return _events_sync(source, reader)
+
+
+def _events_sync(source: Iterable[Any], reader: MessageReader) -> Iterator[Event]:
     iterator = iter(source)
     try:
         while True:

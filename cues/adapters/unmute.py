@@ -21,9 +21,8 @@ from cues.pacing.extrapolation import faded_continuation
 from cues.signal.fades import raised_cosine
 from stream.clock import WallClock
 from stream.errors import StreamError
-from stream.events import StreamFailed, ToolCallEnd
+from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
 from stream.reading import read
-from stream.services.notices import ToolsLeftOut
 from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.word_chunks import words
 
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
 
     from cues import Cue
     from stream.clock import Clock
-    from stream.events import Event
+    from stream.events import Event, ServiceEvent
     from stream.readers.options import Tools
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
-    from stream.services.notices import ServiceEvent
 
 __all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]
 

@@ -96,7 +96,7 @@ def command(
     else:
         assert base_url is not None
         assert model is not None
-        offered = stream.filesystem_tools(folder) if folder else _tools(tools)
+        offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
         request = Request(base_url=base_url, model=model, messages=messages, tools=offered)
         key = os.environ.get("OPENAI_API_KEY")
         turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))

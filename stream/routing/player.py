@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from cues import Cue, Mixer, Voice
+    from stream.events import ServiceEvent
     from stream.routing.rules import CueRules, Placement
     from stream.routing.spans import Span
-    from stream.services.notices import ServiceEvent
 
 __all__ = ["Played", "RouterStats", "Stage"]
 

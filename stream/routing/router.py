@@ -10,7 +10,18 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
-from stream.events import Finish, StreamFailed, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    AskedAgain,
+    Finish,
+    InvalidToolCall,
+    ServiceEvent,
+    StreamFailed,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
 from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
@@ -18,7 +29,6 @@ from stream.routing.checks import check_bank, check_cue_names, check_mixer, chec
 from stream.routing.player import FADE_MS, Played, RouterStats, Stage
 from stream.routing.rules import DEFAULT_RULES, MOTIF, CueRules
 from stream.routing.waiting import WaitingSound
-from stream.services.notices import AskedAgain, InvalidToolCall, ServiceEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,17 +1,67 @@
-"""Model services: thin parts above the readers, each of use on its own. Public names are in `stream`."""
+"""Model services: thin parts above the readers, each of use on its own.
+
+Read `connection` first (one server, one model), then `runner` (tools), `recovery` and `tiers`. Each has a `chat` of the
+same form (`source`), so that they nest. Names are imported from their modules when they are first used.
+"""
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stream.services.attempts import Attempts as Attempts
+    from stream.services.connection import Connection as Connection
+    from stream.services.connection import connect as connect
     from stream.services.filesystem import FILESYSTEM_TOOLS as FILESYSTEM_TOOLS
+    from stream.services.filesystem import filesystem_tools as filesystem_tools
+    from stream.services.model_names import normalize_model as normalize_model
+    from stream.services.models import ModelCapabilities as ModelCapabilities
+    from stream.services.models import capabilities_of as capabilities_of
+    from stream.services.recovery import Fallback as Fallback
+    from stream.services.recovery import Recovery as Recovery
+    from stream.services.retrying import Retries as Retries
+    from stream.services.runner import ToolRunner as ToolRunner
+    from stream.services.tier_table import Tier as Tier
+    from stream.services.tier_table import load_tiers as load_tiers
+    from stream.services.tiers import KeywordClassifier as KeywordClassifier
+    from stream.services.tiers import ToolTiers as ToolTiers
+    from stream.services.tool import Tool as Tool
+    from stream.services.validation import Validator as Validator
 
-__all__ = ["FILESYSTEM_TOOLS"]
+_HOMES = {
+    "Attempts": "attempts",
+    "Connection": "connection",
+    "FILESYSTEM_TOOLS": "filesystem",
+    "Fallback": "recovery",
+    "KeywordClassifier": "tiers",
+    "ModelCapabilities": "models",
+    "Recovery": "recovery",
+    "Retries": "retrying",
+    "Tier": "tier_table",
+    "Tool": "tool",
+    "ToolRunner": "runner",
+    "ToolTiers": "tiers",
+    "Validator": "validation",
+    "capabilities_of": "models",
+    "connect": "connection",
+    "filesystem_tools": "filesystem",
+    "load_tiers": "tier_table",
+    "normalize_model": "model_names",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)
 
 
 def __getattr__(name: str) -> object:
-    """Import the definitions of the sample tools at first use: `stream.routing` imports this package for its events."""
-    if name != "FILESYSTEM_TOOLS":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stream.services.filesystem import FILESYSTEM_TOOLS
+    """Import a public name from its module at first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'stream.services' has no attribute {name!r}")
+    from importlib import import_module
 
-    return FILESYSTEM_TOOLS
+    value = getattr(import_module(f"stream.services.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

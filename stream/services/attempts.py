@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stream.events import ToolResult
-    from stream.services.notices import InvalidToolCall
+    from stream.events import InvalidToolCall, ToolResult
 
 __all__ = ["Attempts", "Position"]
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamTypeError, StreamValueError
-from stream.events import StreamFailed
+from stream.events import StreamFailed, ToolsLeftOut
 from stream.services.addresses import CLOUD_HOSTS, cloud_address, default_model, local_address
 from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
-from stream.services.notices import ToolsLeftOut
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from stream.events import Event
+    from stream.events import Event, ServiceEvent
     from stream.services.chat_request import Endpoint, Message, Think
     from stream.services.models import ModelCapabilities
-    from stream.services.notices import ServiceEvent
     from stream.services.tool import ToolLike
 
 __all__ = ["Connection", "connect", "endpoint_of"]

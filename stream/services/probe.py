@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal
 from stream.events import (
     EmptyToolCalls,
     Finish,
+    InvalidToolCall,
     StreamFailed,
     TextDelta,
     ToolCallEnd,
     ToolCallStart,
     ToolResult,
+    ToolsLeftOut,
 )
 from stream.readers.dialects import ROWS
 from stream.readers.ndjson import NdjsonDecoder
 from stream.readers.parse.markers import normalize
-from stream.services.notices import InvalidToolCall, ToolsLeftOut
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stream.events import ServiceEvent
     from stream.services.connection import Connection
-    from stream.services.notices import ServiceEvent
 
 __all__ = ["Observer", "ProbeReport", "probe"]
 

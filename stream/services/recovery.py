@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.errors import StreamTypeError
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
+from stream.events import AskedAgain, EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
-from stream.services.notices import AskedAgain
 from stream.services.runner import ToolRunner
 from stream.services.source import capabilities_behind
 from stream.services.tiers import ToolTiers
@@ -21,9 +20,9 @@ from stream.services.tiers import ToolTiers
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
+    from stream.events import ServiceEvent
     from stream.services.chat_request import Message
     from stream.services.models import ModelCapabilities
-    from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import ToolLike
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from stream.errors import StreamValueError
 from stream.events import (
     Finish,
+    InvalidToolCall,
     ReasoningDelta,
     StreamFailed,
     TaskStatus,
@@ -23,7 +24,6 @@ from stream.events import (
     ToolResult,
 )
 from stream.known_tools import SERVER_TOOLS
-from stream.services.notices import InvalidToolCall
 from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.services.sendable import sendable_text
 from stream.services.source import capabilities_behind
@@ -33,10 +33,10 @@ from stream.services.validation import Strictness, Validator
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 
+    from stream.events import ServiceEvent
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
     from stream.services.models import ModelCapabilities
-    from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 

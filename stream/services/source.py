@@ -9,8 +9,8 @@ from stream.services.models import ModelCapabilities
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
+    from stream.events import ServiceEvent
     from stream.services.chat_request import Message, Think
-    from stream.services.notices import ServiceEvent
     from stream.services.tool import ToolLike
 
 __all__ = ["ChatFields", "ChatSource", "capabilities_behind", "last_question"]

@@ -17,9 +17,9 @@ from stream.services.tool import as_tools, tool_choice_field
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 
+    from stream.events import ServiceEvent
     from stream.services.chat_request import Message
     from stream.services.models import ModelCapabilities
-    from stream.services.notices import ServiceEvent
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 

@@ -10,16 +10,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError, StreamValueError
-from stream.events import ToolCallEnd
+from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
-from stream.services.notices import AskedAgain, InvalidToolCall
 from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping, Sequence
 
-    from stream.services.notices import ServiceEvent
+    from stream.events import ServiceEvent
     from stream.services.tool import ToolLike
 
 __all__ = ["Strictness", "Validator"]

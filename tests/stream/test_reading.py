@@ -8,11 +8,12 @@ import httpx
 import openai
 import pytest
 
+import stream
 from stream import (
     Finish,
     OllamaReader,
+    OpenAIReader,
     StreamFailed,
-    StreamTypeError,
     TextDelta,
     TextReader,
     ToolCallEnd,
@@ -20,6 +21,7 @@ from stream import (
     read,
     read_sync,
 )
+from stream.errors import StreamTypeError
 
 TEXT = {"choices": [{"delta": {"content": "Hello <to"}, "finish_reason": None}]}
 END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
@@ -310,3 +312,19 @@ def test_what_a_given_reader_takes_itself_is_not_taken_in_vain_beside_it(given):
         StreamTypeError, match=rf"{name}: a reader is given, which takes \w+ itself: OllamaReader\({name}=…\)"
     ):
         collect(Source(TEXT), reader=OllamaReader(), **given)
+
+
+@pytest.mark.parametrize("read", [stream.read, stream.read_sync])
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (5, {}, "source is of type int"),
+        (None, {}, "source is None"),
+        ([], {"reasonning": False}, "knows no 'reasonning'"),
+        ([], {"tools": "lock"}, "one text, not a collection of tools"),
+        ([], {"reader": OpenAIReader}, "it must be an OpenAIReader"),
+    ],
+)
+def test_wrong_arguments_are_refused_when_read_is_called_not_at_the_first_event(read, source, options, message):
+    with pytest.raises(stream.errors.StreamTypeError, match=message):
+        read(source, **options)

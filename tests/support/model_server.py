@@ -16,7 +16,7 @@ from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 
 QUESTION = [{"role": "user", "content": "What is in my folder?"}]
-QUICK = stream.Retries(attempts=3, wait_s=0.0, wait_max_s=0.05, timeout_s=5.0)
+QUICK = stream.services.Retries(attempts=3, wait_s=0.0, wait_max_s=0.05, timeout_s=5.0)
 
 
 @dataclass

@@ -13,9 +13,17 @@ import stream
 from cues.adapters.unmute import PATCH, ModelError, UnmuteCues, chat_events
 from cues.errors import CueTypeError, CueValueError
 from cues.meters.clicks import find_clicks
-from stream.events import CallStatus, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import (
+    CallStatus,
+    Finish,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+    ToolsLeftOut,
+)
 from stream.routing.rules import CueRules
-from stream.services.notices import ToolsLeftOut
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
 from tests.support.unmute_handler import ProtocolHandler
 from tests.support.unmute_loopback import (
@@ -132,7 +140,7 @@ def test_all_that_the_patch_asks_of_us_is_there():
 # The answer of a model, over HTTP.
 
 
-def ask(model, tools=stream.FILESYSTEM_TOOLS):
+def ask(model, tools=stream.services.FILESYSTEM_TOOLS):
     """The events of an answer, and the error that ended it."""
 
     async def go():
@@ -162,7 +170,7 @@ def test_the_tools_are_in_the_request_and_without_tools_it_is_as_unmutes_own():
     assert [event.text for event in events if isinstance(event, TextDelta)][:3] == ["Let", " me", " look"]
     assert isinstance(events[-1], Finish)
     ask(model, None)
-    assert model.requests == [{**bare, "tools": stream.FILESYSTEM_TOOLS}, bare]
+    assert model.requests == [{**bare, "tools": stream.services.FILESYSTEM_TOOLS}, bare]
 
 
 def test_a_stream_that_breaks_gives_what_was_said_and_its_failure_and_then_raises():

@@ -11,13 +11,12 @@ from stream import (
     OllamaReader,
     OpenAIReader,
     StreamFailed,
-    StreamTypeError,
-    StreamValueError,
     TextDelta,
     TextReader,
     ToolCallEnd,
     ToolCallStart,
 )
+from stream.errors import StreamTypeError, StreamValueError
 from tests.stream.comparing import as_case_events, load, matches
 
 KEYS = [

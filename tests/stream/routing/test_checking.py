@@ -9,6 +9,7 @@ import cues
 from stream import OpenAIReader, TextReader
 from stream.errors import StreamError, StreamTypeError, StreamValueError
 from stream.events import (
+    AskedAgain,
     EmptyToolCalls,
     ReasoningDelta,
     ToolCallStart,
@@ -16,7 +17,6 @@ from stream.events import (
     Usage,
 )
 from stream.routing.router import CueRouter, CueRules
-from stream.services.notices import AskedAgain
 from tests.support.routing import ALL, RATE, Pipeline, bank
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from stream.events import (
     Finish,
+    InvalidToolCall,
     StreamFailed,
     TaskStatus,
     TextDelta,
@@ -14,7 +15,6 @@ from stream.events import (
     Usage,
 )
 from stream.routing.router import DEFAULT_RULES, CueRules
-from stream.services.notices import InvalidToolCall
 from tests.support.routing import ALL, RATE, Pipeline, bank
 
 

@@ -82,7 +82,7 @@ def test_no_value_reaches_any_log_at_any_level(endpoint, case, asynchronous):
             server,
             endpoint=endpoint,
             messages=asked,
-            wrap=listening(lambda c: stream.ToolRunner(stream.Recovery(c), [save])),
+            wrap=listening(lambda c: stream.ToolRunner(stream.services.Recovery(c), [save])),
         )
     names = {record.name.partition(".")[0] for record in heard.records}
     assert "asyncio" in names, "the loop's debug mode is on"
@@ -154,7 +154,7 @@ def test_an_answer_that_is_left_early_logs_what_was_filtered_so_far():
             yield stream.ToolCallEnd("fly", "1", arguments_json='{"to": "hunter2"}')
             yield stream.TextDelta("never read")
 
-        events = stream.Validator(TOOLS, model="m").watch(answer())
+        events = stream.services.Validator(TOOLS, model="m").watch(answer())
         async for event in events:
             if isinstance(event, stream.ToolCallEnd):
                 break

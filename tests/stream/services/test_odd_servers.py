@@ -98,7 +98,7 @@ async def asking(way, url):
             yield lambda: stream.read(create(model="m", messages=QUESTION, stream=True), tools=["f"])
         return
     endpoint = "ollama" if "ollama" in way else "openai"
-    async with stream.connect(url, "m", endpoint=endpoint, retries=stream.Retries(attempts=1)) as connection:
+    async with stream.connect(url, "m", endpoint=endpoint, retries=stream.services.Retries(attempts=1)) as connection:
         source = stream.ToolRunner(connection, TOOLS) if "runner" in way else connection
         yield lambda: source.chat(QUESTION, tools=TOOLS)
 
@@ -220,7 +220,7 @@ def test_an_exception_with_odd_attributes_is_a_failure(odd):
 
 @pytest.mark.parametrize("value", [5, None, True, "x", ["x"], 1.5], ids=repr)
 def test_a_number_that_a_caller_feeds_is_told_by_the_reader_and_an_event_in_a_stream(value):
-    with pytest.raises(stream.StreamTypeError):
+    with pytest.raises(stream.errors.StreamTypeError):
         stream.OpenAIReader().feed(value)
     text = {"choices": [{"delta": {"content": "Hello."}}]}
     *said, failed = stream.read_sync([text, value])
@@ -231,7 +231,7 @@ def test_a_number_that_a_caller_feeds_is_told_by_the_reader_and_an_event_in_a_st
 
 @pytest.mark.parametrize("value", [b"x", object()], ids=["bytes", "an object"])
 def test_what_no_server_can_send_is_the_callers_mistake_in_a_stream_too(value):
-    with pytest.raises(stream.StreamTypeError, match="neither a dict nor an object"):
+    with pytest.raises(stream.errors.StreamTypeError, match="neither a dict nor an object"):
         list(stream.read_sync([value]))
 
 

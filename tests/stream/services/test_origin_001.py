@@ -80,7 +80,7 @@ def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     stacked = chat(
         "ollama-plain-text",
         endpoint=endpoint,
-        wrap=lambda c: stream.ToolRunner(stream.ToolTiers(stream.Recovery(c)), []),
+        wrap=lambda c: stream.ToolRunner(stream.services.ToolTiers(stream.services.Recovery(c)), []),
     )
     assert stacked.events == bare.events
     assert stacked.bodies == bare.bodies

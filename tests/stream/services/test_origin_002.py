@@ -493,7 +493,7 @@ def test_what_an_error_in_the_done_line_does_not_say_has_the_documents_words(err
     assert str(told) == text
 
 
-ONCE = {"retries": stream.Retries(attempts=1)}
+ONCE = {"retries": stream.services.Retries(attempts=1)}
 
 
 @BOTH
@@ -609,7 +609,9 @@ def test_an_error_in_mid_stream_ends_it_and_keeps_what_was_said():
 def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
     async def go():
         url = "http://user:hidden@127.0.0.1:9/v1"
-        async with stream.connect(url, "m", endpoint=endpoint, retries=stream.Retries(attempts=1)) as connection:
+        async with stream.connect(
+            url, "m", endpoint=endpoint, retries=stream.services.Retries(attempts=1)
+        ) as connection:
             return [event async for event in connection.chat(QUESTION)]
 
     (event,) = asyncio.run(go())

@@ -171,7 +171,7 @@ def test_the_caller_decides_about_parallel_calls_before_the_table(endpoint, want
         model=model,
         tools=TOOLS,
         parallel_tool_calls=wanted,
-        wrap=lambda c: stream.ToolTiers(stream.Recovery(c), classifier=Files()),
+        wrap=lambda c: stream.services.ToolTiers(stream.services.Recovery(c), classifier=Files()),
     )
     assert exchange.bodies[0]["parallel_tool_calls"] is wanted
 
@@ -206,7 +206,11 @@ def test_calls_that_come_together_all_the_same_run_one_after_the_other(model, fi
     tools = [dataclasses.replace(one, function=run) for one in TOOLS]
 
     def wrap(connection):
-        between = stream.ToolTiers(stream.Recovery(connection), classifier=Files()) if stacked else connection
+        between = (
+            stream.services.ToolTiers(stream.services.Recovery(connection), classifier=Files())
+            if stacked
+            else connection
+        )
         return stream.ToolRunner(between, tools)
 
     says_two = says(
@@ -416,7 +420,9 @@ def test_mistrals_words_for_a_choice_are_taken_through_all_services(endpoint, ch
         endpoint=endpoint,
         model="mistral:latest",
         tool_choice=choice,
-        wrap=lambda c: stream.ToolRunner(stream.ToolTiers(stream.Recovery(c), classifier=Files()), TOOLS),
+        wrap=lambda c: stream.ToolRunner(
+            stream.services.ToolTiers(stream.services.Recovery(c), classifier=Files()), TOOLS
+        ),
     )
     sent = [body.get("tool_choice") for body in exchange.bodies]
     # OpenAI's word for `any`; Mistral's own API takes it, too. A choice holds for the first round.
@@ -428,7 +434,7 @@ def test_mistrals_words_for_a_choice_are_taken_through_all_services(endpoint, ch
 
 
 def validator(strictness="on", **properties):
-    return stream.Validator([tool("set_timer", **properties), READ_FILE], strictness=strictness, model="m")
+    return stream.services.Validator([tool("set_timer", **properties), READ_FILE], strictness=strictness, model="m")
 
 
 def call(name="set_timer", arguments="{}", status="ok"):
@@ -519,7 +525,7 @@ def watched(name, endpoint, strictness="on"):
             self.connection = connection
 
         def chat(self, messages, **fields):
-            validator = stream.Validator(TOOLS, strictness=strictness)
+            validator = stream.services.Validator(TOOLS, strictness=strictness)
             return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
 
     return chat(name, endpoint=endpoint, wrap=Watched)
@@ -581,7 +587,7 @@ def test_a_call_that_cannot_be_read_tells_the_model_so_and_not_that_there_is_no_
 def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
     ran = []
     tools = [dataclasses.replace(one, function=lambda **given: ran.append(given)) for one in TOOLS]
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     exchange = chat(
         name,
         endpoint=endpoint,
@@ -600,7 +606,7 @@ def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
 
 @BOTH
 def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint):
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     outcomes = iter(["fine", OSError("gone"), "fine"])
 
     def read(**_):
@@ -625,7 +631,7 @@ def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint)
 
 
 def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counted_too():
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     wrap = {"wrap": lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts)}
     chat("fork-tool-call", endpoint="ollama", model="ministral-3:14b", **wrap)
     chat("ollama-bad-arguments", model="mistral", **wrap)
@@ -637,7 +643,7 @@ def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counte
 
 
 def test_a_tool_that_was_invented_is_no_label_of_its_own():
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts))
     counts = attempts.snapshot()["qwen3:8b"]
     assert (counts["tools"], counts["invalid_calls"]) == ({}, {"unknown_tool": 1})
@@ -646,10 +652,12 @@ def test_a_tool_that_was_invented_is_no_label_of_its_own():
 
 def test_the_fallbacks_tools_are_counted_with_the_others():
     search = tool("web_search", lambda: "The web says so.")
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     chat(
         says([["call", "web_search", {}]], [["say", "The web says so."]], without_tools=[]),
-        wrap=lambda c: stream.Recovery(c, attempts=attempts, fallback=stream.Fallback(load_tools=lambda: [search])),
+        wrap=lambda c: stream.services.Recovery(
+            c, attempts=attempts, fallback=stream.services.Fallback(load_tools=lambda: [search])
+        ),
     )
     assert attempts.snapshot()["qwen3:8b"]["tools"]["web_search"]["success"] == 1
 
@@ -701,7 +709,7 @@ def test_the_whole_workflow_detects_translates_checks_runs_and_answers(endpoint)
         endpoint=endpoint,
         model="qwen3:8b",
         options={"guide": True},
-        wrap=lambda c: stream.ToolRunner(stream.Recovery(c), TOOLS),
+        wrap=lambda c: stream.ToolRunner(stream.services.Recovery(c), TOOLS),
     )
     assert [result[:2] for result in sorted(exchange.results)] == [("list_directory", False), ("read_file", False)]
     assert exchange.text == "One of them says hello."
@@ -717,7 +725,7 @@ def test_a_model_that_is_poor_over_several_rounds_is_given_fewer_of_them():
         return len(chat(again, model=model, wrap=lambda c: stream.ToolRunner(between(c), TOOLS)).requests)
 
     def all_between(connection):
-        return stream.ToolTiers(stream.Recovery(connection), classifier=Files())
+        return stream.services.ToolTiers(stream.services.Recovery(connection), classifier=Files())
 
     for between in (lambda connection: connection, all_between):
         assert [requests(model, between) for model in ("deepseek-chat", "qwen3:8b", "kimi-k2")] == [3, 6, 9]
@@ -725,7 +733,7 @@ def test_a_model_that_is_poor_over_several_rounds_is_given_fewer_of_them():
 
 def test_the_sample_tools_are_offered_like_any_other(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
-    tools = stream.filesystem_tools(tmp_path)
+    tools = stream.services.filesystem_tools(tmp_path)
     exchange = chat("ollama-two-calls", wrap=lambda c: stream.ToolRunner(c, tools))
     assert sorted(exchange.results) == [("list_directory", False, '["a.txt"]'), ("read_file", False, "hello")]
     assert {t.name for t in tools} == {LIST_DIRECTORY.name, READ_FILE.name}

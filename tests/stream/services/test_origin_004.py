@@ -31,7 +31,7 @@ def recovering(name, endpoint="openai", attempts=None, **options):
         endpoint=endpoint,
         tools=tools,
         messages=messages,
-        wrap=lambda c: stream.Recovery(wrapped(c), attempts=attempts, **options),
+        wrap=lambda c: stream.services.Recovery(wrapped(c), attempts=attempts, **options),
     )
 
 
@@ -40,7 +40,7 @@ def recovering(name, endpoint="openai", attempts=None, **options):
 
 @EMPTY
 def test_an_answer_of_calls_that_never_come_is_detected_logged_and_counted(caplog, name, endpoint):
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     with caplog.at_level(logging.INFO, logger="stream"):
         recovering(name, endpoint, attempts)
     assert "Empty tool call pattern detected" in caplog.text
@@ -134,7 +134,7 @@ def offered(question, endpoint="openai", model="mistral", tools=ALL, **options):
         model=model,
         messages=[{"role": "user", "content": question}],
         tools=tools,
-        wrap=lambda c: stream.ToolTiers(c, **options),
+        wrap=lambda c: stream.services.ToolTiers(c, **options),
     )
     return [entry["function"]["name"] for entry in exchange.bodies[0].get("tools", ())]
 
@@ -170,7 +170,7 @@ def test_a_tool_that_the_choice_names_is_offered_and_chosen():
         tools=ALL,
         tool_choice="play_music",
         messages=[{"role": "user", "content": "Surprise me"}],
-        wrap=stream.ToolTiers,
+        wrap=stream.services.ToolTiers,
     )
     (body,) = exchange.bodies
     assert [entry["function"]["name"] for entry in body["tools"]] == ["play_music"]
@@ -208,7 +208,9 @@ def test_a_general_question_whose_answer_is_empty_goes_to_the_fallback():
         "ollama-needs-search",
         tools=ALL,
         messages=[{"role": "user", "content": "Who wrote Faust?"}],
-        wrap=lambda c: stream.ToolTiers(stream.Recovery(c, fallback=stream.Fallback(load_tools=lambda: [search]))),
+        wrap=lambda c: stream.services.ToolTiers(
+            stream.services.Recovery(c, fallback=stream.services.Fallback(load_tools=lambda: [search]))
+        ),
     )
     assert "tools" not in exchange.bodies[0]
     assert exchange.of(stream.AskedAgain) == [stream.AskedAgain(2, "fallback")]
@@ -223,8 +225,8 @@ def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their
 
         def __init__(self, connection):
             browser = [one.name for one in PLAYWRIGHT]
-            fallback = stream.Fallback(load_tools=lambda: listed("playwright", browser, browse))
-            self.source = stream.ToolTiers(stream.Recovery(connection, fallback=fallback))
+            fallback = stream.services.Fallback(load_tools=lambda: listed("playwright", browser, browse))
+            self.source = stream.services.ToolTiers(stream.services.Recovery(connection, fallback=fallback))
 
         async def chat(self, _):
             for question in ("Who wrote Faust?", "Dim the lights"):
@@ -242,7 +244,7 @@ def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their
 
 def test_the_tiers_stand_in_front_of_the_recovery_or_they_would_leave_out_its_fallback():
     with pytest.raises(StreamTypeError, match=r"source is a ToolTiers; .* ToolTiers\(Recovery\(model\)\)"):
-        recovering("ollama-plain-text", wrapped=stream.ToolTiers)
+        recovering("ollama-plain-text", wrapped=stream.services.ToolTiers)
 
 
 def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_again():
@@ -255,7 +257,7 @@ def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_
         return [search]
 
     async def twice(connection):
-        recovery = stream.Recovery(connection, fallback=stream.Fallback(load_tools=load))
+        recovery = stream.services.Recovery(connection, fallback=stream.services.Fallback(load_tools=load))
         for _ in range(2):
             async for event in recovery.chat(QUESTION):
                 yield event
@@ -282,7 +284,7 @@ def test_the_classifier_and_the_tiers_can_be_replaced(tmp_path):
 
     file = tmp_path / "tiers.toml"
     file.write_text('[[tier]]\nname = "mail"\ntools = ["send_*"]\nkeywords = ["write to"]\n')
-    tiers = stream.load_tiers(file)
+    tiers = stream.services.load_tiers(file)
     tools = [*ALL, tool("send_mail")]
     assert offered("anything", tools=tools, tiers=tiers, classifier=Always()) == ["send_mail"]
     assert offered("Write to Anna", tools=tools, tiers=tiers) == ["send_mail"]
@@ -294,7 +296,7 @@ def test_a_choice_that_the_tier_does_not_offer_is_left_out():
         tools=ALL,
         tool_choice="required",
         messages=[{"role": "user", "content": "Tell me a joke"}],
-        wrap=stream.ToolTiers,
+        wrap=stream.services.ToolTiers,
     )
     assert "tool_choice" not in exchange.bodies[0]
 
@@ -303,7 +305,7 @@ def test_a_choice_that_the_tier_does_not_offer_is_left_out():
 
 
 def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     with caplog.at_level(logging.INFO, logger="stream"):
         recovering("ollama-plain-text", attempts=attempts)
         recovering("ollama-empty-tool-calls", attempts=attempts)
@@ -313,7 +315,7 @@ def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):
 
 
 def test_a_later_question_is_counted_apart():
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     history = [*QUESTION, {"role": "assistant", "content": "Two files."}, *QUESTION]
     recovering("ollama-plain-text", attempts=attempts, messages=history)
     counts = attempts.snapshot()["qwen3:8b"]
@@ -321,7 +323,7 @@ def test_a_later_question_is_counted_apart():
 
 
 def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     with caplog.at_level(logging.INFO, logger="stream"):
         recovering("ollama-empty-tool-calls", attempts=attempts)
         recovering("ollama-silent", attempts=attempts)
@@ -332,10 +334,10 @@ def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
 
 
 def test_a_round_that_brings_results_back_is_no_question_of_its_own():
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     exchange = chat(
         "ollama-tool-call",
-        wrap=lambda c: stream.ToolRunner(stream.Recovery(c, attempts=attempts), TOOLS),
+        wrap=lambda c: stream.ToolRunner(stream.services.Recovery(c, attempts=attempts), TOOLS),
     )
     assert len(exchange.of(ToolResult)) == 1
     assert attempts.snapshot()["qwen3:8b"]["first_query"]["success"] == 1
@@ -343,7 +345,7 @@ def test_a_round_that_brings_results_back_is_no_question_of_its_own():
 
 
 def test_the_counts_are_text_for_prometheus():
-    attempts = stream.Attempts()
+    attempts = stream.services.Attempts()
     attempts.record('a "model"', "first_query", ok=True, seconds=0.5)
     attempts.empty('a "model"')
     text = attempts.prometheus()

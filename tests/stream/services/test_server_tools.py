@@ -6,10 +6,9 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError
-from stream.events import TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import KnownInStream, KnownTools
 from stream.replay.manners import Manner
-from stream.services.notices import AskedAgain, InvalidToolCall
 from tests.support.model_server import TOOLS, chat, says, tool
 from tests.support.routing import Pipeline
 
@@ -64,7 +63,7 @@ def test_discovering_a_tool_and_calling_it_is_no_error(endpoint):
 
 @BOTH
 def test_a_validator_lets_them_pass_and_counts_them_as_good(endpoint):
-    validator = stream.Validator(TOOLS, model="m")
+    validator = stream.services.Validator(TOOLS, model="m")
     exchange = validated("fork-discover", endpoint, validator)
     assert {end.status for end in exchange.of(ToolCallEnd)} == {"ok"}
     assert validator.counts == {("m", "ok"): 2}
@@ -72,7 +71,7 @@ def test_a_validator_lets_them_pass_and_counts_them_as_good(endpoint):
 
 @BOTH
 def test_a_discovered_tool_stays_known_in_later_turns_because_the_server_remembers_it(endpoint):
-    validator, pipeline = stream.Validator(TOOLS), Pipeline(tools=TOOLS)
+    validator, pipeline = stream.services.Validator(TOOLS), Pipeline(tools=TOOLS)
     first = validated(says([DISCOVER, RESULT, DISCOVERED, RESULT, ANSWER], manner=FORK), endpoint, validator)
     heard(first.events, pipeline)
     pipeline.router.begin_turn()
@@ -101,7 +100,7 @@ def test_the_results_of_ones_own_tools_show_no_such_thing(endpoint):
 
 @BOTH
 def test_a_call_that_only_fits_the_pattern_says_nothing_of_other_streams(endpoint):
-    validator, pipeline = stream.Validator(TOOLS), Pipeline(tools=TOOLS)
+    validator, pipeline = stream.services.Validator(TOOLS), Pipeline(tools=TOOLS)
     first = validated(says([DISCOVER], [ANSWER]), endpoint, validator)
     later = validated(says([["call", "reed_file", {"path": "a"}]]), endpoint, validator)
     assert first.of(InvalidToolCall) == []
@@ -172,7 +171,7 @@ def test_the_tools_of_a_fallback_are_not_invented(endpoint):
                     yield ToolCallStart("web_search", "1")
                     yield ToolCallEnd("web_search", "1", arguments_json='{"query": "x"}')
 
-        source = stream.Recovery(Searches(), fallback=stream.Fallback(load_tools=lambda: [search]))
+        source = stream.services.Recovery(Searches(), fallback=stream.services.Fallback(load_tools=lambda: [search]))
         return stream.ToolRunner(source, TOOLS)
 
     exchange = chat(server, endpoint=endpoint, wrap=wrap)
@@ -190,8 +189,8 @@ def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
             yield ToolCallStart("swim", "2", 1)
             yield ToolCallEnd("swim", "2", 1)
 
-        outer = stream.Validator(TOOLS)
-        inner = stream.Validator([tool("swim")])
+        outer = stream.services.Validator(TOOLS)
+        inner = stream.services.Validator([tool("swim")])
         return [event async for event in outer.watch(inner.watch(answer()))]
 
     events = asyncio.run(go())
@@ -213,7 +212,7 @@ def test_patterns_that_are_none_are_refused(patterns):
     with pytest.raises(StreamTypeError, match="server_tools"):
         stream.CueRules(server_tools=patterns)
     with pytest.raises(StreamTypeError, match="server_tools"):
-        stream.Validator(TOOLS, server_tools=patterns)
+        stream.services.Validator(TOOLS, server_tools=patterns)
 
 
 FENCED = '```json\n{"name": "%s", "arguments": {"pattern": "*"}}\n```'

@@ -54,7 +54,7 @@ class Named:
 
 
 def chosen(question, tools=HOUSE, **options):
-    tiers = stream.ToolTiers(None, tools, **options)
+    tiers = stream.services.ToolTiers(None, tools, **options)
     return [one.name for one in asyncio.run(tiers.choose(question))]
 
 
@@ -67,7 +67,7 @@ def tier_of(name, tier):
 
 def rates(table):
     """How many of each tier's questions go to their tier, and the general ones that do not."""
-    classifier = stream.KeywordClassifier(stream.load_tiers())
+    classifier = stream.services.KeywordClassifier(stream.services.load_tiers())
     found = {tier: [classifier.classify(question) for question in questions] for tier, questions in table.items()}
     right = sum(names.count(tier) for tier, names in found.items())
     wrongly = [q for q, name in zip(table["general"], found["general"], strict=True) if name != "general"]
@@ -95,7 +95,7 @@ def test_no_question_stands_in_both_tables():
 
 
 def test_the_questions_of_a_tier_get_the_tools_of_its_source_and_general_ones_get_none():
-    tiers = stream.ToolTiers(None, HOUSE)
+    tiers = stream.services.ToolTiers(None, HOUSE)
 
     async def offered():
         return {
@@ -137,7 +137,7 @@ def test_separable_verbs_and_everyday_english_are_device_questions(question):
     ],
 )
 def test_the_first_sentence_that_is_not_general_decides(question, tier):
-    assert stream.KeywordClassifier(stream.load_tiers()).classify(question) == tier
+    assert stream.services.KeywordClassifier(stream.services.load_tiers()).classify(question) == tier
 
 
 # Names of tools
@@ -238,7 +238,7 @@ def test_an_mcp_listing_brings_its_group_and_an_openai_dict_has_none():
     assert one.group == "zwave"
     assert stream.Tool.of(one.openai()).group == ""
     assert "zwave" not in str(one.openai())
-    assert {made.group for made in stream.filesystem_tools(".")} == {"filesystem"}
+    assert {made.group for made in stream.services.filesystem_tools(".")} == {"filesystem"}
 
 
 def test_a_group_is_text():
@@ -380,7 +380,7 @@ keywords = ["^ <paint>"]
 def loaded(tmp_path, text):
     file = tmp_path / "tiers.toml"
     file.write_text(text)
-    return stream.load_tiers(file)
+    return stream.services.load_tiers(file)
 
 
 def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
@@ -427,14 +427,14 @@ def test_a_faulty_file_is_refused_with_the_place_the_value_and_what_is_allowed(t
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(StreamValueError, match=r"cannot read tiers from .*none\.toml"):
-        stream.load_tiers(tmp_path / "none.toml")
+        stream.services.load_tiers(tmp_path / "none.toml")
 
 
 def test_a_tier_made_in_code_is_checked_too():
     with pytest.raises(StreamTypeError, match="tools is 'light'; it must be a list of texts"):
-        stream.Tier(name="a", tools="light")
+        stream.services.Tier(name="a", tools="light")
     with pytest.raises(
         StreamValueError, match="keywords: pattern '<device> on' has <device>; only the patterns of a file"
     ):
-        stream.Tier(name="a", keywords=["<device> on"])
-    assert stream.Tier(name="a", tools=["light"]) == stream.Tier(name="a", tools=("light",))
+        stream.services.Tier(name="a", keywords=["<device> on"])
+    assert stream.services.Tier(name="a", tools=["light"]) == stream.services.Tier(name="a", tools=("light",))

@@ -136,7 +136,7 @@ def test_two_tools_of_one_name_are_refused():
 
 
 def sample(folder, name, **arguments):
-    one = next(tool for tool in stream.filesystem_tools(folder) if tool.name == name)
+    one = next(tool for tool in stream.services.filesystem_tools(folder) if tool.name == name)
     return one.function(**arguments)
 
 
@@ -182,18 +182,20 @@ def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_th
         }
         for name in ("list_directory", "read_file")
     ]
-    assert stream.services.FILESYSTEM_TOOLS == stream.FILESYSTEM_TOOLS == wanted
+    assert stream.services.FILESYSTEM_TOOLS == stream.services.FILESYSTEM_TOOLS == wanted
     for endpoint in ("openai", "ollama"):
-        exchange = chat("ollama-tool-call", endpoint=endpoint, model="mistral:latest", tools=stream.FILESYSTEM_TOOLS)
+        exchange = chat(
+            "ollama-tool-call", endpoint=endpoint, model="mistral:latest", tools=stream.services.FILESYSTEM_TOOLS
+        )
         assert exchange.bodies[0]["tools"] == wanted
 
 
 def test_the_definitions_have_the_names_of_the_tools_that_run_here(tmp_path):
-    definitions = [stream.Tool.of(entry) for entry in stream.FILESYSTEM_TOOLS]
-    assert [tool.name for tool in definitions] == [tool.name for tool in stream.filesystem_tools(tmp_path)]
+    definitions = [stream.Tool.of(entry) for entry in stream.services.FILESYSTEM_TOOLS]
+    assert [tool.name for tool in definitions] == [tool.name for tool in stream.services.filesystem_tools(tmp_path)]
     assert all(tool.function is None for tool in definitions)
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path):
     with pytest.raises(StreamValueError, match="root"):
-        stream.filesystem_tools(tmp_path / "none")
+        stream.services.filesystem_tools(tmp_path / "none")

@@ -143,7 +143,7 @@ def test_halves_that_belong_together_are_sent_as_one_character(endpoint):
 @BOTH
 def test_a_file_whose_name_is_no_text_can_be_listed(endpoint, tmp_path):
     (tmp_path / os.fsdecode(b"\xff.txt")).write_bytes(b"x")
-    exchange = running(calling(("list_directory", {})), stream.filesystem_tools(tmp_path), endpoint)
+    exchange = running(calling(("list_directory", {})), stream.services.filesystem_tools(tmp_path), endpoint)
     assert exchange.results == [("list_directory", False, '["\ufffd.txt"]')]
     assert exchange.bodies[1]["messages"][-1]["content"] == '["\ufffd.txt"]'
     assert exchange.text == "Done."
