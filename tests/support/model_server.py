@@ -94,6 +94,20 @@ def chat(script, *, endpoint="openai", model="qwen3:8b", messages=QUESTION, wrap
     return asyncio.run(asyncio.wait_for(go(), 20.0))
 
 
+def recovering(name, endpoint="openai", attempts=None, **options):
+    """Ask through a `Recovery`, which gets the other options."""
+    tools = options.pop("tools", TOOLS)
+    messages = options.pop("messages", QUESTION)
+    wrapped = options.pop("wrapped", lambda connection: connection)
+    return chat(
+        name,
+        endpoint=endpoint,
+        tools=tools,
+        messages=messages,
+        wrap=lambda c: stream.services.Recovery(wrapped(c), attempts=attempts, **options),
+    )
+
+
 def says(*turns, **options):
     """A server of a test's own: what it says at each turn."""
     return Scenario(name="own", about="a test's own", turns=turns, **options)

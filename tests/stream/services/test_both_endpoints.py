@@ -1,10 +1,16 @@
-"""Tools in Ollama's own /api/chat: the request, the calls in order, and nothing changed without tools."""
+"""Tool calls on both endpoints: in the request, in the stream, in order; nothing changes without tools."""
+
+import asyncio
+import json
 
 import pytest
 
 import stream
-from stream.events import Finish, TextDelta, ToolCallEnd, Usage
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat
+from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult, Usage
+from stream.replay.server import ReplayServer
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 
 NATIVE = {"endpoint": "ollama"}
 
@@ -129,3 +135,79 @@ def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is
     assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
     assert exchange.text == "I have no tools."
     assert ["tools" in body for body in exchange.bodies] == [True, False]
+
+
+# In the stream
+
+
+@BOTH
+def test_calls_are_read_from_both_endpoints_with_name_arguments_and_id(endpoint):
+    exchange = chat("ollama-two-calls", endpoint=endpoint, tools=TOOLS)
+    assert exchange.calls == [("list_directory", {"path": "."}), ("read_file", {"path": "a.txt"})]
+    assert [event.tool_call_id for event in exchange.of(ToolCallEnd)] == ["call_00000000", "call_00000001"]
+
+
+def test_the_native_extras_come_as_events():
+    exchange = chat("fork-reasoning", endpoint="ollama", tools=TOOLS)
+    assert [event.status for event in exchange.of(TaskStatus)] == ["working", "completed"]
+    assert exchange.of(TaskStatus)[0].task_id
+    assert [event.content for event in exchange.of(ToolResult)]
+    assert "not available" in exchange.of(ToolResult)[0].content
+    assert exchange.thinking.startswith("We need to list files.")
+    assert exchange.of(Usage)[0].eval_ms == pytest.approx(110.0)
+    assert exchange.of(Usage)[0].completion_tokens == 10
+
+
+def test_calls_and_the_end_come_as_one_start_and_one_end_each():
+    exchange = chat("fork-double-finish", tools=TOOLS)
+    assert len(exchange.of(ToolCallStart)) == len(exchange.of(ToolCallEnd)) == 1
+    assert exchange.of(Finish)
+    assert json.loads(exchange.of(ToolCallEnd)[0].arguments_json) == {"path": "."}
+
+
+@BOTH
+def test_calls_come_with_id_name_and_arguments_and_need_no_parsing_by_the_caller(endpoint):
+    exchange = chat("ollama-two-calls", endpoint=endpoint, tools=TOOLS)
+    assert exchange.calls == [("list_directory", {"path": "."}), ("read_file", {"path": "a.txt"})]
+
+
+# While it is written
+
+
+class Gate:
+    """A clock on which the server's next piece is due when somebody says so."""
+
+    def __init__(self):
+        self.open = asyncio.Semaphore(1)
+
+    def now(self):
+        return 0.0
+
+    async def sleep(self, _):
+        await self.open.acquire()
+
+
+@BOTH
+def test_events_come_while_the_answer_is_still_being_written(endpoint):
+    async def go():
+        gate, words = Gate(), []
+        async with (
+            ReplayServer(says([["say", "One two three four"]]), clock=gate) as server,
+            stream.connect(server.base_url, "m", endpoint=endpoint) as connection,
+        ):
+            async for event in connection.chat(QUESTION):
+                if isinstance(event, TextDelta):
+                    words.append(event.text.strip())
+                    # Only now may the server write its next word; a client that waits for more would wait forever.
+                    for _ in range(1 if len(words) < 4 else 9):
+                        gate.open.release()
+        return words
+
+    assert asyncio.run(asyncio.wait_for(go(), 10.0)) == ["One", "two", "three", "four"]
+
+
+@BOTH
+def test_reads_that_cut_lines_and_characters_anywhere_change_nothing(endpoint):
+    exchange = chat("openai-odd-reads", endpoint=endpoint, tools=TOOLS)
+    assert exchange.text == "Schöne Grüße 😀!"
+    assert exchange.calls == [("list_directory", {"path": "/home/Zoë"})]

@@ -1,0 +1,157 @@
+"""Which server is asked, at which path, with which key."""
+
+import asyncio
+
+import pytest
+
+import stream
+from stream.errors import StreamValueError
+from stream.events import TextDelta
+from stream.replay.server import ReplayServer
+from stream.services.connection import endpoint_of
+from tests.support.model_server import QUESTION, chat, says
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wanted", "endpoint", "url"),
+    [
+        ("http://127.0.0.1:11434/v1", "auto", "openai", "http://127.0.0.1:11434/v1"),
+        ("http://localhost:11434", "auto", "openai", "http://localhost:11434/v1"),
+        ("http://localhost:11434/", "ollama", "ollama", "http://localhost:11434"),
+        ("http://localhost:11434/v1", "ollama", "ollama", "http://localhost:11434"),
+        ("http://localhost:11434/api/chat", "ollama", "ollama", "http://localhost:11434"),
+        ("https://ollama.com", "auto", "ollama", "https://ollama.com"),
+        ("https://ollama.com/v1", "openai", "openai", "https://ollama.com/v1"),
+        ("https://api.groq.com/openai/v1", "auto", "openai", "https://api.groq.com/openai/v1"),
+        ("https://host/v1/chat/completions", "auto", "openai", "https://host/v1"),
+    ],
+)
+def test_a_local_server_defaults_to_the_openai_form_and_the_cloud_to_the_native_one(base_url, wanted, endpoint, url):
+    assert (endpoint_of(base_url, wanted)[0], endpoint_of(base_url, wanted)[2]) == (endpoint, url)
+
+
+VARIABLES = ("OLLAMA_LOCAL_BASE", "OLLAMA_HOST", "OLLAMA_CLOUD_HOST", "ACTOR_MODEL", "OLLAMA_API_KEY")
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    """Sets the variables that are named, and no other of ours."""
+
+    def set_alone(**values):
+        for name in VARIABLES:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    set_alone()
+    return set_alone
+
+
+def test_without_an_address_the_ollama_of_this_machine_is_asked_and_the_documents_model(environment):
+    connection = stream.connect()
+    assert connection.base_url == "http://127.0.0.1:11434"
+    assert (connection.endpoint, connection.model) == ("openai", "qwen3-coder:480b")
+    cloud = stream.connect("cloud")
+    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://ollama.com", "ollama", "qwen3-coder:480b")
+    assert stream.connect(model="qwen3:8b").model == "qwen3:8b"
+
+
+def test_actor_model_is_the_model_where_none_is_named(environment):
+    environment(ACTOR_MODEL="gpt-oss:120b-cloud")
+    assert stream.connect().model == "gpt-oss:120b-cloud"
+    assert stream.connect("cloud").model == "gpt-oss:120b"
+    assert stream.connect("http://localhost:11434", "qwen3:8b").model == "qwen3:8b"
+    environment(ACTOR_MODEL=" ")
+    assert stream.connect().model == "qwen3-coder:480b"
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        (":56789", "http://127.0.0.1:56789"),
+        ("192.168.1.7", "http://192.168.1.7:11434"),
+        ("192.168.1.7:8080", "http://192.168.1.7:8080"),
+        ("workstation", "http://workstation:11434"),
+        ("workstation:8080/", "http://workstation:8080"),
+        ("http://workstation", "http://workstation"),
+        ("https://models.example/ollama", "https://models.example/ollama"),
+        (' "http://workstation:8080" ', "http://workstation:8080"),
+        ("::1", "http://[::1]:11434"),
+        ("[::1]:8080", "http://[::1]:8080"),
+        ("[::]", "http://[::1]:11434"),
+        ("http://0.0.0.0:11434", "http://127.0.0.1:11434"),
+        ("ollama.com", "https://ollama.com"),
+    ],
+)
+def test_ollamas_own_variable_says_where_the_server_is(environment, host, base_url):
+    environment(OLLAMA_HOST=host)
+    assert stream.connect(model="m").base_url == base_url
+
+
+def test_the_documents_variables_for_the_addresses_win(environment):
+    environment(
+        OLLAMA_HOST="workstation",
+        OLLAMA_LOCAL_BASE="http://127.0.0.1:8080/v1",
+        OLLAMA_CLOUD_HOST="https://proxy.example",
+        OLLAMA_API_KEY="key-of-the-cloud",
+    )
+    local, cloud = stream.connect(model="m"), stream.connect("cloud", "gpt-oss:120b-cloud")
+    assert (local.base_url, local.endpoint) == ("http://127.0.0.1:8080", "openai")
+    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://proxy.example", "ollama", "gpt-oss:120b")
+    assert cloud._http.headers["authorization"] == "Bearer key-of-the-cloud"
+    assert "authorization" not in local._http.headers
+
+
+@pytest.mark.parametrize("value", ["ftp://host", "host:port", "http://", "host:99999"])
+@pytest.mark.parametrize("name", ["OLLAMA_HOST", "OLLAMA_LOCAL_BASE"])
+def test_a_variable_that_holds_no_address_is_named_in_the_error(environment, name, value):
+    environment(**{name: value})
+    with pytest.raises(StreamValueError, match=f"{name} is '{value}'"):
+        stream.connect(model="m")
+
+
+@pytest.mark.parametrize("scheme", ["", "http://"])
+def test_the_server_that_the_variables_name_is_asked_for_their_model(environment, scheme):
+    async def go():
+        bodies = []
+        script = says([["say", "Good evening."]])
+        async with ReplayServer(script, tokens_per_s=None, on_request=lambda *it: bodies.append(it)) as server:
+            address = server.base_url.removeprefix("http://").removesuffix("/v1")
+            environment(OLLAMA_HOST=f"{scheme}{address}", ACTOR_MODEL="ministral-3:14b")
+            async with stream.connect() as connection:
+                text = [event.text async for event in connection.chat(QUESTION) if isinstance(event, TextDelta)]
+        return "".join(text), bodies
+
+    text, ((path, body),) = asyncio.run(asyncio.wait_for(go(), 20.0))
+    assert (text, path, body["model"]) == ("Good evening.", "/v1/chat/completions", "ministral-3:14b")
+
+
+@pytest.mark.parametrize(("endpoint", "path"), [("openai", "/v1/chat/completions"), ("ollama", "/api/chat")])
+def test_each_endpoint_is_asked_at_its_own_path(endpoint, path):
+    assert chat("ollama-plain-text", endpoint=endpoint).paths == [path]
+
+
+@pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://host", "", "http://"])
+def test_an_address_that_is_none_is_refused(base_url):
+    with pytest.raises(StreamValueError, match="base_url"):
+        stream.connect(base_url, "m")
+
+
+def test_a_key_goes_to_the_server_it_was_given_for_and_an_environment_key_to_nobody_else(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("OLLAMA_API_KEY", "key-of-the-cloud")
+
+    def key(url, **options):
+        connection = stream.connect(url, "m", **options)
+        header = connection._http.headers.get("authorization")
+        return header, connection._openai.api_key if connection._openai else None
+
+    assert key("http://localhost:11434") == (None, "none")
+    assert key("http://localhost:11434", api_key="mine") == ("Bearer mine", "mine")
+    assert key("https://ollama.com") == ("Bearer key-of-the-cloud", None)
+    assert key("https://api.openai.com/v1") == ("Bearer sk-of-openai", "sk-of-openai")

@@ -1,0 +1,125 @@
+"""Attempts counted and logged by position, results by model and tool."""
+
+import dataclasses
+import logging
+
+import pytest
+
+import stream
+from stream.events import ToolResult
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, recovering, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):
+    attempts = stream.services.Attempts()
+    with caplog.at_level(logging.INFO, logger="stream"):
+        recovering("ollama-plain-text", attempts=attempts)
+        recovering("ollama-empty-tool-calls", attempts=attempts)
+    assert "First query: success" in caplog.text
+    assert "First query: failure" in caplog.text
+    assert attempts.rate("qwen3:8b", "first_query") == 0.5
+
+
+def test_a_later_question_is_counted_apart():
+    attempts = stream.services.Attempts()
+    history = [*QUESTION, {"role": "assistant", "content": "Two files."}, *QUESTION]
+    recovering("ollama-plain-text", attempts=attempts, messages=history)
+    counts = attempts.snapshot()["qwen3:8b"]
+    assert (counts["first_query"]["success"], counts["later_query"]["success"]) == (0, 1)
+
+
+def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
+    attempts = stream.services.Attempts()
+    with caplog.at_level(logging.INFO, logger="stream"):
+        recovering("ollama-empty-tool-calls", attempts=attempts)
+        recovering("ollama-silent", attempts=attempts)
+    assert "Retry 1: success" in caplog.text
+    assert "Retry 1: failure" in caplog.text
+    assert attempts.rate("qwen3:8b", "retry") == 0.5
+    assert attempts.rate("qwen3:8b", "first_query") == 0.0
+
+
+def test_a_round_that_brings_results_back_is_no_question_of_its_own():
+    attempts = stream.services.Attempts()
+    exchange = chat(
+        "ollama-tool-call",
+        wrap=lambda c: stream.ToolRunner(stream.services.Recovery(c, attempts=attempts), TOOLS),
+    )
+    assert len(exchange.of(ToolResult)) == 1
+    assert attempts.snapshot()["qwen3:8b"]["first_query"]["success"] == 1
+    assert attempts.snapshot()["qwen3:8b"]["later_query"]["success"] == 0
+
+
+def test_the_counts_are_text_for_prometheus():
+    attempts = stream.services.Attempts()
+    attempts.record('a "model"', "first_query", ok=True, seconds=0.5)
+    attempts.empty('a "model"')
+    text = attempts.prometheus()
+    assert 'cue_engine_attempts_total{model="a \\"model\\"",position="first_query",outcome="success"} 1' in text
+    assert 'cue_engine_attempt_seconds_total{model="a \\"model\\"",position="first_query"} 0.5' in text
+    assert 'cue_engine_empty_answers_total{model="a \\"model\\""} 1' in text
+    assert text.endswith("\n")
+    assert all(line.startswith(("#", "cue_engine_")) for line in text.splitlines())
+
+
+# Results of tools
+
+
+@BOTH
+def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint):
+    attempts = stream.services.Attempts()
+    outcomes = iter(["fine", OSError("gone"), "fine"])
+
+    def read(**_):
+        outcome = next(outcomes)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    tools = [LIST_DIRECTORY, dataclasses.replace(READ_FILE, function=read)]
+    server = says([["call", "read_file", {"path": "a"}], ["call", "list_directory", {"path": "."}]], [["say", "Done."]])
+    for _ in range(3):
+        chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts))
+    assert attempts.snapshot()["qwen3:8b"]["tools"] == {
+        "list_directory": {"success": 3, "failure": 0, "rate": 1.0},
+        "read_file": {"success": 2, "failure": 1, "rate": pytest.approx(2 / 3)},
+    }
+    assert attempts.tool_rate("qwen3:8b", "read_file") == pytest.approx(2 / 3)
+    assert attempts.tool_rate("qwen3:8b", "write_file") == 0.0
+    metrics = attempts.prometheus()
+    assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="success"} 2' in metrics
+    assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="failure"} 1' in metrics
+
+
+def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counted_too():
+    attempts = stream.services.Attempts()
+    wrap = {"wrap": lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts)}
+    chat("fork-tool-call", endpoint="ollama", model="ministral-3:14b", **wrap)
+    chat("ollama-bad-arguments", model="mistral", **wrap)
+    chat(says([["call", "read_file", {"path": "a"}]], [["call", "read_file", {"path": "a"}]]), model="poor", **wrap)
+    counted = {model: counts["tools"] for model, counts in attempts.snapshot().items()}
+    assert counted["ministral-3:14b"]["list_directory"]["success"] == 1
+    assert counted["mistral"] == {"read_file": {"success": 0, "failure": 1, "rate": 0.0}}
+    assert counted["poor"]["read_file"] == {"success": 5, "failure": 1, "rate": pytest.approx(5 / 6)}
+
+
+def test_a_tool_that_was_invented_is_no_label_of_its_own():
+    attempts = stream.services.Attempts()
+    chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts))
+    counts = attempts.snapshot()["qwen3:8b"]
+    assert (counts["tools"], counts["invalid_calls"]) == ({}, {"unknown_tool": 1})
+    assert "list_directories" not in attempts.prometheus()
+
+
+def test_the_fallbacks_tools_are_counted_with_the_others():
+    search = tool("web_search", lambda: "The web says so.")
+    attempts = stream.services.Attempts()
+    chat(
+        says([["call", "web_search", {}]], [["say", "The web says so."]], without_tools=[]),
+        wrap=lambda c: stream.services.Recovery(
+            c, attempts=attempts, fallback=stream.services.Fallback(load_tools=lambda: [search])
+        ),
+    )
+    assert attempts.snapshot()["qwen3:8b"]["tools"]["web_search"]["success"] == 1

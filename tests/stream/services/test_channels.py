@@ -1,0 +1,57 @@
+"""Text that a server marks for a program, and text that is spoken."""
+
+import asyncio
+import json
+
+import pytest
+
+import cues
+import stream
+from stream.events import TextDelta
+from stream.session import VoiceSession
+from stream.speech.voice_like import VoiceLikeSpeaker
+from tests.support.model_server import chat
+from tests.support.virtual_clock import VirtualClock
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+@pytest.mark.parametrize(
+    ("name", "channel"), [("fork-json-channel", "json"), ("fork-text-channel", "text"), ("ollama-plain-text", None)]
+)
+@BOTH
+def test_text_carries_the_channel_that_the_server_marks(name, channel, endpoint):
+    exchange = chat(name, endpoint=endpoint)
+    assert {event.channel for event in exchange.of(TextDelta)} == {channel}
+
+
+@pytest.mark.parametrize(("name", "spoken"), [("fork-json-channel", ""), ("fork-text-channel", "Here is the plan.")])
+@BOTH
+def test_data_for_a_program_is_not_spoken(name, spoken, endpoint):
+    class Silent:
+        def write(self, mixed, speech): ...
+
+    async def go():
+        mixer = cues.Mixer(24000)
+        clock = VirtualClock()
+        router = stream.CueRouter({}, mixer)
+        session = VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=Silent(), clock=clock)
+        return await clock.drive(session.run(replayed()))
+
+    async def replayed():
+        for event in read:
+            yield event
+
+    read = chat(name, endpoint=endpoint).events
+    assert asyncio.run(go()).spoken_text == spoken
+
+
+@BOTH
+def test_a_program_that_asks_gets_the_data_that_is_not_spoken(endpoint):
+    read = chat("fork-json-channel", endpoint=endpoint).events
+    data = [event.text for event in read if isinstance(event, TextDelta) and event.channel == "json"]
+    assert json.loads("".join(data)) == {"plan": [1, 2]}
+    assert not [event for event in stream.words_sync(read) if isinstance(event, TextDelta)]
+    asked = [event for event in stream.words_sync(read, silent_channels=()) if isinstance(event, TextDelta)]
+    assert json.loads("".join(event.text for event in asked)) == {"plan": [1, 2]}
+    assert {event.channel for event in asked} == {"json"}

@@ -1,0 +1,232 @@
+"""The fields of a request, as each endpoint reads them."""
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError, StreamValueError
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+@BOTH
+def test_tools_are_defined_in_the_same_form_on_both_endpoints(endpoint):
+    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, model="mistral").bodies[0]
+    assert body["tools"] == [LIST_DIRECTORY.openai(), READ_FILE.openai()]
+    assert all(entry["type"] == "function" for entry in body["tools"])
+
+
+# 3. Request fields
+
+
+def test_native_fields_are_written_as_the_native_endpoint_reads_them():
+    body = chat(
+        "ollama-plain-text",
+        endpoint="ollama",
+        format="json",
+        temperature=0.2,
+        think="low",
+        extra={"keep_alive": "5m"},
+    ).bodies[0]
+    assert body == {
+        "model": "qwen3:8b",
+        "messages": QUESTION,
+        "stream": True,
+        "format": "json",
+        "options": {"temperature": 0.2},
+        "think": "low",
+        "keep_alive": "5m",
+    }
+
+
+def test_openai_fields_are_written_as_the_openai_endpoint_reads_them():
+    body = chat("ollama-plain-text", format="json", temperature=0.2, think=False, extra={"seed": 7}).bodies[0]
+    assert body == {
+        "model": "qwen3:8b",
+        "messages": QUESTION,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "response_format": {"type": "json_object"},
+        "temperature": 0.2,
+        "reasoning_effort": "none",
+        "seed": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "says"),
+    [
+        ({"temperature": -1.0}, StreamValueError, "temperature"),
+        ({"format": 3}, StreamValueError, "format"),
+        ({"think": "a lot"}, StreamValueError, "think"),
+        ({"tools": TOOLS, "tool_choice": "write_file"}, StreamValueError, "write_file"),
+        ({"format": "json", "response_format": {"type": "json_object"}}, StreamTypeError, "one of them"),
+        ({"response_format": "json"}, StreamTypeError, "response_format is 'json'"),
+        ({"parallel_tool_calls": "no"}, StreamTypeError, "parallel_tool_calls is 'no'"),
+        ({"messages": ["hello"]}, StreamTypeError, "messages"),
+        ({"tools": [TOOLS[0], TOOLS[0]]}, StreamValueError, "two tools"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_field_that_cannot_be_sent_is_refused_before_anything_is_sent(fields, error, says):
+    with pytest.raises(error, match=says):
+        chat("ollama-plain-text", **fields)
+
+
+def test_the_history_of_calls_is_written_in_each_endpoints_form():
+    history = [
+        *QUESTION,
+        {
+            "role": "assistant",
+            "content": None,
+            "thinking": "I should look.",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "a"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "hello"},
+    ]
+    native = chat("ollama-plain-text", endpoint="ollama", messages=history).bodies[0]["messages"]
+    assert native[1:] == [
+        {
+            "role": "assistant",
+            "content": "",
+            "thinking": "I should look.",
+            "tool_calls": [{"id": "c1", "function": {"index": 0, "name": "read_file", "arguments": {"path": "a"}}}],
+        },
+        {"role": "tool", "content": "hello", "tool_call_id": "c1", "tool_name": "read_file"},
+    ]
+    openai = chat("ollama-plain-text", messages=history).bodies[0]["messages"]
+    assert openai[1:] == [{key: value for key, value in history[1].items() if key != "thinking"}, history[2]]
+
+
+def test_images_are_written_as_the_native_endpoint_takes_them():
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0"}},
+    ]
+    message = chat("ollama-plain-text", endpoint="ollama", messages=[{"role": "user", "content": parts}]).bodies[0]
+    assert message["messages"] == [{"role": "user", "content": "What is this?", "images": ["iVBORw0"]}]
+
+
+@BOTH
+def test_the_client_passes_address_model_and_temperature(endpoint):
+    exchange = chat("ollama-plain-text", endpoint=endpoint, model="qwen3:0.6b", temperature=0.5)
+    body = exchange.bodies[0]
+    assert body["model"] == "qwen3:0.6b"
+    assert (body.get("temperature") or body["options"]["temperature"]) == 0.5
+
+
+# Tool choice
+
+
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ("auto", "auto"),
+        ("none", "none"),
+        ("required", "required"),
+        ("any", "required"),
+        ("read_file", {"type": "function", "function": {"name": "read_file"}}),
+        (
+            {"type": "function", "function": {"name": "read_file"}},
+            {"type": "function", "function": {"name": "read_file"}},
+        ),
+    ],
+    ids=["auto", "none", "required", "any", "name", "object"],
+)
+def test_a_choice_is_written_in_the_openai_form(choice, sent):
+    assert chat("ollama-tool-call", tools=TOOLS, tool_choice=choice).bodies[0]["tool_choice"] == sent
+
+
+def test_on_the_native_endpoint_a_choice_also_works_where_the_server_ignores_the_field():
+    def names(choice):
+        body = chat("ollama-tool-call", endpoint="ollama", tools=TOOLS, tool_choice=choice).bodies[0]
+        return [entry["function"]["name"] for entry in body.get("tools", ())], body.get("tool_choice")
+
+    assert names("none") == ([], None)
+    assert names("read_file") == (["read_file"], {"type": "function", "function": {"name": "read_file"}})
+    assert names("auto") == (["list_directory", "read_file"], "auto")
+
+
+@BOTH
+@pytest.mark.parametrize("choice", ["read_file", {"type": "function", "function": {"name": "read_file"}}])
+def test_a_tool_that_is_forced_is_offered_alone_because_ollama_reads_no_choice_on_either_endpoint(endpoint, choice):
+    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, tool_choice=choice).bodies[0]
+    assert [entry["function"]["name"] for entry in body["tools"]] == ["read_file"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
+
+
+# Structured outputs
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def test_a_schema_for_the_answer_is_written_in_each_endpoints_form():
+    native = chat("ollama-plain-text", endpoint="ollama", format=SCHEMA).bodies[0]
+    assert native["format"] == SCHEMA
+    assert "response_format" not in native
+    openai = chat("ollama-plain-text", format=SCHEMA).bodies[0]
+    assert openai["response_format"] == {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    assert "format" not in openai
+
+
+@pytest.mark.parametrize(("title", "name"), [("Plan", "Plan"), ("A plan: für Zoë", "A_plan_f_r_Zo_"), (None, "answer")])
+def test_a_schema_is_named_after_its_title_in_the_letters_that_openai_takes(title, name):
+    schema = {**SCHEMA, "title": title} if title else SCHEMA
+    body = chat("ollama-plain-text", format=schema).bodies[0]
+    assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
+
+
+RESPONSE_FORMATS = pytest.mark.parametrize(
+    ("response_format", "native"),
+    [
+        ({"type": "json_object"}, "json"),
+        ({"type": "json_object", "schema": SCHEMA}, SCHEMA),
+        ({"type": "json_schema", "json_schema": {"name": "uicp_plan", "schema": SCHEMA}}, SCHEMA),
+        (
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "uicp_plan", "description": "a plan", "strict": True, "schema": SCHEMA},
+            },
+            SCHEMA,
+        ),
+        ({"type": "text"}, None),
+    ],
+    ids=["json", "json with a schema", "schema", "strict schema", "text"],
+)
+
+
+@RESPONSE_FORMATS
+def test_the_openai_form_of_a_format_is_translated_for_the_native_endpoint(response_format, native):
+    body = chat("ollama-plain-text", endpoint="ollama", response_format=response_format).bodies[0]
+    assert body.get("format") == native
+    assert "response_format" not in body
+
+
+@RESPONSE_FORMATS
+def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_format, native):
+    body = chat("ollama-plain-text", response_format=response_format).bodies[0]
+    assert body["response_format"] == response_format
+    assert "format" not in body
+
+
+def test_a_response_format_that_only_one_server_knows_goes_there_and_cannot_be_translated():
+    grammar = {"type": "grammar", "grammar": "root ::= [a-z]+"}
+    assert chat("ollama-plain-text", response_format=grammar).bodies[0]["response_format"] == grammar
+    with pytest.raises(StreamValueError, match=r"'grammar'.*json_schema"):
+        chat("ollama-plain-text", endpoint="ollama", response_format=grammar)
+
+
+# Model names: test_model_names.py has the table
+
+
+@BOTH
+def test_a_cloud_model_of_the_local_daemon_keeps_its_suffix(endpoint):
+    body = chat("ollama-plain-text", endpoint=endpoint, model="qwen3-coder-480b-cloud").bodies[0]
+    assert body["model"] == "qwen3-coder:480b-cloud"
+
+
+def test_the_clouds_own_api_gets_the_name_without_the_suffix():
+    assert stream.connect("https://ollama.com", "qwen3-coder:480b-cloud").model == "qwen3-coder:480b"

@@ -1,0 +1,183 @@
+"""Errors of a server: what is told, and what is sent again."""
+
+import asyncio
+import logging
+import re
+
+import pytest
+
+import stream
+from stream.events import StreamFailed, TextDelta
+from stream.replay.recording import Recording
+from tests.support.model_server import QUESTION, chat, says
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+def test_an_error_in_the_done_line_keeps_status_code_detail_and_retry_time():
+    exchange = chat("fork-error-in-done", endpoint="ollama")
+    assert exchange.text == "Working on it."
+    assert exchange.events[-1] == StreamFailed(
+        "Request failed", code="BadGateway", status=502, retry_after_ms=5000, request_id="r-1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "text"),
+    [
+        (
+            {"status": 502, "code": "BadGateway", "detail": "Request failed", "requestId": "r-1", "retryAfterMs": 5000},
+            StreamFailed("Request failed", "BadGateway", 502, 5000.0, "r-1"),
+            "[BadGateway] Request failed (status=502)",
+        ),
+        (
+            {"status": 500},
+            StreamFailed("Request failed", "UpstreamFailure", 500),
+            "[UpstreamFailure] Request failed (status=500)",
+        ),
+        (
+            {"detail": "out of memory"},
+            StreamFailed("out of memory", "UpstreamFailure"),
+            "[UpstreamFailure] out of memory",
+        ),
+        (
+            {"code": "BadGateway", "detail": None, "status": "soon"},
+            StreamFailed("Request failed", "BadGateway"),
+            "[BadGateway] Request failed",
+        ),
+        ({}, StreamFailed("Request failed", "UpstreamFailure"), "[UpstreamFailure] Request failed"),
+    ],
+    ids=["all of it", "a status alone", "a detail alone", "a code alone", "an empty one"],
+)
+def test_what_an_error_in_the_done_line_does_not_say_has_the_documents_words(error, told, text):
+    exchange = chat(says([["say", "Working on it."], ["fail", error]]), endpoint="ollama", options=ONCE)
+    assert exchange.text == "Working on it."
+    assert exchange.events[-1] == told
+    assert str(told) == text
+
+
+ONCE = {"retries": stream.services.Retries(attempts=1)}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b'{"error": {}}', b'{"error": null}', b'{"error": {"status": 502}}', b"null"]
+)
+def test_an_error_answer_that_says_nothing_has_the_documents_words_too(endpoint, body):
+    exchange = chat(Flaky([refusal(502, body)], None), endpoint=endpoint, options=ONCE)
+    assert exchange.events == [StreamFailed("Request failed", "UpstreamFailure", 502)]
+
+
+@BOTH
+def test_an_error_answer_keeps_status_code_detail_and_retry_time(endpoint):
+    exchange = chat("openai-rate-limit", endpoint=endpoint)
+    assert exchange.events == [
+        StreamFailed(
+            "Rate limit reached", code="rate_limit_exceeded", status=429, retry_after_ms=30000.0, request_id="req_1"
+        )
+    ]
+    assert len(exchange.requests) == 1, "a server that asks for 30 s is not asked again before that"
+
+
+class Flaky:
+    """Fails a number of times, then serves a scenario."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self, failures, then):
+        self.failures, self.then = list(failures), then
+
+    def answer(self, path, request):
+        return self.failures.pop(0) if self.failures else self.then.answer(path, request)
+
+
+def refusal(status, body=b'{"error": "busy"}', headers=None):
+    return Recording(name="refusal", kind="ndjson", body=body, status=status, headers=headers or {})
+
+
+@BOTH
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_request_that_failed_before_its_first_event_is_sent_again(endpoint, status):
+    exchange = chat(Flaky([refusal(status)] * 2, says([["say", "Here I am."]])), endpoint=endpoint)
+    assert exchange.text == "Here I am."
+    assert len(exchange.requests) == 3
+    assert exchange.bodies[0] == exchange.bodies[2]
+
+
+@BOTH
+def test_each_retry_is_one_line_with_its_number_status_and_wait(caplog, endpoint):
+    broken = Recording(name="broken", kind="sse", body=b"", complete=False)
+    rude = refusal(503, b'{"error": {"message": "hunter2", "code": "hunter2"}}', headers={"retry-after-ms": "10"})
+    with caplog.at_level(logging.INFO, logger="stream"):
+        exchange = chat(Flaky([rude, broken], says([["say", "Here I am."]])), endpoint=endpoint)
+    assert exchange.text == "Here I am."
+    told = [record for record in caplog.records if record.name == "stream.services.retrying"]
+    assert [record.levelno for record in told] == [logging.INFO, logging.INFO]
+    first, second = (record.getMessage() for record in told)
+    assert re.fullmatch(r"Attempt 2 of 3, after status 503 and a wait of \d+\.\d\d s", first)
+    assert re.fullmatch(r"Attempt 3 of 3, after (connection|unfinished) and a wait of \d+\.\d\d s", second)
+
+
+def test_a_request_that_is_not_sent_again_has_no_such_line(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        chat("ollama-plain-text")
+        chat("openai-rate-limit")
+    assert not [record for record in caplog.records if record.name == "stream.services.retrying"]
+
+
+@BOTH
+def test_a_connection_that_breaks_before_the_first_event_is_tried_again(endpoint):
+    broken = Recording(name="broken", kind="sse", body=b"", complete=False)
+    exchange = chat(Flaky([broken], says([["say", "Here I am."]])), endpoint=endpoint)
+    assert exchange.events[0] == TextDelta("Here")
+    assert len(exchange.requests) == 2
+
+
+@BOTH
+def test_the_wait_that_a_server_asks_for_is_kept_where_it_is_short(endpoint):
+    busy = refusal(503, headers={"retry-after-ms": "10"})
+    assert chat(Flaky([busy], says([["say", "Now."]])), endpoint=endpoint).text == "Now."
+
+
+@BOTH
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_a_request_that_is_wrong_is_not_sent_again(endpoint, status):
+    exchange = chat(Flaky([refusal(status)] * 2, says([["say", "Never."]])), endpoint=endpoint)
+    assert exchange.failure.status == status
+    assert len(exchange.requests) == 1
+
+
+@BOTH
+def test_the_last_failure_is_reported_when_all_attempts_fail(endpoint):
+    exchange = chat(Flaky([refusal(503, b'{"error": {"message": "still busy"}}')] * 9, None), endpoint=endpoint)
+    assert [event.message for event in exchange.events] == ["still busy"]
+    assert len(exchange.requests) == 3
+
+
+@BOTH
+def test_after_the_first_event_nothing_is_sent_again(endpoint):
+    exchange = chat("openai-cut", endpoint=endpoint)
+    assert exchange.text == "Let me look for"
+    assert isinstance(exchange.events[-1], StreamFailed)
+    assert len(exchange.requests) == 1
+
+
+def test_an_error_in_mid_stream_ends_it_and_keeps_what_was_said():
+    exchange = chat("llama-server-error")
+    assert exchange.text == "Let me"
+    assert "context shift failed" in exchange.failure.message
+
+
+@BOTH
+def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
+    async def go():
+        url = "http://user:hidden@127.0.0.1:9/v1"
+        async with stream.connect(
+            url, "m", endpoint=endpoint, retries=stream.services.Retries(attempts=1)
+        ) as connection:
+            return [event async for event in connection.chat(QUESTION)]
+
+    (event,) = asyncio.run(go())
+    assert event.code == "connection"
+    assert event.message.startswith("cannot reach http://127.0.0.1:9")
+    assert "hidden" not in event.message

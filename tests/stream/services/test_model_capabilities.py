@@ -1,0 +1,221 @@
+"""The capabilities of a model: what is known of it, and the tools and words that it is sent for that."""
+
+import asyncio
+import dataclasses
+import logging
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError, StreamValueError
+from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
+from tests.support.model_server import QUESTION, READ_FILE, TOOLS, chat, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        # As document 003 has them.
+        ("qwen2.5-coder:32b", {"format": "hermes", "max_tools": 64, "prompt": "hermes", "multi_turn": "good"}),
+        ("mistral:latest", {"format": "openai", "max_tools": 128, "parallel": True, "multi_turn": "excellent"}),
+        ("mistral-nemo", {"family": "mistral"}),
+        ("codestral:22b", {"family": "mistral"}),
+        ("deepseek-chat", {"format": "openai", "max_tools": 128, "multi_turn": "poor"}),
+        ("deepseek-reasoner", {"tools": True, "reasoning": True, "multi_turn": "poor"}),
+        ("kimi-k2:1t-cloud", {"format": "openai", "max_tools": 64, "prompt": "agentic", "multi_turn": "excellent"}),
+        # The families of the workstation's fork.
+        ("ministral-3:14b", {"format": "custom", "dialect": "mistral_new"}),
+        ("gpt-oss:20b", {"format": "custom", "dialect": "harmony", "reasoning": True, "parallel": False}),
+        ("qwen3-coder-tools", {"format": "custom", "dialect": "qwen3_coder_xml"}),
+        ("hf.co/unsloth/Qwen3-Coder-30B-A3B-Instruct-GGUF", {"family": "qwen3-coder"}),
+        ("qwen3:0.6b", {"max_tools": 8}),
+        ("gemma3:4b", {"tools": False}),
+        ("somebody/unheard-of:7b", {"family": "unknown", "tools": True, "max_tools": 32, "source": "default"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_table_knows_what_a_model_can_do(model, expected):
+    known = dataclasses.asdict(capabilities_of(model))
+    assert {key: known[key] for key in expected} == expected
+
+
+def test_every_line_of_the_table_is_whole_and_within_what_is_allowed():
+    for entry in _table()["family"]:
+        known = capabilities_of(entry["patterns"][0].replace("*", ""))
+        assert known.source == "table", entry["name"]
+        assert all(getattr(known, key) in allowed for key, allowed in CHOICES.items())
+        assert known.min_ollama.count(".") == 2
+
+
+def test_an_override_file_wins_key_by_key(tmp_path):
+    file = tmp_path / "models.toml"
+    file.write_text('[[family]]\nname = "mine"\npatterns = ["mistral*", "house-*"]\nmax_tools = 3\n')
+    changed = capabilities_of("mistral:7b", file)
+    assert (changed.max_tools, changed.multi_turn, changed.source) == (3, "excellent", "override")
+    assert capabilities_of("house-model", file).family == "mine"
+    assert capabilities_of("qwen3", file).source == "table"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        '[[family]]\nname = "x"\n',
+        '[[family]]\npatterns=["x"]\nmaxtools=1\n',
+        '[[family]]\npatterns=["x"]\nformat="xml"\n',
+        '[[family]]\npatterns=["x"]\nmin_ollama="new"\n',
+    ],
+    ids=["no toml", "no patterns", "unknown key", "unknown value", "no version"],
+)
+def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
+    file = tmp_path / "models.toml"
+    file.write_text(text)
+    with pytest.raises(StreamValueError):
+        capabilities_of("m", file)
+
+
+def test_what_is_known_comes_back_from_its_own_override_entry(tmp_path):
+    file = tmp_path / "models.toml"
+    known = capabilities_of("gpt-oss:20b")
+    file.write_text(known.toml("my-model"))
+    again = capabilities_of("my-model", file)
+    assert dataclasses.replace(again, source="table") == known
+
+
+def learn(pages, model, endpoint="openai"):
+    async def go():
+        from stream.replay.server import ReplayServer
+
+        async with (
+            ReplayServer(says([["say", "x"]], pages=pages)) as server,
+            stream.connect(server.base_url, model, endpoint=endpoint) as connection,
+        ):
+            return await connection.learn()
+
+    return asyncio.run(go())
+
+
+@BOTH
+def test_a_server_that_can_tell_is_asked_and_believed(endpoint):
+    show = {"/api/show": {"capabilities": ["completion"], "details": {"family": "qwen3"}}}
+    assert learn(show, "qwen3:8b", endpoint).tools is False
+    show = {"/api/show": {"capabilities": ["completion", "tools", "thinking"], "details": {"family": "qwen3"}}}
+    learned = learn(show, "my-own-assistant", endpoint)
+    assert (learned.family, learned.format, learned.tools, learned.reasoning) == ("qwen3", "hermes", True, True)
+    assert learned.source == "server"
+
+
+@pytest.mark.parametrize("pages", [{}, {"/api/show": []}, {"/api/show": {"capabilities": "all"}}])
+def test_a_server_that_cannot_tell_leaves_the_table_as_it_is(pages):
+    assert learn(pages, "qwen3:8b") == capabilities_of("qwen3:8b")
+
+
+def test_a_models_name_is_a_text():
+    with pytest.raises(StreamTypeError, match="model is 3; it must be a model's name"):
+        capabilities_of(3)
+
+
+def show_and(version):
+    shown = {"/api/show": {"capabilities": ["completion", "tools"], "details": {"family": "mistral3"}}}
+    return shown if version is None else {**shown, "/api/version": {"version": version}}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("version", "model", "warned"),
+    [
+        ("0.13.0", "ministral-3:14b", True),
+        ("0.13.0-rc2", "ministral-3:14b", True),
+        ("0.7.1", "mistral:latest", True),
+        ("0.13.1", "ministral-3:14b", False),
+        ("0.13.1-rc0", "ministral-3:14b", False),
+        ("1.0.0", "ministral-3:14b", False),
+        ("0.9.0", "mistral:latest", False),
+        ("0.0.0", "ministral-3:14b", False),
+        ("of my own", "ministral-3:14b", False),
+        (7, "ministral-3:14b", False),
+        (None, "ministral-3:14b", False),
+    ],
+)
+def test_a_server_that_is_too_old_for_the_models_calls_is_told_in_one_line(caplog, endpoint, version, model, warned):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        learn(show_and(version), model, endpoint)
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    known = capabilities_of(model)
+    said = (
+        f"Ollama {str(version).split('-')[0]} is older than {known.min_ollama}, the first that parses the calls of"
+        f" {model} while it streams; they may come as text ({known.dialect}), which is read here"
+    )
+    assert lines == ([said] if warned else [])
+
+
+def test_another_kind_of_server_is_not_asked_for_a_version(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        learn({"/api/version": {"version": "0.1.0"}}, "ministral-3:14b")
+    assert not caplog.records
+
+
+# Tools translated
+
+
+def test_a_model_without_tools_is_sent_none_and_that_is_reported():
+    exchange = chat("ollama-plain-text", model="gemma3:4b", tools=TOOLS)
+    assert "tools" not in exchange.bodies[0]
+    assert exchange.events[0] == stream.ToolsLeftOut(("list_directory", "read_file"), "untrained")
+    assert exchange.text == "It is sunny in Paris."
+
+
+@BOTH
+def test_tools_past_the_models_maximum_are_cut_and_that_is_reported(endpoint):
+    many = [tool(f"tool_{place}", path={"type": "string"}) for place in range(31)]
+    exchange = chat("ollama-plain-text", endpoint=endpoint, model="qwen3:0.6b", tools=many)
+    assert [entry["function"]["name"] for entry in exchange.bodies[0]["tools"]] == [f"tool_{n}" for n in range(8)]
+    (warning,) = exchange.of(stream.ToolsLeftOut)
+    assert (len(warning.tool_names), warning.reason) == (23, "maximum")
+
+
+def test_hermes_models_are_told_when_to_use_a_tool_and_others_get_the_description_as_it_is():
+    plain, _ = translate_tools([READ_FILE], capabilities_of("mistral"))
+    hermes, _ = translate_tools([READ_FILE], capabilities_of("qwen2.5-coder"))
+    assert plain[0]["function"]["description"] == "Does read_file."
+    assert hermes[0]["function"]["description"].startswith("Does read_file.\n\nUse this tool")
+    assert plain[0]["function"]["parameters"] == hermes[0]["function"]["parameters"]
+
+
+# Guidance
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("mistral", "Available functions:"),
+        ("kimi-k2", "Break a large task into steps"),
+        ("qwen2.5-coder:32b", "only a tool from this list"),
+    ],
+    ids=["standard", "agentic", "hermes"],
+)
+def test_guidance_is_worded_for_the_model_and_lists_the_tools(model, words):
+    text = guidance(TOOLS, capabilities_of(model))
+    assert words in text
+    assert "- list_directory: Does list_directory." in text
+
+
+def test_without_tools_or_for_a_model_that_knows_none_there_is_no_guidance():
+    assert guidance([], capabilities_of("mistral")) == ""
+    assert guidance(TOOLS, capabilities_of("gemma3")) == ""
+
+
+@BOTH
+def test_guidance_is_added_to_the_system_prompt_only_where_it_is_asked_for(endpoint):
+    asked = [{"role": "system", "content": "You are kind."}, *QUESTION]
+
+    def system(**options):
+        exchange = chat("ollama-plain-text", endpoint=endpoint, messages=asked, tools=TOOLS, options=options)
+        return exchange.bodies[0]["messages"][0]["content"]
+
+    assert system() == "You are kind."
+    assert system(guide=True).startswith("You are kind.\n\nAvailable tools:")
+    bare = chat("ollama-plain-text", endpoint=endpoint, tools=TOOLS, options={"guide": True}).bodies[0]["messages"]
+    assert [message["role"] for message in bare] == ["system", "user"]

@@ -1,0 +1,132 @@
+"""Empty answers: detected, asked again without tools, and the fallback."""
+
+import logging
+
+import pytest
+
+import stream
+from stream.errors import StreamTypeError
+from stream.events import EmptyToolCalls, StreamFailed
+from stream.services.recovery import DIRECT_ANSWER
+from tests.support.model_server import QUESTION, TOOLS, chat, recovering, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+EMPTY = pytest.mark.parametrize(
+    ("name", "endpoint"),
+    [
+        ("ollama-empty-tool-calls", "openai"),
+        ("ollama-empty-tool-calls", "ollama"),
+        ("ollama-announced-calls", "openai"),
+    ],
+    ids=["empty array, openai", "empty array, native", "announced calls that never come"],
+)
+
+
+@EMPTY
+def test_an_answer_of_calls_that_never_come_is_detected_logged_and_counted(caplog, name, endpoint):
+    attempts = stream.services.Attempts()
+    with caplog.at_level(logging.INFO, logger="stream"):
+        recovering(name, endpoint, attempts)
+    assert "Empty tool call pattern detected" in caplog.text
+    assert attempts.snapshot()["qwen3:8b"]["empty_answers"] == 1
+
+
+@EMPTY
+def test_the_question_is_asked_again_without_tools_and_told_to_be_answered_directly(name, endpoint):
+    exchange = recovering(name, endpoint)
+    first, second = exchange.bodies
+    assert first["tools"]
+    assert "tools" not in second
+    assert second["messages"] == [{"role": "system", "content": DIRECT_ANSWER}, *QUESTION]
+    assert DIRECT_ANSWER == "Answer the question directly without calling any tools."
+    assert exchange.text == "Two and two is four."
+    assert exchange.of(stream.AskedAgain) == [stream.AskedAgain(2, "without_tools")]
+    assert not exchange.of(EmptyToolCalls, StreamFailed)
+
+
+@EMPTY
+def test_nothing_of_an_empty_answer_is_passed_on_when_another_follows(name, endpoint):
+    assert recovering(name, endpoint).order == ["AskedAgain", "TextDelta", "Usage", "Finish"]
+
+
+def test_asking_again_can_be_switched_off_and_the_empty_answer_then_ends_the_stream():
+    exchange = recovering("ollama-empty-tool-calls", retry=False)
+    assert len(exchange.requests) == 1
+    assert isinstance(exchange.events[-1], EmptyToolCalls)
+
+
+def test_both_attempts_are_logged_with_their_number_outcome_and_timings(caplog):
+    clock = iter([0.0, 1.25, 2.0, 2.5])
+    with caplog.at_level(logging.INFO, logger="stream"):
+        recovering("ollama-empty-tool-calls", now=lambda: next(clock))
+    (line,) = [record.getMessage() for record in caplog.records if "Asked again" in record.getMessage()]
+    assert "attempt 2" in line
+    assert "a valid answer" in line
+    assert "0.50 s after the first attempt's 1.25 s" in line
+
+
+def test_a_retry_that_brings_nothing_either_is_logged_as_that_and_ends_with_the_empty_answer(caplog):
+    with caplog.at_level(logging.INFO, logger="stream"):
+        exchange = recovering("ollama-silent")
+    assert "no valid answer" in caplog.text
+    assert len(exchange.requests) == 2
+    assert exchange.text == ""
+
+
+@BOTH
+def test_an_answer_with_text_or_a_call_is_passed_on_as_it_is(endpoint):
+    for name in ("ollama-plain-text", "ollama-tool-call", "fork-tool-call"):
+        plain = chat(name, endpoint=endpoint, tools=TOOLS)
+        guarded = recovering(name, endpoint)
+        assert guarded.events == plain.events
+        assert len(guarded.requests) == 1
+
+
+def test_a_failure_is_no_empty_answer_and_is_not_asked_again_here():
+    exchange = recovering("openai-rate-limit")
+    assert len(exchange.requests) == 1
+    assert isinstance(exchange.events[-1], StreamFailed)
+
+
+def test_an_answer_that_is_white_space_alone_counts_as_empty():
+    exchange = recovering(says([["say", " "]], without_tools=[["say", "Here."]]))
+    assert exchange.text == "Here."
+
+
+# The fallback
+
+
+def test_the_tiers_stand_in_front_of_the_recovery_or_they_would_leave_out_its_fallback():
+    with pytest.raises(StreamTypeError, match=r"source is a ToolTiers; .* ToolTiers\(Recovery\(model\)\)"):
+        recovering("ollama-plain-text", wrapped=stream.services.ToolTiers)
+
+
+def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_again():
+    loads = []
+    search = tool("web_search", lambda: "found")
+    server = says([["call", "web_search", {}]], [["say", "The web says so."]], without_tools=[])
+
+    async def load():
+        loads.append(1)
+        return [search]
+
+    async def twice(connection):
+        recovery = stream.services.Recovery(connection, fallback=stream.services.Fallback(load_tools=load))
+        for _ in range(2):
+            async for event in recovery.chat(QUESTION):
+                yield event
+
+    class Twice:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def chat(self, _):
+            return twice(self.connection)
+
+    exchange = chat(server, wrap=Twice)
+    asked = [[entry["function"]["name"] for entry in body.get("tools", ())] for body in exchange.bodies]
+    assert asked == [[], ["web_search"], ["web_search"], [], ["web_search"], ["web_search"]]
+    assert len(loads) == 2
+    assert exchange.text == "The web says so." * 2
+    assert [result[0] for result in exchange.results] == ["web_search", "web_search"]

@@ -1,0 +1,163 @@
+"""Tools offered in tiers: what a question of each kind sends to the server."""
+
+import pytest
+
+import stream
+from stream.events import ToolResult
+from tests.support.model_server import chat, says, tool
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+def listed(group, names, call=None):
+    """An MCP server's tools, as its `tools/list` has them."""
+    entries = [{"name": name, "inputSchema": {"type": "object", "properties": {}}} for name in names]
+    return [stream.Tool.of_mcp(entry, call, group=group) for entry in entries]
+
+
+ZWAVE = listed("zwave", ["get_zwave_nodes", "list_nodes", "get_device_state", "set_value", "ping", "heal_network"])
+PLAYWRIGHT = listed("playwright", ["browser_highlight", *(f"browser_{number}" for number in range(21))])
+DATETIME = listed("custom", ["get_current_datetime"])
+CUSTOM = listed("custom", ["set_timer", "play_music"])
+ALL = [*ZWAVE, *PLAYWRIGHT, *DATETIME, *CUSTOM]
+WITHOUT_SOURCE = [one.openai() for one in ALL]
+DEVICE = [one.name for one in ZWAVE]
+
+
+def offered(question, endpoint="openai", model="mistral", tools=ALL, **options):
+    exchange = chat(
+        "ollama-plain-text",
+        endpoint=endpoint,
+        model=model,
+        messages=[{"role": "user", "content": question}],
+        tools=tools,
+        wrap=lambda c: stream.services.ToolTiers(c, **options),
+    )
+    return [entry["function"]["name"] for entry in exchange.bodies[0].get("tools", ())]
+
+
+def test_the_documents_31_tools_are_there():
+    assert (len(ZWAVE), len(PLAYWRIGHT), len(ALL)) == (6, 22, 31)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Turn on the lamp in the kitchen",
+        "Is the garage door locked? Lock it.",
+        "Dim the lights",
+        "Switch the heater off",
+        "How warm is it in the living room?",
+        "Could you please turn the lights in the hall down a bit?",
+    ],
+)
+def test_a_device_question_gets_the_device_tools_alone(endpoint, question):
+    assert offered(question, endpoint) == DEVICE
+
+
+def test_a_custom_tool_is_offered_where_the_question_needs_it_by_name():
+    assert offered("Turn off the lights and play music") == [*DEVICE, "play_music"]
+    assert offered("Turn off the lights. Set a timer for ten minutes.") == [*DEVICE, "set_timer"]
+
+
+def test_a_tool_that_the_choice_names_is_offered_and_chosen():
+    exchange = chat(
+        "ollama-plain-text",
+        tools=ALL,
+        tool_choice="play_music",
+        messages=[{"role": "user", "content": "Surprise me"}],
+        wrap=stream.services.ToolTiers,
+    )
+    (body,) = exchange.bodies
+    assert [entry["function"]["name"] for entry in body["tools"]] == ["play_music"]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "play_music"}}
+
+
+@pytest.mark.parametrize(
+    "name", ["get_zwave_nodes", "list_nodes", "get_device_state", "turn_on_light", "set_thermostat", "lock_door"]
+)
+def test_without_a_source_a_device_tool_is_known_by_whole_words_of_its_name(name):
+    tools = [*WITHOUT_SOURCE[6:], tool(name).openai()]
+    assert offered("Switch the heater off", tools=tools) == [name]
+
+
+@pytest.mark.parametrize("question", ["What time is it?", "Who wrote Faust?"])
+def test_without_a_source_the_other_tiers_have_their_tools_too(question):
+    assert offered(question, tools=WITHOUT_SOURCE) == offered(question)
+
+
+@BOTH
+@pytest.mark.parametrize("question", ["What time is it?", "Which day is it today?", "What's the date tomorrow?"])
+def test_a_time_question_gets_the_datetime_tool_alone(endpoint, question):
+    assert offered(question, endpoint) == ["get_current_datetime"]
+
+
+@BOTH
+@pytest.mark.parametrize("question", ["Who wrote Faust?", "Tell me a joke", "", "Why is the sky blue?"])
+def test_a_general_question_gets_no_tools(endpoint, question):
+    assert offered(question, endpoint) == []
+
+
+def test_a_general_question_whose_answer_is_empty_goes_to_the_fallback():
+    search = tool("web_search", lambda: "The web says so.")
+    exchange = chat(
+        "ollama-needs-search",
+        tools=ALL,
+        messages=[{"role": "user", "content": "Who wrote Faust?"}],
+        wrap=lambda c: stream.services.ToolTiers(
+            stream.services.Recovery(c, fallback=stream.services.Fallback(load_tools=lambda: [search]))
+        ),
+    )
+    assert "tools" not in exchange.bodies[0]
+    assert exchange.of(stream.AskedAgain) == [stream.AskedAgain(2, "fallback")]
+
+
+def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their_own_tier():
+    async def browse(name, _):
+        return f"{name} says so"
+
+    class Asks:
+        """A question that comes back empty, then a question about a device."""
+
+        def __init__(self, connection):
+            browser = [one.name for one in PLAYWRIGHT]
+            fallback = stream.services.Fallback(load_tools=lambda: listed("playwright", browser, browse))
+            self.source = stream.services.ToolTiers(stream.services.Recovery(connection, fallback=fallback))
+
+        async def chat(self, _):
+            for question in ("Who wrote Faust?", "Dim the lights"):
+                async for event in self.source.chat([{"role": "user", "content": question}], tools=ALL):
+                    yield event
+
+    server = says([["call", "browser_1", {}]], [["say", "Goethe."]], without_tools=[])
+    exchange = chat(server, wrap=Asks)
+    asked = [[entry["function"]["name"] for entry in body.get("tools", ())] for body in exchange.bodies]
+    assert asked[0] == []
+    assert asked[1] == asked[2] == [one.name for one in PLAYWRIGHT]
+    assert asked[3] == DEVICE
+    assert exchange.of(ToolResult)[0].content == "browser_1 says so"
+
+
+def test_the_classifier_and_the_tiers_can_be_replaced(tmp_path):
+    class Always:
+        async def classify(self, _):
+            return "mail"
+
+    file = tmp_path / "tiers.toml"
+    file.write_text('[[tier]]\nname = "mail"\ntools = ["send_*"]\nkeywords = ["write to"]\n')
+    tiers = stream.services.load_tiers(file)
+    tools = [*ALL, tool("send_mail")]
+    assert offered("anything", tools=tools, tiers=tiers, classifier=Always()) == ["send_mail"]
+    assert offered("Write to Anna", tools=tools, tiers=tiers) == ["send_mail"]
+
+
+def test_a_choice_that_the_tier_does_not_offer_is_left_out():
+    exchange = chat(
+        "ollama-plain-text",
+        tools=ALL,
+        tool_choice="required",
+        messages=[{"role": "user", "content": "Tell me a joke"}],
+        wrap=stream.services.ToolTiers,
+    )
+    assert "tool_choice" not in exchange.bodies[0]

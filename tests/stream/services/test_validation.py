@@ -1,0 +1,181 @@
+"""Calls checked: which are invalid, and that they are reported and not run."""
+
+import dataclasses
+
+import pytest
+
+import stream
+from stream.errors import StreamValueError
+from stream.events import ToolCallEnd, ToolResult
+from tests.support.model_server import READ_FILE, TOOLS, chat, says, tool
+from tests.support.routing import ALL, Pipeline, bank
+
+BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+
+
+def validator(strictness="on", **properties):
+    return stream.services.Validator([tool("set_timer", **properties), READ_FILE], strictness=strictness, model="m")
+
+
+def call(name="set_timer", arguments="{}", status="ok"):
+    return ToolCallEnd(name, "c1", 0, arguments, status)
+
+
+MINUTES = {"minutes": {"type": "integer", "minimum": 1}}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason", "says"),
+    [
+        (call("set_timers", '{"minutes": 5}'), "unknown_tool", "did you mean set_timer"),
+        (call("Set-Timer", '{"minutes": 5}'), "unknown_tool", "did you mean set_timer"),
+        (call("fly_to_the_moon", "{}"), "unknown_tool", "there is set_timer, read_file"),
+        (call(arguments='{"minutes": '), "not_json", "not a JSON object"),
+        (call(arguments="[5]"), "not_json", "not a JSON object"),
+        (call(arguments="five", status="malformed"), "not_json", "not a JSON object"),
+        (call("", status="malformed"), "not_json", "no name"),
+        (call(arguments="{}"), "schema", "lacks minutes"),
+        (call(arguments='{"minutes": "soon"}'), "schema", "minutes must satisfy type"),
+        (call(arguments='{"minutes": 0}'), "schema", "minutes must satisfy minimum: 1"),
+    ],
+    ids=["near name", "other case", "far name", "cut", "array", "malformed", "nameless", "missing", "type", "range"],
+)
+def test_a_call_that_cannot_be_run_is_reported_with_its_reason(given, reason, says):
+    problem = validator(**MINUTES).check(given)
+    assert problem.reason == reason
+    assert says in problem.message
+
+
+def test_a_good_call_is_no_problem():
+    assert validator(**MINUTES).check(call(arguments='{"minutes": 5}')) is None
+
+
+def test_suggestions_come_closest_first():
+    assert validator().check(call("read_files")).suggestions[0] == "read_file"
+    assert validator().check(call("xyz")).suggestions == ()
+
+
+def test_a_problem_never_repeats_the_value_that_was_wrong():
+    problem = validator(code={"type": "string", "pattern": "^[0-9]+$"}).check(call(arguments='{"code": "my password"}'))
+    assert problem.reason == "schema"
+    assert "password" not in problem.message
+
+
+def test_text_that_spells_a_value_is_taken_for_it_unless_it_is_strict():
+    given = call(arguments='{"minutes": "5"}')
+    lenient, strict = validator(**MINUTES), validator("strict", **MINUTES)
+    assert lenient.check(given) is None
+    assert lenient.arguments(given) == {"minutes": 5}
+    assert strict.check(given).reason == "schema"
+
+
+def test_strict_takes_no_argument_that_the_schema_does_not_name():
+    given = call(arguments='{"minutes": 5, "sound": "gong"}')
+    assert validator(**MINUTES).check(given) is None
+    assert "does not know" in validator("strict", **MINUTES).check(given).message
+
+
+def test_switched_off_nothing_is_checked_or_counted():
+    off = validator("off", **MINUTES)
+    assert off.check(call("fly")) is None
+    assert off.counts == {}
+
+
+def test_problems_are_counted_by_model():
+    counted = validator(**MINUTES)
+    for given in (call("fly"), call("fly"), call(arguments="{}"), call(arguments='{"minutes": 1}')):
+        counted.check(given)
+    assert counted.counts == {("m", "unknown_tool"): 2, ("m", "schema"): 1, ("m", "ok"): 1}
+
+
+def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered():
+    with pytest.raises(StreamValueError, match="not a JSON Schema"):
+        validator(minutes={"type": "integr"})
+
+
+BAD_CALLS = pytest.mark.parametrize("name", ["ollama-unknown-tool", "ollama-bad-arguments"])
+CHECKED = pytest.mark.parametrize("strictness", ["on", "strict"])
+
+
+def watched(name, endpoint, strictness="on"):
+    """The events of an answer with a validator over them, and no runner."""
+
+    class Watched:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def chat(self, messages, **fields):
+            validator = stream.services.Validator(TOOLS, strictness=strictness)
+            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
+
+    return chat(name, endpoint=endpoint, wrap=Watched)
+
+
+@BOTH
+def test_an_invented_call_is_reported_in_the_stream_and_left_to_the_pipeline(endpoint):
+    exchange = watched("ollama-unknown-tool", endpoint)
+    assert exchange.order[:3] == ["ToolCallStart", "InvalidToolCall", "ToolCallEnd"]
+    (problem,) = exchange.of(stream.InvalidToolCall)
+    assert (problem.tool_name, problem.suggestions[0]) == ("list_directories", "list_directory")
+
+
+@BOTH
+@CHECKED
+@BAD_CALLS
+def test_a_loop_that_runs_what_ends_ok_runs_no_invalid_call(endpoint, strictness, name):
+    """The loop of the page: it looks at the status of a call's end, and at nothing else."""
+    ran = [event for event in watched(name, endpoint, strictness).events if isinstance(event, ToolCallEnd)]
+    assert [event.status for event in ran] == ["malformed"]
+    assert list(stream.complete_calls(ran)) == []
+    with_runner = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    assert list(stream.complete_calls(with_runner.events)) == []
+
+
+@BOTH
+@CHECKED
+@pytest.mark.parametrize("declared", [None, TOOLS], ids=["tools not known to the router", "known"])
+@pytest.mark.parametrize(("name", "cue"), [("ollama-unknown-tool", "invented"), ("ollama-bad-arguments", "malformed")])
+def test_an_invalid_call_sounds_as_one_error_of_its_own_kind(endpoint, strictness, declared, name, cue):
+    pipeline = Pipeline(
+        {**ALL, **bank("invented", "malformed")},
+        tools=declared,
+        rules=stream.CueRules(invented="invented", malformed="malformed"),
+    )
+    exchange = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    sounded = []
+    for event in exchange.events:
+        sounded += pipeline.handle(event)
+        pipeline.pass_s(1.0)
+    assert [one for one in sounded if one != "tool_call"] == [cue]
+
+
+@BOTH
+@pytest.mark.parametrize("strictness", ["on", "off"])
+def test_a_call_that_cannot_be_read_tells_the_model_so_and_not_that_there_is_no_such_tool(endpoint, strictness):
+    server = says([["say", '<tool_call>{"name": "read_file", "arguments": {"path": }}</tool_call>']], [["say", "Oh."]])
+    exchange = chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    ((_, is_error, content),) = exchange.results
+    assert is_error
+    assert "arguments" in content
+    assert "JSON object" in content
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "says"), [("ollama-unknown-tool", "did you mean list_directory"), ("ollama-bad-arguments", "lacks path")]
+)
+def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
+    ran = []
+    tools = [dataclasses.replace(one, function=lambda **given: ran.append(given)) for one in TOOLS]
+    attempts = stream.services.Attempts()
+    exchange = chat(
+        name,
+        endpoint=endpoint,
+        model="qwen3:8b",
+        wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts),
+    )
+    assert ran == []
+    assert exchange.of(ToolResult)[0].is_error
+    assert says in exchange.bodies[1]["messages"][-1]["content"]
+    assert exchange.text.startswith("I was wrong")
+    assert sum(attempts.snapshot()["qwen3:8b"]["invalid_calls"].values()) == 1
