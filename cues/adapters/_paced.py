@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import cues
-from cues.adapters._deck import Deck
+from cues.adapters._pipeline_cues import PipelineCues
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class PacedDeck:
     clock : `None` is the machine's.
     frame_ms : length of a frame, milliseconds.
     lead_ms : how far the frames run ahead of what is heard at most, milliseconds; it begins with two frames.
-    options : as of `Deck`.
+    options : as of `PipelineCues`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class PacedDeck:
         self, *, sample_rate: int, clock: Clock | None, frame_ms: float, lead_ms: float, **options: Any
     ) -> None:
         self.clock = clock or WallClock()
-        self.deck = Deck(sample_rate=sample_rate, now_s=self.clock.now, **options)
+        self.deck = PipelineCues(sample_rate=sample_rate, now_s=self.clock.now, **options)
         frame_samples = round(frame_ms * sample_rate / 1000.0)
         self.pacer = cues.Pacer(self.deck.mixer, frame_samples=frame_samples, lead_ms=lead_ms, clock=self.clock.now)
         self._fading = False

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.adapters._deck import Deck
 from cues.adapters._packages import require
+from cues.adapters._pipeline_cues import PipelineCues
 from cues.errors import CueTypeError
 from cues.pacing.extrapolation import faded_continuation
 from cues.units import checked_whole_number
@@ -74,8 +74,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     the same, and reaches the wrapped mixer too.
     """
 
-    def __init__(self, deck: Deck, wrap: BaseAudioMixer | None) -> None:
-        self._deck, self._wrapped = deck, wrap
+    def __init__(self, deck: PipelineCues, wrap: BaseAudioMixer | None) -> None:
+        self._cues, self._wrapped = deck, wrap
         self._last = b""
         self._cut = False
         self._early: Counter[str] = Counter()
@@ -83,20 +83,20 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     @property
     def router(self) -> CueRouter:
         """What decides on the cues."""
-        return self._deck.router
+        return self._cues.router
 
     # What the transport calls.
 
     async def start(self, sample_rate: int) -> None:
         """Get ready for the transport's sample rate (Hz)."""
-        if sample_rate != self._deck.sample_rate:
-            self._deck.retune(sample_rate)
+        if sample_rate != self._cues.sample_rate:
+            self._cues.retune(sample_rate)
         if self._wrapped is not None:
             await self._wrapped.start(sample_rate)
 
     async def stop(self) -> None:
         """Forget the calls under way."""
-        self._deck.router.barge_in()
+        self._cues.router.barge_in()
         if self._wrapped is not None:
             await self._wrapped.stop()
 
@@ -106,22 +106,22 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             self.take(frame)
             return
         if isinstance(frame, MixerEnableFrame):
-            self._deck.router.muted = not frame.enable
+            self._cues.router.muted = not frame.enable
         if self._wrapped is not None:
             await self._wrapped.process_frame(frame)
 
     async def mix(self, audio: bytes) -> bytes:
         """One chunk as it goes out (int16 little-endian, channels interleaved)."""
         if any_speech := not _is_silent(audio):
-            n_samples = len(audio) // (2 * self._deck.channels)
-            self._deck.router.speech(self._deck.mixer.position + n_samples)
+            n_samples = len(audio) // (2 * self._cues.channels)
+            self._cues.router.speech(self._cues.mixer.position + n_samples)
         elif self._cut:
             audio, self._cut = self._with_tail(audio), False
         self._last = audio if any_speech else b""
         if self._wrapped is not None:
             audio = await self._wrapped.mix(audio)
-        mixed = self._deck.mix_pcm16(audio)
-        self._deck.router.poll()
+        mixed = self._cues.mix_pcm16(audio)
+        self._cues.router.poll()
         return mixed
 
     # What the tap calls.
@@ -132,19 +132,19 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             return
         frame.is_taken = True
         if frame.ended_call is not None:
-            self._deck.router.end_call(frame.ended_call)
+            self._cues.router.end_call(frame.ended_call)
         elif frame.event is None:
-            self._deck.router.barge_in()
+            self._cues.router.barge_in()
             self._cut = True
             self._early.clear()
         elif not self._was_early(frame.event):
-            self._deck.router.handle(frame.event)
+            self._cues.router.handle(frame.event)
 
     def take_early(self, event: ToolCallStart) -> None:
         """Announce a call that the model's stream has just named; the frame that says the same later is silent."""
         if not event.tool_call_id:
             self._early[event.tool_name] += 1
-        self._deck.router.handle(event)
+        self._cues.router.handle(event)
 
     def _was_early(self, event: Event) -> bool:
         """Whether a call without an id has been announced; a call with an id is known to the router."""
@@ -157,9 +157,9 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         """A silent chunk after speech that was cut off: it begins with the end that the speech did not get."""
         if not self._last:
             return audio
-        channels = self._deck.channels
+        channels = self._cues.channels
         past = np.frombuffer(self._last, dtype="<i2").reshape(-1, channels).astype(np.float32) / np.float32(32768.0)
-        n_past, n_tail = (round(s * self._deck.sample_rate) for s in (_PAST_S, _TAIL_S))
+        n_past, n_tail = (round(s * self._cues.sample_rate) for s in (_PAST_S, _TAIL_S))
         n_tail = min(n_tail, len(audio) // (2 * channels))
         if n_tail < 1:
             return audio
@@ -254,7 +254,7 @@ def create(
         raise CueTypeError(
             f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
         )
-    deck = Deck(sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools)
+    deck = PipelineCues(sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools)
     mixer = CueMixer(deck, wrap)
     if early is not None:
         _watch(early, mixer)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from cues.adapters._deck import Deck
+from cues.adapters._pipeline_cues import PipelineCues
 from cues.errors import CueTypeError, CueValueError
 from cues.pacing.extrapolation import faded_continuation
 from cues.signal.fades import raised_cosine
@@ -137,8 +137,8 @@ class UnmuteCues:
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or WallClock()
-        self._deck = Deck(sample_rate=sample_rate, bank=bank, rules=rules, tools=tools, now_s=self._clock.now)
-        self.router: CueRouter = self._deck.router
+        self._cues = PipelineCues(sample_rate=sample_rate, bank=bank, rules=rules, tools=tools, now_s=self._clock.now)
+        self.router: CueRouter = self._cues.router
         self.router.spans.subscribe(lambda _: self._news.set())
         self._sample_rate = sample_rate
         self._news = asyncio.Event()
@@ -152,7 +152,7 @@ class UnmuteCues:
     def begin_response(self) -> None:
         """Let a new response be heard, after an interruption too."""
         self.router.begin_turn()
-        self._deck.mixer.resume()
+        self._cues.mixer.resume()
 
     def handle(self, event: ServiceEvent) -> None:
         """Play what the rules say for an event of the model's stream, and log a call: its name, no argument's value."""
@@ -171,14 +171,14 @@ class UnmuteCues:
     async def finish(self) -> None:
         """Wait until the cues that sound have been heard, 2 s at most: for a handler that is about to be closed."""
         give_up_s = self._clock.now() + _FINISH_S
-        while self._deck.mixer.active and self._clock.now() < give_up_s:
+        while self._cues.mixer.active and self._clock.now() < give_up_s:
             await self._clock.sleep(_FRAME_S)
         await self._clock.sleep(min(self._heard_until_s + _TO_LISTENER_S, give_up_s) - self._clock.now())
 
     def interrupt(self) -> None:
         """Barge-in, to be called first: what sounds fades, and nothing of the response comes after."""
         self.router.barge_in()
-        self._deck.mixer.release()
+        self._cues.mixer.release()
         self._cut = True
         self._news.set()
 
@@ -207,7 +207,7 @@ class UnmuteCues:
 
     def _cue_due_s(self) -> float | None:
         """When a frame without speech is due: soon before the listener has heard all, if a cue sounds or waits."""
-        if not self._deck.mixer.active:
+        if not self._cues.mixer.active:
             return None
         return max(self._heard_until_s - _LEAD_S, self._last_speech_s + _TTS_IS_QUIET_S)
 
@@ -222,14 +222,14 @@ class UnmuteCues:
         speech = np.ascontiguousarray(audio.reshape(-1), dtype=np.float32)
         if speech.any():
             self._last_speech_s = self._clock.now()
-            self.router.speech(self._deck.mixer.position + len(speech))
+            self.router.speech(self._cues.mixer.position + len(speech))
             speech = self._after_pause(speech)
         self._past = speech
         return self._emitted(speech)
 
     def _emitted(self, speech: NDArray[np.float32]) -> tuple[int, NDArray[np.float32]]:
         self._heard_until_s = max(self._heard_until_s, self._clock.now()) + len(speech) / self._sample_rate
-        mixed = self._deck.mixer.mix(speech)
+        mixed = self._cues.mixer.mix(speech)
         self.router.poll()
         return self._sample_rate, mixed
 

@@ -35,7 +35,7 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     "--scenario",
     metavar="NAME",
     shell_complete=_complete_scenario,
-    help="Play a server's manners by name instead; `list` prints the names.",
+    help="Play a server's behavior by name instead; `list` prints the names.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8484, show_default=True, help="0 takes a free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")

@@ -1,4 +1,4 @@
-"""What servers do, by name: scripts in a table, played by the manners of the servers they were seen on."""
+"""What servers do, by name: scripts in a table, played by the behaviors of the servers they were seen on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamValueError
-from stream.replay.manners import Manner, native_lines, sse_events
+from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.recording import Recording
 from stream.replay.server import turn_index
 
@@ -27,7 +27,7 @@ class Scenario:
     ----------
     name : such as `fork-duplicate`; begins with the server it was seen on.
     about : what happens, in a sentence.
-    manner : how the server writes.
+    behavior : how the server writes.
     turns : what it says at first, after the first tool results, and so on; the last one repeats.
     without_tools : what it says when no tools are offered; `None` makes no difference.
     endpoints : which of `"openai"` and `"ollama"` it answers.
@@ -39,7 +39,7 @@ class Scenario:
 
     name: str
     about: str
-    manner: Manner = field(default_factory=Manner)
+    behavior: Behavior = field(default_factory=Behavior)
     turns: Sequence[Sequence[Sequence[Any]]]
     without_tools: Sequence[Sequence[Any]] | None = None
     endpoints: tuple[str, ...] = ("openai", "ollama")
@@ -70,7 +70,7 @@ class Scenario:
             body = self.refusal["body"].encode()
             return Recording(name=self.name, kind="ndjson", body=body, status=self.refusal["status"], headers=headers)
         write = native_lines if endpoint == "ollama" else sse_events
-        pieces, complete = write(self.steps(request), self.manner, str(request.get("model", "model")))
+        pieces, complete = write(self.steps(request), self.behavior, str(request.get("model", "model")))
         return Recording(
             name=self.name,
             kind="ndjson" if endpoint == "ollama" else "sse",
@@ -103,7 +103,7 @@ def scenario(name: str) -> Scenario:
 
     Examples
     --------
-    >>> scenario("fork-duplicate").manner.duplicate
+    >>> scenario("fork-duplicate").behavior.duplicate
     True
     """
     if name not in _table():
@@ -114,11 +114,11 @@ def scenario(name: str) -> Scenario:
 @cache
 def _table() -> dict[str, Scenario]:
     table = tomllib.loads(files("stream.replay").joinpath("scenarios.toml").read_text(encoding="utf-8"))
-    return {entry["name"]: _made(entry, table["manner"]) for entry in table["scenario"]}
+    return {entry["name"]: _made(entry, table["behavior"]) for entry in table["scenario"]}
 
 
-def _made(entry: dict[str, Any], manners: Mapping[str, Mapping[str, Any]]) -> Scenario:
-    own = {**manners[entry.pop("as")], **entry.pop("with", {})}
+def _made(entry: dict[str, Any], behaviors: Mapping[str, Mapping[str, Any]]) -> Scenario:
+    own = {**behaviors[entry.pop("as")], **entry.pop("with", {})}
     entry["endpoints"] = tuple(entry.get("endpoints", own.pop("endpoints", ("openai", "ollama"))))
     own.pop("endpoints", None)
-    return Scenario(manner=Manner(**own), **entry)
+    return Scenario(behavior=Behavior(**own), **entry)

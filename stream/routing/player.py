@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stream.routing.rules import CueRules, Placement
     from stream.routing.spans import Span
 
-__all__ = ["Played", "RouterStats", "Stage"]
+__all__ = ["CuePlayer", "Played", "RouterStats"]
 
 FADE_MS = 30.0
 
@@ -50,7 +50,7 @@ class RouterStats:
     muted: int = 0
 
 
-class Stage:
+class CuePlayer:
     """Plays cues for events, and knows which of them sound or wait.
 
     Parameters
@@ -77,7 +77,7 @@ class Stage:
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
 
-    def succeed(self, other: Stage) -> None:
+    def succeed(self, other: CuePlayer) -> None:
         """Take the place of a stage on another mixer: its switches, its counts and whoever listens stay."""
         self.muted, self._muted_cues, self.stats = other.muted, other._muted_cues, other.stats
         self.after_words, self.on_played = other.after_words, other.on_played

@@ -26,7 +26,7 @@ from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
 from stream.routing.checks import check_bank, check_cue_names, check_mixer, check_rules
-from stream.routing.player import FADE_MS, Played, RouterStats, Stage
+from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
 from stream.routing.rules import DEFAULT_RULES, MOTIF, CueRules
 from stream.routing.waiting import WaitingSound
 
@@ -87,17 +87,21 @@ class CueRouter:
         self._connect(bank, mixer, now_samples)
 
     def _connect(
-        self, bank: Mapping[str, Cue], mixer: Mixer, now_samples: Callable[[], int] | None, after: Stage | None = None
+        self,
+        bank: Mapping[str, Cue],
+        mixer: Mixer,
+        now_samples: Callable[[], int] | None,
+        after: CuePlayer | None = None,
     ) -> None:
         """Play on `mixer`, in the place of another stage if there was one."""
         self._bank, self._mixer, self._given_clock = bank, mixer, now_samples
         self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
-        self._stage = Stage(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
+        self._player = CuePlayer(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
         if after is not None:
-            self._stage.succeed(after)
+            self._player.succeed(after)
         self._waiting = WaitingSound(
             mixer,
-            self._stage.spans,
+            self._player.spans,
             self._working_cue,
             after_s=self._rules.working_after_s,
             pause_s=self._rules.working_pause_s,
@@ -117,7 +121,7 @@ class CueRouter:
             check_bank(bank, self._rules)
         self.barge_in()
         self._spoke_at = 0
-        self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._stage)
+        self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._player)
 
     # What the stream says.
 
@@ -152,7 +156,7 @@ class CueRouter:
                 self._finished(event)
             case StreamFailed():
                 self._all_over()
-                return self._stage.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
+                return self._player.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
         return None
@@ -182,65 +186,65 @@ class CueRouter:
 
         To be called after frames were mixed, so that they are known at once.
         """
-        self._stage.poll()
+        self._player.poll()
 
     def begin_turn(self) -> None:
         """Let a new turn's first cue sound, however short the last turn's last one is past."""
-        self._stage.begin_turn()
+        self._player.begin_turn()
         self._known = KnownInStream(self._tools)
 
     def cancel(self) -> None:
         """Forget the calls under way and end their waiting sound: the turn is over."""
-        self._stage.end_turn()
+        self._player.end_turn()
         self._all_over()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
         """End the turn and every cue of it: what sounds fades, what waits never begins, what comes late is silent."""
         self._calls.give_up()
         self.cancel()
-        self._stage.silence(fade_ms)
+        self._player.silence(fade_ms)
 
     def hush(self, fade_ms: float = 30.0) -> None:
         """End every cue, the waiting sound too, but await the outcomes: the user speaks, and the tools may run on."""
-        self._stage.end_turn()
+        self._player.end_turn()
         self._waiting.disarm()
-        self._stage.silence(fade_ms)
+        self._player.silence(fade_ms)
 
     # The switch, and what is known of the sound.
 
     @property
     def muted(self) -> bool:
         """Whether cues are off. Switching them off ends those that sound or wait; they stay off until switched on."""
-        return self._stage.muted
+        return self._player.muted
 
     @muted.setter
     def muted(self, muted: bool) -> None:
-        self._stage.muted = bool(muted)
+        self._player.muted = bool(muted)
         if muted:
-            self._stage.silence(FADE_MS)
+            self._player.silence(FADE_MS)
             self._waiting.disarm()
 
     def mute(self, *cues: str) -> None:
         """Switch some cues off for good, by name; names that neither bank nor rules know raise a `StreamError`."""
         check_cue_names(cues, self._bank, self._rules)
-        self._stage.mute(cues)
+        self._player.mute(cues)
         if self._rules.working in cues:
             self._waiting.disarm()
 
     def unmute(self, *cues: str) -> None:
         """Switch some cues on again, by name as in `mute`; without names, all."""
         check_cue_names(cues, self._bank, self._rules)
-        self._stage.unmute(cues)
+        self._player.unmute(cues)
 
     @property
     def stats(self) -> RouterStats:
         """Counts of the decisions so far."""
-        return self._stage.stats
+        return self._player.stats
 
     @property
     def spans(self) -> Spans:
         """When the cues sound."""
-        return self._stage.spans
+        return self._player.spans
 
     def tell(
         self,
@@ -256,7 +260,7 @@ class CueRouter:
             far, as soon as that is known. Without it a cue that is to come after the words waits for a pause.
         on_played : is told of every cue that sounds.
         """
-        self._stage.after_words, self._stage.on_played = after_words, on_played
+        self._player.after_words, self._player.on_played = after_words, on_played
 
     # The phases of a call.
 
@@ -266,9 +270,9 @@ class CueRouter:
             return None
         if not self._known.knows(event.tool_name):
             call.is_told = True
-            return self._stage.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
+            return self._player.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
         self._wait_if_awaited()
-        return self._stage.play(self._cue_for_tool(event.tool_name), event)
+        return self._player.play(self._cue_for_tool(event.tool_name), event)
 
     def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
         if event.status == "ok":
@@ -278,7 +282,7 @@ class CueRouter:
             return None
         self._fail(call)
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
-        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _result_known(self, event: ToolResult) -> Played | None:
         call = self._calls.end(event.tool_call_id, event.tool_name)
@@ -286,7 +290,7 @@ class CueRouter:
         if call is not None and call.is_told:
             return None
         cue = self._rules.error if event.is_error else self._rules.success
-        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
         """A call that must not run: its failure is told now, once."""
@@ -295,7 +299,7 @@ class CueRouter:
             return None
         self._fail(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
-        return self._stage.play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _finished(self, event: Finish) -> None:
         if event.reason in _TOOLS_FOLLOW:
@@ -330,6 +334,6 @@ class CueRouter:
 
     def _working_cue(self) -> Cue | None:
         name = self._rules.working
-        if name is None or name not in self._bank or self._stage.is_silent(name):
+        if name is None or name not in self._bank or self._player.is_silent(name):
             return None
         return self._bank[name]

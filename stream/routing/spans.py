@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stream.listeners import tell
+from stream.notifying import notify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,4 +114,4 @@ class Spans:
                 return
 
     def _publish(self, span: Span) -> None:
-        tell(tuple(self._subscribers), span)
+        notify(tuple(self._subscribers), span)

@@ -12,7 +12,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Patience, in seconds of stream time, each above 0.
+    """Watchdog, in seconds of stream time, each above 0.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError
 from stream.events import CallStatus, StreamFailed, TextDelta, ToolCallEnd, ToolResult
-from stream.listeners import tell
+from stream.notifying import notify
 
 try:
     from pydantic import BaseModel, Field
@@ -152,4 +152,4 @@ class Transcript:
         self._tell(AudioDone())
 
     def _tell(self, news: BaseModel) -> None:
-        tell((self._listener,), news)
+        notify((self._listener,), news)

@@ -18,9 +18,9 @@ from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
 from stream.session.output import Output, Sink
 from stream.session.record import Heard, Journal
-from stream.session.speech_queue import Outbox
+from stream.session.text_queue import TextQueue
 from stream.session.track import SpeechTrack
-from stream.session.watchdog import Patience
+from stream.session.watchdog import Watchdog
 from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
@@ -108,7 +108,7 @@ class VoiceSession:
         bytes_s : stream time at which the last bytes were read from the network.
         """
         self._begin()
-        reading, is_over = words(self._patience.attend(events)), False
+        reading, is_over = words(self._watchdog.attend(events)), False
         self._tasks = [
             asyncio.create_task(self._listen(reading, bytes_s)),
             asyncio.create_task(self._send()),
@@ -126,7 +126,7 @@ class VoiceSession:
             is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
             self._end(is_whole=is_whole)
             if not is_whole:
-                await self._outbox.cancel()  # The next answer does not begin with the rest of this one.
+                await self._text_queue.cancel()  # The next answer does not begin with the rest of this one.
         if errors:
             raise errors[0]
         return self.journal
@@ -165,14 +165,14 @@ class VoiceSession:
     def _begin(self) -> None:
         self.journal = Journal(self._mixer.sample_rate)
         self._track = SpeechTrack()
-        self._outbox = Outbox(self._speaker)
+        self._text_queue = TextQueue(self._speaker)
         self._n_dropped = 0
         self._heard_until = None
         self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue)
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
-        self._patience = Patience(self._limits, self._clock)
+        self._watchdog = Watchdog(self._limits, self._clock)
         self._output = Output(
             self._mixer,
             self._sink,
@@ -213,21 +213,21 @@ class VoiceSession:
                 # A tool's result comes from whoever ran the tool, not from the model's bytes.
                 self._take(event, None if isinstance(event, ToolResult) else bytes_s())
         finally:
-            self._outbox.finish()
+            self._text_queue.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
         self._output.put_out_what_is_due()
-        self._patience.heard_of_model()
+        self._watchdog.heard_of_model()
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta):
             self.journal.spoken_text += event.text
             self._track.sent(event.text)
-            self._patience.heard_of_speaker()
-            self._outbox.say(event.text)
+            self._watchdog.heard_of_speaker()
+            self._text_queue.say(event.text)
         else:
-            self._outbox.flush()
+            self._text_queue.flush()
         if isinstance(event, StreamFailed):
             self.journal.failure = event.message
         if self._transcript is not None:
@@ -236,7 +236,7 @@ class VoiceSession:
     async def _send(self) -> None:
         """Hand text to the speaker, as fast as it takes it."""
         try:
-            await self._outbox.deliver()
+            await self._text_queue.deliver()
         except SpeakerError as error:
             self._speaker_failed(error)
 
@@ -244,7 +244,7 @@ class VoiceSession:
         """Queue the speech as it is made."""
         try:
             async for speech in self._speaker:
-                self._patience.heard_of_speaker()
+                self._watchdog.heard_of_speaker()
                 self._output.pacer.push(speech.samples)
                 self._track.push(speech)
                 if speech.phrase:
@@ -283,14 +283,14 @@ class VoiceSession:
         """Keep the waiting sound out of the speech, answer who waits for its end, and lose patience."""
         if queued := self._output.pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
-            self._patience.heard_of_speaker()
-        elif self._patience.speech_dried_up and not self._track.awaits_speech:
+            self._watchdog.heard_of_speaker()
+        elif self._watchdog.speech_dried_up and not self._track.awaits_speech:
             self._track.all_passed()
         listening, _, speaking = self._tasks
-        if not listening.done() and (failed := self._patience.end_with_model(a_tool_runs=self._router.waits)):
+        if not listening.done() and (failed := self._watchdog.end_with_model(a_tool_runs=self._router.waits)):
             self._take(failed, None)
             listening.cancel()
-        if not speaking.done() and self._track.awaits_speech and (error := self._patience.end_with_speaker()):
+        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.end_with_speaker()):
             self._speaker_failed(error)
 
     def _note_frame(self) -> None:

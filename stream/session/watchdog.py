@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from stream.events import Event
     from stream.session.limits import Limits
 
-__all__ = ["Patience"]
+__all__ = ["Watchdog"]
 
 _DRIED_UP_S = 0.2  # Speech of a speaker that tells neither words nor phrases is over after so much silence.
 
 
-class Patience:
+class Watchdog:
     """Begins to wait for both when it is made.
 
     Parameters

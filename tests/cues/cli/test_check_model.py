@@ -66,9 +66,9 @@ def test_raw_calls_are_told_from_structured_ones_and_their_dialect_is_named(endp
 
 @BOTH
 def test_duplicates_are_counted_and_are_no_calls(endpoint):
-    from stream.replay.manners import Manner
+    from stream.replay.behavior import Behavior
 
-    report = check(says(WEATHER, [["say", "It rains."]], manner=Manner(duplicate=True)), endpoint)
+    report = check(says(WEATHER, [["say", "It rains."]], behavior=Behavior(duplicate=True)), endpoint)
     assert (report.calls, report.duplicates) == (2, 2)
 
 

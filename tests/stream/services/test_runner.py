@@ -156,10 +156,10 @@ def test_calls_without_ids_are_told_apart_when_their_results_go_back(endpoint):
         assert len(set(ids)) == 2
         assert [message["tool_call_id"] for message in messages[2:]] == ids
     else:
-        from stream.replay.manners import Manner
+        from stream.replay.behavior import Behavior
 
         exchange = running(
-            says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], manner=Manner(ids="none")),
+            says([["call", "list_directory", {"path": "."}]], [["say", "Done."]], behavior=Behavior(ids="none")),
             TOOLS,
             "ollama",
         )

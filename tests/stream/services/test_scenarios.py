@@ -6,7 +6,7 @@ import pytest
 
 from stream.errors import StreamValueError
 from stream.events import StreamFailed, ToolCallEnd, ToolCallStart
-from stream.replay.manners import Manner, native_lines, sse_events
+from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.scenarios import names, scenario
 from tests.support.model_server import TOOLS, chat
 
@@ -64,6 +64,6 @@ def test_a_step_that_there_is_not_is_refused_or_writes_nothing(write):
     steps = [["sing", "la"]]
     if write is sse_events:
         with pytest.raises(StreamValueError, match="sing"):
-            write(steps, Manner(), "m")
+            write(steps, Behavior(), "m")
     else:
-        assert len(write(steps, Manner(), "m")[0]) == 1
+        assert len(write(steps, Behavior(), "m")[0]) == 1

@@ -8,12 +8,12 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import KnownInStream, KnownTools
-from stream.replay.manners import Manner
+from stream.replay.behavior import Behavior
 from tests.support.model_server import TOOLS, chat, says, tool
 from tests.support.routing import Pipeline
 
 BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
-FORK = Manner(role_everywhere=True, empty_content=True, same_index=True, task=True)
+FORK = Behavior(role_everywhere=True, empty_content=True, same_index=True, task=True)
 DISCOVER, DISCOVERED = ["call", "mcp_discover", {"pattern": "*file*"}], ["call", "read_text_file", {"path": "a"}]
 RESULT, ANSWER = ["results", ["a"]], ["say", "It is empty."]
 
@@ -72,10 +72,10 @@ def test_a_validator_lets_them_pass_and_counts_them_as_good(endpoint):
 @BOTH
 def test_a_discovered_tool_stays_known_in_later_turns_because_the_server_remembers_it(endpoint):
     validator, pipeline = stream.services.Validator(TOOLS), Pipeline(tools=TOOLS)
-    first = validated(says([DISCOVER, RESULT, DISCOVERED, RESULT, ANSWER], manner=FORK), endpoint, validator)
+    first = validated(says([DISCOVER, RESULT, DISCOVERED, RESULT, ANSWER], behavior=FORK), endpoint, validator)
     heard(first.events, pipeline)
     pipeline.router.begin_turn()
-    again = validated(says([DISCOVERED, RESULT, ANSWER], manner=FORK), endpoint, validator)
+    again = validated(says([DISCOVERED, RESULT, ANSWER], behavior=FORK), endpoint, validator)
     assert again.of(InvalidToolCall) == []
     assert announced(again.events, pipeline) == ["tool_call"]
 
@@ -113,7 +113,7 @@ def test_a_call_that_only_fits_the_pattern_says_nothing_of_other_streams(endpoin
 
 @BOTH
 def test_the_pattern_can_be_another_or_none(endpoint):
-    server = says([["call", "jit_find", {}], ["say", "Found."]], manner=FORK if endpoint == "openai" else Manner())
+    server = says([["call", "jit_find", {}], ["say", "Found."]], behavior=FORK if endpoint == "openai" else Behavior())
     assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
     exchange = checked(server, endpoint, server_tools=("jit_*",))
     assert exchange.of(InvalidToolCall) == []

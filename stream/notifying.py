@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["tell"]
+__all__ = ["notify"]
 
 logger = logging.getLogger(__name__)
 
 _News = TypeVar("_News")
 
 
-def tell(listeners: Iterable[Callable[[_News], None]], news: _News) -> None:
+def notify(listeners: Iterable[Callable[[_News], None]], news: _News) -> None:
     """Tell all of `listeners`; what one of them raises is logged.
 
     A screen that has gone must neither end the speech nor keep a barge-in from ending it.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from stream.speech.speaker import Speaker
 
-__all__ = ["Outbox"]
+__all__ = ["TextQueue"]
 
 _FLUSH, _FINISH = object(), object()
 
@@ -20,7 +20,7 @@ class _CanBeCancelled(Protocol):
     async def cancel(self) -> None: ...
 
 
-class Outbox:
+class TextQueue:
     """Text of one answer on its way to the speaker, who takes it when it can: whoever puts it in does not wait."""
 
     def __init__(self, speaker: Speaker) -> None:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
 
-__all__ = ["Deck"]
+__all__ = ["PipelineCues"]
 
 
-class Deck:
+class PipelineCues:
     """What every adapter needs to make sound: a mixer for each channel, and one router for all.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The manners of model servers: one script, written the way a given server would stream it. Pure: steps in, bytes out.
+"""How model servers behave: one script, written as a given server would stream it. Pure: steps in, bytes out.
 
 A script is a list of steps: ``["say", text]``, ``["think", text]``, ``["call", name, arguments]`` (several in a row
 are one answer's parallel calls), ``["results", [text, …]]`` (the server ran the tools itself), ``["finish", reason]``
@@ -18,13 +18,13 @@ from stream.errors import StreamValueError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Manner", "native_lines", "sse_events"]
+__all__ = ["Behavior", "native_lines", "sse_events"]
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class Behavior:
     """How one server writes.
 
     Attributes
@@ -64,11 +64,11 @@ class Manner:
     kind: str = ""
 
 
-def sse_events(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> tuple[list[bytes], bool]:
+def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script, and whether the answer came to its end."""
     pieces: list[bytes] = []
     complete = True
-    for value in _chunks(steps, manner):
+    for value in _chunks(steps, behavior):
         if value is None:
             complete = False
             break
@@ -76,15 +76,15 @@ def sse_events(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> tu
         body = value if "error" in value else {**head, **value}
         pieces.append(b"data: " + _dumped(body) + b"\n\n")
     ended = complete and not (steps and steps[-1][0] == "fail")
-    if ended and manner.done:
+    if ended and behavior.done:
         pieces.append(b"data: [DONE]\n\n")
     return pieces, complete
 
 
-def native_lines(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> tuple[list[bytes], bool]:
+def native_lines(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The JSON lines of a script, as Ollama's own endpoint writes them, and whether the answer came to its end."""
     pieces: list[bytes] = []
-    for value in _lines(steps, manner):
+    for value in _lines(steps, behavior):
         if value is None:
             return pieces, False
         head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
@@ -92,7 +92,7 @@ def native_lines(steps: Sequence[Sequence[Any]], manner: Manner, model: str) -> 
     return pieces, True
 
 
-def _chunks(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | None]:
+def _chunks(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
     first, reason, calls = True, "stop", 0
     for step in _grouped(steps):
         kind = step[0]
@@ -103,66 +103,66 @@ def _chunks(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | N
             yield {"error": step[1]}
             return
         if kind == "finish":
-            yield _chunk({}, manner, finish=step[1], first=first)
+            yield _chunk({}, behavior, finish=step[1], first=first)
         elif kind == "results":
             reason = "stop"  # This endpoint never shows what the server's tools returned.
         else:
             reason = "tool_calls" if kind in ("calls", "announce") else reason if kind == "think" else "stop"
-            for delta in _deltas(step, manner, calls):
-                yield _chunk(delta, manner, first=first)
+            for delta in _deltas(step, behavior, calls):
+                yield _chunk(delta, behavior, first=first)
                 first = False
             calls += len(step[1]) if kind == "calls" else 0
-    if not manner.no_finish:
-        for _ in range(2 if manner.double_finish else 1):
-            yield _chunk({}, manner, finish=reason, first=first)
-    if manner.usage:
+    if not behavior.no_finish:
+        for _ in range(2 if behavior.double_finish else 1):
+            yield _chunk({}, behavior, finish=reason, first=first)
+    if behavior.usage:
         yield {"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30}}
 
 
-def _chunk(delta: Json, manner: Manner, *, finish: str | None = None, first: bool = False) -> Json:
-    if first or manner.role_everywhere:
+def _chunk(delta: Json, behavior: Behavior, *, finish: str | None = None, first: bool = False) -> Json:
+    if first or behavior.role_everywhere:
         delta = {"role": "assistant", **delta}
-    if manner.empty_content and "content" not in delta:
+    if behavior.empty_content and "content" not in delta:
         delta["content"] = ""
-    if manner.nulls:
+    if behavior.nulls:
         delta = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, **delta}
-    marked = {"kind": manner.kind} if manner.kind and delta.get("content") else {}
+    marked = {"kind": behavior.kind} if behavior.kind and delta.get("content") else {}
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **marked}
 
 
-def _deltas(step: Sequence[Any], manner: Manner, calls_before: int) -> Iterator[Json]:
+def _deltas(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[Json]:
     kind = step[0]
     if kind == "say":
         yield from ({"content": word} for word in _words(step[1]))
     elif kind == "think":
-        yield from ({manner.reasoning: word} for word in _words(step[1]))
+        yield from ({behavior.reasoning: word} for word in _words(step[1]))
     elif kind == "announce":
         yield {"tool_calls": []}
     elif kind == "calls":
         for place, (name, arguments) in enumerate(step[1], calls_before):
-            for _ in range(2 if manner.duplicate else 1):
-                yield from ({"tool_calls": [piece]} for piece in _call_pieces(name, arguments, place, manner))
+            for _ in range(2 if behavior.duplicate else 1):
+                yield from ({"tool_calls": [piece]} for piece in _call_pieces(name, arguments, place, behavior))
     else:
-        raise StreamValueError(f"a step is {kind!r}; see stream.replay.manners for what there is")
+        raise StreamValueError(f"a step is {kind!r}; see stream.replay.behavior for what there is")
 
 
-def _call_pieces(name: str, arguments: Any, place: int, manner: Manner) -> Iterator[Json]:
+def _call_pieces(name: str, arguments: Any, place: int, behavior: Behavior) -> Iterator[Json]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    index = 0 if manner.same_index else place
-    head: Json = {"index": index, "id": _call_id(place, manner), "type": "function"}
-    if not manner.fragment:
+    index = 0 if behavior.same_index else place
+    head: Json = {"index": index, "id": _call_id(place, behavior), "type": "function"}
+    if not behavior.fragment:
         yield {**head, "function": {"name": name, "arguments": text}}
         return
     yield {**head, "function": {"name": name, "arguments": ""}}
-    for start in range(0, len(text), manner.fragment):
-        piece = text[start : start + manner.fragment]
-        if manner.repeat_head:
+    for start in range(0, len(text), behavior.fragment):
+        piece = text[start : start + behavior.fragment]
+        if behavior.repeat_head:
             yield {**head, "function": {"name": name, "arguments": piece}}
         else:
             yield {"index": index, "function": {"arguments": piece}}
 
 
-def _lines(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | None]:
+def _lines(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
     on_done: list[Json] = []
     calls, working = 0, False
     for step in _grouped(steps):
@@ -175,40 +175,40 @@ def _lines(steps: Sequence[Sequence[Any]], manner: Manner) -> Iterator[Json | No
             return
         if kind in ("say", "think"):
             field = "content" if kind == "say" else "thinking"
-            yield from (_line(manner, **{field: word}) for word in _words(step[1]))
+            yield from (_line(behavior, **{field: word}) for word in _words(step[1]))
         elif kind == "announce":
-            yield _line(manner, tool_calls=[])
+            yield _line(behavior, tool_calls=[])
         elif kind == "results":
-            yield {**_line(manner), "tool_results": [{"content": one} for one in step[1]]}
+            yield {**_line(behavior), "tool_results": [{"content": one} for one in step[1]]}
         elif kind == "finish":
-            yield {**_line(manner), "done": True, "done_reason": "stop", **_TIMINGS}
+            yield {**_line(behavior), "done": True, "done_reason": "stop", **_TIMINGS}
         elif kind == "calls":
-            written = [_native_call(name, given, place, manner) for place, (name, given) in enumerate(step[1], calls)]
+            written = [_native_call(name, given, place, behavior) for place, (name, given) in enumerate(step[1], calls)]
             calls += len(written)
-            working = manner.task
-            if manner.calls_on_done:
+            working = behavior.task
+            if behavior.calls_on_done:
                 on_done += written
                 continue
             for call in written:
-                for _ in range(2 if manner.duplicate else 1):
-                    yield {**_line(manner, tool_calls=[call]), **(_task("working") if manner.task else {})}
-    last = _line(manner, **({"tool_calls": on_done} if on_done else {}))
-    end = {} if manner.no_finish else {"done": True, "done_reason": "stop", **_TIMINGS}
+                for _ in range(2 if behavior.duplicate else 1):
+                    yield {**_line(behavior, tool_calls=[call]), **(_task("working") if behavior.task else {})}
+    last = _line(behavior, **({"tool_calls": on_done} if on_done else {}))
+    end = {} if behavior.no_finish else {"done": True, "done_reason": "stop", **_TIMINGS}
     yield {**last, **end, **(_task("completed") if working else {})}
 
 
-def _line(manner: Manner, **message: Any) -> Json:
+def _line(behavior: Behavior, **message: Any) -> Json:
     line: Json = {"message": {"role": "assistant", "content": "", **message}, "done": False}
-    return {**line, "kind": manner.kind} if manner.kind and message.get("content") else line
+    return {**line, "kind": behavior.kind} if behavior.kind and message.get("content") else line
 
 
 def _task(status: str) -> Json:
     return {"task_id": "5f0c6c1e-0000-4000-8000-000000000001", "task_status": status}
 
 
-def _native_call(name: str, arguments: Any, place: int, manner: Manner) -> Json:
-    call_id = _call_id(place, manner)
-    function = {"index": 0 if manner.same_index else place, "name": name, "arguments": arguments}
+def _native_call(name: str, arguments: Any, place: int, behavior: Behavior) -> Json:
+    call_id = _call_id(place, behavior)
+    function = {"index": 0 if behavior.same_index else place, "name": name, "arguments": arguments}
     return {"id": call_id, "function": function} if call_id else {"function": function}
 
 
@@ -244,10 +244,10 @@ def _grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
         yield ["calls", row]
 
 
-def _call_id(place: int, manner: Manner) -> str:
-    if manner.ids == "none":
+def _call_id(place: int, behavior: Behavior) -> str:
+    if behavior.ids == "none":
         return ""
-    return f"call_{place:08x}" if manner.ids == "call" else f"chatcmpl-tool-{place:032x}"
+    return f"call_{place:08x}" if behavior.ids == "call" else f"chatcmpl-tool-{place:032x}"
 
 
 def _words(text: str) -> list[str]:
