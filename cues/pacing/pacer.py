@@ -21,7 +21,7 @@ from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.units import checked_number, checked_whole_number, ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -59,6 +59,7 @@ class Pacer:
     lead_ms : how far ahead of real time frames are released at most; at least one frame, at most 10,000 ms.
     first_lead_ms : the lead to begin with; at least one frame, at most `lead_ms`, which keeps it constant. `None`: two
         frames, which leave one frame's time for the call that is due, or `lead_ms` where that is less.
+    continuous : release frames of silence too, so that output samples are time.
     clock : seconds on a clock that never goes back.
 
     Attributes
@@ -91,6 +92,7 @@ class Pacer:
         frame_samples: int = 480,
         lead_ms: float = 80.0,
         first_lead_ms: float | None = None,
+        continuous: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         _check_mixer(mixer)
@@ -102,7 +104,7 @@ class Pacer:
         lead_ms = checked_number("lead_ms", lead_ms, least_ms, _LONGEST_LEAD_MS)
         first_lead_ms = min(2.0 * least_ms, lead_ms) if first_lead_ms is None else first_lead_ms
         first_lead_ms = checked_number("first_lead_ms", first_lead_ms, least_ms, lead_ms)
-        self._mixer = mixer
+        self._mixer, self._continuous = mixer, continuous
         self._lead = Lead(
             first_samples=ms_to_samples(first_lead_ms, mixer.sample_rate),
             most_samples=ms_to_samples(lead_ms, mixer.sample_rate),
@@ -184,7 +186,7 @@ class Pacer:
         self._queue.clear()
         self._queued = 0
         self._breaks.forget()
-        self._more_waits = self._more_waits and (keep > 0 or self._mixer.active)
+        self._more_waits = self._more_waits and (keep > 0 or self._active)
         if keep:
             self._queue.append(kept)
             self._queued = keep
@@ -203,20 +205,33 @@ class Pacer:
 
     def due(self) -> list[Samples]:
         """Return the mixed frames that are to be handed to the transport now, oldest first."""
-        frames: list[Samples] = []
+        mixer = self._mixer
+        return [mixer.mix(speech) if len(speech) else mixer.silence(self._frame) for speech in self._due()]
+
+    def due_speech(self) -> Iterator[Samples]:
+        """Yield the same frames before they are mixed, for an output that mixes by itself: mix each before the next."""
+        for speech in self._due():
+            yield speech if len(speech) else np.zeros(self._frame, dtype=np.float32)
+
+    def _due(self) -> Iterator[Samples]:
+        """The frames that are due, unmixed; an empty one for a frame without speech."""
         now = self._clock()
         self._lead.asked(self._ahead(now), more_waits=self._more_waits)
         self._mixer.lead_samples = self._lead.samples
-        while (frame := self._next(now)) is not None:
-            frames.append(frame)
-        self._more_waits = self._queued > 0 or self._mixer.active
-        return frames
+        while (speech := self._next(now)) is not None:
+            yield speech
+        self._more_waits = self._queued > 0 or self._active
 
     def wait_s(self) -> float | None:
         """Seconds until `due` has something to give: 0.0 if it has now, None while there is nothing to say."""
-        if not self._queued and not self._mixer.active:
+        if not self._queued and not self._active:
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
+
+    @property
+    def _active(self) -> bool:
+        """Whether frames are due although no speech is queued."""
+        return self._continuous or self._mixer.active
 
     def _limit(self) -> int:
         """How many samples may be out and unheard when the next frame is released."""
@@ -233,10 +248,10 @@ class Pacer:
         return self._released - (now - self._heard_from) * self._mixer.sample_rate
 
     def _next(self, now: float) -> Samples | None:
-        """The next frame, if one is due."""
+        """The next frame, unmixed, if one is due; an empty one where there is no speech."""
         if not self._queued:
             self._note_underrun(now)
-            if not self._mixer.active:
+            if not self._active:
                 if self._dry:
                     self._breaks.broken_off(0)
                 return None
@@ -249,10 +264,10 @@ class Pacer:
         end = self._breaks.broken_off(self._frame) if not self._queued and self._speaking else None
         if not self._queued:
             if end is None:
-                return self._mixer.silence(self._frame)
+                return _NO_SPEECH
             self.underruns += not self._dry
             self._dry = True
-            return self._mixer.mix(end)
+            return end
         n_speech = min(self._queued, self._frame)
         frame = self._breaks.returned(self._pop(self._frame))
         self._breaks.passed(frame[:n_speech])
@@ -261,7 +276,7 @@ class Pacer:
             end = self._breaks.broken_off(self._frame - n_speech)
             if end is not None:
                 frame[n_speech:] = end
-        return self._mixer.mix(frame)
+        return frame
 
     def _note_underrun(self, now: float) -> None:
         """Count once that an utterance ran dry before its end."""
@@ -292,6 +307,9 @@ class Pacer:
         if n_samples < len(head):
             self._queue.appendleft(head[n_samples:])
         self._queued -= n_samples
+
+
+_NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)
 
 
 def _check_mixer(mixer: object) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 import cues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from cues import Mixer
@@ -56,12 +55,12 @@ class Output:
         self._n_out = 0
         self._start_s = now_s()
         self._device_s = self._start_s
-        # The pacer mixes through this object, which sees the speech alone, too.
         self.pacer = cues.Pacer(
-            cast("Mixer", self),
+            mixer,
             frame_samples=frame_samples,
             lead_ms=lead_ms,
             first_lead_ms=lead_ms,  # The sink's buffer needs it; and called at the frames' own times, it is never late.
+            continuous=True,  # Silence keeps the line and the count of samples alive.
             clock=lambda: self._device_s,
         )
 
@@ -87,29 +86,6 @@ class Output:
     def _put_out_one(self) -> None:
         self._device_s = self._next_s
         self._n_out += 1
-        self.pacer.due()
-
-    # What the pacer takes for its mixer.
-
-    active = True  # A session is never without a frame: silence keeps the line and the count of samples alive.
-    lead_samples = 0
-
-    @property
-    def sample_rate(self) -> int:
-        """Hz."""
-        return self._mixer.sample_rate
-
-    def mix(self, speech: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Mix a frame and put it out."""
-        mixed = self._mixer.mix(speech)
-        self._sink.write(mixed, speech)
-        self._on_frame()
-        return mixed
-
-    def silence(self, n_samples: int) -> NDArray[np.float32]:
-        """Put out a frame without speech."""
-        return self.mix(np.zeros(n_samples, dtype=np.float32))
-
-    def release(self, fade_ms: float) -> None:
-        """Fade everything that sounds."""
-        self._mixer.release(fade_ms=fade_ms)
+        for speech in self.pacer.due_speech():
+            self._sink.write(self._mixer.mix(speech), speech)
+            self._on_frame()

@@ -430,3 +430,22 @@ def test_a_pacer_says_what_it_is():
     pacer = cues.Pacer(cues.Mixer(), frame_samples=480, clock=lambda: 0.0)
     pacer.push(np.zeros(2400, dtype=np.float32))
     assert repr(pacer) == "<Pacer at 24000 Hz, 100 ms queued, lead 40 ms, 0 underruns>"
+
+
+def test_speech_that_an_output_mixes_by_itself_gives_what_due_gives():
+    heard = []
+    for by_itself in (False, True):
+        now, mixer = [0.0], cues.Mixer()
+        pacer = cues.Pacer(mixer, lead_ms=20, continuous=True, clock=lambda now=now: now[0])
+        mixer.play(noise_cue(), at=700)
+        pushes = {2: 700, 3: 100, 9: 2000}
+        frames = []
+        for tick in range(20):
+            if tick in pushes:
+                pacer.push(np.random.default_rng(tick).normal(0, 0.1, pushes[tick]))
+            now[0] = tick * 0.02
+            frames += [mixer.mix(speech) for speech in pacer.due_speech()] if by_itself else pacer.due()
+        heard.append((np.concatenate(frames), pacer.underruns))
+    np.testing.assert_array_equal(heard[0][0], heard[1][0])
+    assert heard[0][1] == heard[1][1] > 0
+    assert len(heard[0][0]) == 20 * 480
