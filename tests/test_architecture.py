@@ -1,6 +1,9 @@
 """The house rules of CONTRIBUTING, held against the code: who may import whom, no circles, nothing heavy at import."""
 
 import ast
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,18 @@ ROOMS_OF_CUES = {
     "batch": ("core", *SOUND, "library", "mixing", "pacing", "show"),
     "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
     "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "stream"),
+}
+# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone.
+ROOMS_OF_STREAM = {
+    "core": (),
+    "readers": ("core",),
+    "reading": ("core", "readers"),
+    "word_chunks": ("core",),
+    "speech": ("core", "word_chunks", "cues.synthesis"),
+    "routing": ("core", "readers", "cues"),
+    "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues"),
+    "services": ("core", "readers", "reading"),
+    "replay": ("core", "readers", "reading"),
 }
 # Imports inside functions that look up the house, and why.
 LAZY_UP = {
@@ -112,6 +127,25 @@ def test_a_room_of_the_engine_imports_only_the_rooms_below_it(name):
         assert _room_of_cues(found) in (room, *ROOMS_OF_CUES[room]), f"{name} imports {found}"
 
 
+def _room_of_stream(module: str) -> str:
+    parts = module.split(".")
+    if parts[0] == "cues":
+        return "cues.synthesis" if module.startswith("cues.synthesis.") else "cues"
+    room = parts[1] if len(parts) > 1 else "core"
+    return room if room in ROOMS_OF_STREAM else "core"
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES["stream"] if name not in FRONT_DOORS])
+def test_a_room_of_the_stream_layer_imports_only_the_rooms_below_it(name):
+    room = _room_of_stream(name)
+    allowed = {room, *ROOMS_OF_STREAM[room]}
+    for found in set().union(*IMPORTS[name]):
+        if found.split(".")[0] in PACKAGES:
+            assert _room_of_stream(found) in allowed | ({"cues.synthesis"} if "cues" in allowed else set()), (
+                f"{name} imports {found}"
+            )
+
+
 @pytest.mark.parametrize("room", FLOORS)
 def test_within_a_room_files_import_only_the_floors_below_them(room):
     floor_of = {file: number for number, files in enumerate(FLOORS[room]) for file in files}
@@ -171,3 +205,52 @@ def test_relative_imports_and_those_for_types_are_seen(tmp_path):
     at_module_level, inside_functions = _imports("cues.mixing.mixer", source)
     assert at_module_level == {"typing", "cues.mixing.state", "cues.signal.fades", "cues.cue"}
     assert inside_functions == {"cues.show.plots"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES["stream"] if _below(name, ("stream.readers",))])
+def test_the_readers_know_neither_sockets_nor_files_nor_clocks(name):
+    forbidden = ("asyncio", "socket", "time", "io", "pathlib", "os", "openai", "httpx2", "cues")
+    seen, queue = set(), [name]
+    while queue:
+        module = queue.pop()
+        if module in seen:
+            continue
+        seen.add(module)
+        imports = IMPORTS[module][0] if module not in FRONT_DOORS else set()
+        assert not {found for found in imports if _below(found, forbidden)}, module
+        queue += [found for found in imports if _below(found, ("stream",))]
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if not name.startswith("cues._kernels")])
+def test_kernels_are_the_only_place_that_names_numba(name):
+    assert not {found for found in set().union(*IMPORTS[name]) if _below(found, ("numba",))}
+
+
+def test_importing_both_packages_loads_nothing_heavy():
+    script = "import sys, cues, stream; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not HEAVY & {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_can_be_had_and_is_listed(package):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+        assert name in dir(module)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_says_what_is_public(package):
+    for name, path in MODULES[package].items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
+        targets = {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        is_script = any("__main__" in ast.dump(node) for node in tree.body if isinstance(node, ast.If))
+        assert not defines or is_script or "__all__" in targets, name
