@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import cues
@@ -15,6 +16,13 @@ def test_a_bank_is_a_mapping_of_cues():
     assert all(bank[name].name == name and isinstance(bank[name], cues.Cue) for name in bank)
     assert "tool_call" in bank
     assert bank.get("nothing") is None
+
+
+def test_every_built_in_cue_is_mono_float32_at_24_khz():
+    for cue in cues.load_bank().values():
+        assert (cue.sample_rate, cue.samples.dtype, cue.samples.ndim) == (24000, np.float32, 1)
+        assert np.isfinite(cue.samples).all()
+        assert 0.0 < np.abs(cue.samples).max() <= 1.0
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream.errors import SpeakerError, StreamError
-from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import Finish, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.rules import CueRules
 from stream.session import Limits
 from stream.speech.speaker import Speech, Word
@@ -408,3 +408,13 @@ def test_data_for_a_program_is_nowhere_in_a_turn_and_its_model_is_not_taken_for_
     assert told.journal.failure is None
     assert told.journal.heard_text == "Here is the plan: It has two steps."
     assert not any('plan"' in str(told_of) for told_of in (told.events, told.journal.seen, told.history.messages))
+
+
+def test_thinking_before_a_call_and_after_it_is_neither_spoken_nor_shown_nor_kept():
+    thought = "We need to list files."
+    turn = [(0.0, ReasoningDelta(thought)), *CHECK, *answered(2.5), (2.6, ReasoningDelta(thought)), *said("Two.", 2.7)]
+    told, plain = run_turn(turn), run_turn([step for step in turn if not isinstance(step[1], ReasoningDelta)])
+    assert told.history.messages == [{"role": "assistant", "content": "Let me check that Two."}]
+    assert not any("We need" in event.model_dump_json() for event in told.events)
+    assert [event.type for event in told.events] == [event.type for event in plain.events]
+    assert np.array_equal(told.tape.mixed, plain.tape.mixed)
