@@ -1,1 +1,4 @@
-"""Frames on time: the pacer and what sounds when speech is late."""
+"""Speech at the pace of real time: the pacer, its jitter-buffer depth, and concealment of underruns.
+
+Read `pacer` first; it asks the other two.
+"""

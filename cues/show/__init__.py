@@ -1,1 +1,4 @@
-"""The sound board: one page with every cue to hear and to see. Pictures need numpy alone, the page needs jinja2."""
+"""Cues to hear and to see: audition, pictures, the sound board, notebooks.
+
+Read `audition` (what is played), `plots` (matplotlib) and `board` (the HTML page); the rest is theirs.
+"""

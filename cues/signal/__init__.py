@@ -1,1 +1,1 @@
-"""Operations on samples that every other room uses."""
+"""Operations on samples that the other rooms share: fades, resampling, int16, interpolation, spectra, prediction."""
