@@ -133,8 +133,13 @@ class Recovery:
 
     async def _fall_back(self, messages: Sequence[Message], fields: ChatFields) -> AsyncGenerator[ServiceEvent, None]:
         assert self._fallback is not None
-        loaded = self._fallback.load_tools()
-        tools = await loaded if inspect.isawaitable(loaded) else loaded
+        try:
+            loaded = self._fallback.load_tools()
+            tools = await loaded if inspect.isawaitable(loaded) else loaded
+        except Exception as error:  # noqa: BLE001  (a server of tools that is not there must not end the turn)
+            kind = type(error).__name__  # Its words may hold an address with a password.
+            logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
+            return
         runner = ToolRunner(self._source, tools)
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, self._fallback.guidance), **fields)) as events:

@@ -130,3 +130,23 @@ def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_
     assert len(loads) == 2
     assert exchange.text == "The web says so." * 2
     assert [result[0] for result in exchange.results] == ["web_search", "web_search"]
+
+
+@BOTH
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_fallback_whose_tools_cannot_be_loaded_leaves_the_empty_answer_and_a_warning(caplog, endpoint, asynchronous):
+    def load():
+        raise ConnectionError("no browser at user:hunter2@host")
+
+    async def later():
+        load()
+
+    attempts = stream.services.Attempts()
+    fallback = stream.services.Fallback(load_tools=later if asynchronous else load)
+    exchange = recovering("ollama-silent", endpoint, attempts, fallback=fallback)
+    assert [again.how for again in exchange.of(stream.AskedAgain)] == ["without_tools", "fallback"]
+    assert len(exchange.requests) == 2
+    assert exchange.text == ""
+    assert attempts.snapshot()["qwen3:8b"]["retry"]["failure"] == 2
+    assert "The fallback's tools could not be loaded (qwen3:8b): ConnectionError" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -111,6 +111,8 @@ def test_a_general_question_whose_answer_is_empty_goes_to_the_fallback():
     )
     assert "tools" not in exchange.bodies[0]
     assert exchange.of(stream.AskedAgain) == [stream.AskedAgain(2, "fallback")]
+    assert [entry["function"]["name"] for entry in exchange.bodies[1]["tools"]] == ["web_search"]
+    assert exchange.text == "The web says so."
 
 
 def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their_own_tier():
