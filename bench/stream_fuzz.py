@@ -17,7 +17,7 @@ import random
 import time
 
 from stream import TextReader
-from stream.readers.dialects import ROWS
+from stream.readers.dialects.rows import ROWS
 from tests.stream.comparing import as_case_events, matches, normalise, random_splits
 from tests.stream.grammar import PROSE, SECRET, make_soup, make_stream
 

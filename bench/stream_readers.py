@@ -23,7 +23,7 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from stream import OllamaReader, OpenAIReader, TextReader
-from stream.readers.dialects import table_for
+from stream.readers.fast_path import known_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,8 +153,7 @@ def ollama_package() -> None:
             feed(item)
 
     def first_time() -> None:
-        table_for(None).plain.clear()
-        table_for(None).simple.clear()
+        known_texts.cache_clear()
         ours()
 
     def bytes_too() -> None:

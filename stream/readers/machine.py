@@ -1,7 +1,7 @@
-"""The machine that tells calls from text in what a model writes.
+"""The dispatcher: tells calls from text in what a model writes.
 
-Ordinary text is searched for triggers in C and passed on at once. At a trigger the row of the dialect table that knows
-it takes over; if it finds no call there, what it read is text after all. Where the stream pauses, the machine pauses.
+It searches text for markers and passes ordinary text on at once. At a marker the row of the table that has it reads on;
+if there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
 """
 
 from __future__ import annotations
@@ -9,26 +9,32 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.parse.draft import Drafting, clean_name
-from stream.readers.parse.malformed import skip_malformed
+from stream.readers.dialects import harmony, reasoning
+from stream.readers.dialects.rows import STRIPPED
+from stream.readers.fast_path import FastPath
+from stream.readers.malformed import skip_malformed
+from stream.readers.parse.draft import clean_name
 from stream.readers.parse.markers import normalize
-from stream.readers.parse.tape import CutOff, NotACall, Reading, Unreadable
+from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
+from stream.readers.parse.parser import Parser
+from stream.readers.parse.shapes import SPACE, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from stream.readers.dialects import Dialect, Table
-    from stream.readers.dialects.reasoning import Rehearsals
-    from stream.readers.turn import Turn
+    from stream.readers.dialects.rows import Table
+    from stream.readers.parse.dialect import Dialect
+    from stream.readers.parse.interfaces import Collector
+    from stream.readers.parse.scanner import JsonScanner
 
-__all__ = ["SHORTEST_HALF", "TextMachine"]
+__all__ = ["TextMachine"]
 
-_SPACE_TO_END = re.compile(r"\s*\Z")
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
-SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+_TICK_OR_LINE_END = re.compile(r"[`\n]")
+_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
 
 
-class TextMachine(Drafting):
+class TextMachine:
     """Reads the text of a round.
 
     Parameters
@@ -37,69 +43,82 @@ class TextMachine(Drafting):
     table : the dialects and the pattern that finds their markers.
     start : `"text"`, or `"reasoning"` where the prompt has already opened a block.
     nested : whether this reads the inside of a block of reasoning.
+
+    Attributes
+    ----------
+    path : passes text on that has no marker.
     """
 
-    def __init__(self, turn: Turn | Rehearsals, table: Table, start: str = "text", *, nested: bool = False) -> None:
-        super().__init__(turn, table)
+    def __init__(self, turn: Collector, table: Table, start: str = "text", *, nested: bool = False) -> None:
         self.nested = nested
-        self.was_cut = False
+        self._turn = turn
+        self._table = table
+        self._parser = Parser(turn, table.declared, self)
+        self.path = FastPath(self._parser, table, counted=nested)
         self._row: Dialect | None = None  # of the candidate that is being read
         self._beginning = True  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
         self._run = self._main(start)
         next(self._run)
 
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is held back and no call is open."""
+        return self.path.clean
+
     def feed(self, text: str) -> None:
         """Read on."""
-        if self.passes(text) is not None:
-            self.turn.text(text)
+        if self.path.delta(text) is not None:
+            self._turn.text(text)
             return
-        self.catch_up()
-        self.put(text)
+        self.path.catch_up()
+        self._parser.put(text)
         next(self._run)
 
     def close(self, *, was_cut: bool) -> None:
         """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
-        self.catch_up()
-        self.was_cut, self.ended = was_cut, True
+        self.path.catch_up()
+        self._parser.was_cut, self._parser.ended = was_cut, True
         for _ in self._run:
             raise AssertionError("waited for more text after the end")
 
     def note_structured_call(self) -> None:
-        """Take notice of a structured call beside the text: half a call that is held was that one, words are not."""
+        """Take note of a structured call beside the text: it was the half call that is held, if one is."""
         self.put_down_words()
         if self._holds:
             self._superseded = True
-        self.fresh = True
+        self._parser.line.fresh = True
 
     def put_down_words(self) -> None:
-        """Give out what is held if it is words: what comes next is no part of it."""
-        self.catch_up()
+        """Pass on what is held if it is words: the text that comes next does not continue it."""
+        self.path.catch_up()
         if self._holds and self._holds_words():
             self._put_down()
 
     @property
     def _holds(self) -> bool:
-        return not self.clean and bool(self.held or self.position < len(self.buffer))
+        parser = self._parser
+        return not self.clean and bool(parser.held or parser.position < len(parser.buffer))
 
     def _holds_words(self) -> bool:
-        """Return whether what is held has no marker, and has not gone far enough to be a call without one."""
-        row, draft = self._row, self.draft
-        half = self.buffer[self.position :]
-        if draft:
-            return not (draft.announced or draft.begun)
+        """Return whether what is held has no marker, and is not enough to be a call without one."""
+        parser, row = self._parser, self._row
+        half = parser.buffer[parser.position :]
+        if parser.draft:
+            return not (parser.draft.announced or parser.draft.begun)
         if self._beginning:
-            return len(half) < SHORTEST_HALF
+            return len(half) < _SHORTEST_HALF
         if row is None:
-            return bool(half) and not self.fenced and not self._is_half_marker(normalize(half))
+            return bool(half) and not parser.fenced and not self._table.begins_marker(half, fresh=parser.line.fresh)
         return row.weak
 
     def _put_down(self) -> None:
-        """Give out all that is held as text, and begin anew behind it."""
+        """Pass on all that is held as text, and begin anew after it."""
+        parser = self._parser
         self._run.close()
-        self.draft, self._row, self.recording = None, None, True
-        self.release()
-        self.pass_text(len(self.buffer) - self.position)
+        parser.draft, self._row, parser.recording = None, None, True
+        parser.release()
+        parser.pass_text(len(parser.buffer) - parser.position)
         self._run = self._main()
         next(self._run)
 
@@ -108,156 +127,213 @@ class TextMachine(Drafting):
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
         try:
             if start:
-                yield from self.table.begin(self, start)
+                yield from self._begin(start)
             self._beginning = False
             while True:
                 yield from self._step()
         except CutOff:
             return
 
+    def _begin(self, start: str) -> Reading[None]:
+        """Read what only the beginning of a round can hold."""
+        if start == "reasoning":
+            yield from reasoning.template_block(self._parser)
+        elif not self.nested and (yield from harmony.begins_stripped(self._parser)):
+            self._table = self._table.glued
+            self.path.use(self._table)
+            yield from self.attempt(STRIPPED, 0)
+
     def _step(self) -> Reading[None]:
+        parser = self._parser
         match = self._find()
-        end = match.start() if match else len(self.buffer)
-        if end > self.position:
-            self.release()
-            self.pass_text(end - self.position)
+        end = match.start() if match else len(parser.buffer)
+        if end > parser.position:
+            parser.release()
+            parser.pass_text(end - parser.position)
         if match is None:
-            if not self.held:
+            if not parser.held:
                 self._superseded = False
-                self.clean = True
-            yield from self.more()
-            self.clean = False
+                self.path.clean = True
+            yield from parser.more()
+            self.path.clean = False
             return
-        row = self.row_at(match)
-        if match.group()[0] in "`~" and not self.fresh:
-            self.pass_text(len(match.group()))  # a fence stands at the start of a line
+        row, line = self._table.row_at(match), parser.line
+        if match.group()[0] in "`~" and not line.fresh:
+            parser.pass_text(len(match.group()))  # a fence stands at the start of a line
         elif row is None:
             yield from self._half_marker()
-        elif self.previous == "`" and self.odd_ticks and not self.held and row.opens_code:
-            yield from self.inline_code()
+        elif line.previous == "`" and line.odd_ticks and not parser.held and row.opens_code:
+            yield from _inline_code(parser)
         else:
             yield from self._candidate(row, len(match.group()))
 
     def _find(self) -> re.Match[str] | None:
-        """Return the next marker; directly behind a call or a token a name needs no white space before it."""
-        match = None if self.previous else self.table.at_start.match(self.buffer, self.position)
-        return match or self.table.search(self.buffer, self.position)
-
-    def row_at(self, match: re.Match[str]) -> Dialect | None:
-        """Return the row of the marker that was found; None while it is, or may be, the beginning of one."""
-        marker = normalize(match.group())
-        if match.end() == len(self.buffer) and marker in self.table.extendable:
-            return None
-        if marker in "{[" and _SPACE_TO_END.match(self.buffer, match.end()):
-            return None
-        return self.table.row(marker)
+        """Return the next marker; directly after a call or a token a name needs no white space before it."""
+        parser, table = self._parser, self._table
+        match = None if parser.line.previous else table.at_start.match(parser.buffer, parser.position)
+        return match or table.search(parser.buffer, parser.position)
 
     def _half_marker(self) -> Reading[None]:
+        parser, table = self._parser, self._table
         try:
-            yield from self.more()
+            yield from parser.more()
         except CutOff:
-            half = self.buffer[self.position :]
-            marker = normalize(half)
-            if self._superseded or (self.fresh and self.turn.has_calls and self._closes(marker)):
+            half, fresh = parser.buffer[parser.position :], parser.line.fresh
+            if self._superseded or (fresh and self._turn.has_calls and self._closes(normalize(half))):
                 raise
-            self.attempt_at = self.passed + self.position
-            if self.was_cut and len(half) >= SHORTEST_HALF and self._is_half_marker(marker):
-                if self.table.begins_call(marker, fresh=self.fresh):
-                    self.turn.finish(self.new_draft().call, "incomplete")
+            parser.attempt_at = parser.passed + parser.position
+            if parser.was_cut and len(half) >= _SHORTEST_HALF and table.begins_marker(half, fresh=fresh):
+                if table.begins_call(half, fresh=fresh):
+                    self._turn.finish(parser.new_draft().call, "incomplete")
                 raise
-            self.release()
-            self.emit(half)
+            parser.release()
+            parser.pass_text(len(half))
             raise
 
     def _closes(self, half: str) -> bool:
-        """Return whether a closing marker begins so; `<tool_ca` is one only behind a call that is closed so."""
-        if any(closer.startswith(half) for closer in self.unclosed):
+        """Return whether a closing marker begins so; `<tool_ca` does only after a call that is closed so."""
+        if any(closer.startswith(half) for closer in self._parser.line.unclosed):
             return True
-        return self.table.begins_closer(half) and not self.table.begins_call(half, fresh=self.fresh)
-
-    def drops(self, half: str) -> bool:
-        """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""
-        return self._superseded or (self.was_cut and len(half) >= SHORTEST_HALF)
-
-    def _is_half_marker(self, half: str) -> bool:
-        """Return whether a marker begins so that is not spoken, here."""
-        return any(begins(half, fresh=self.fresh) for begins in (self.table.begins_call, self.table.begins_silence))
+        return self._table.begins_closer(half) and not self._table.begins_call(half, fresh=self._parser.line.fresh)
 
     def _candidate(self, row: Dialect, size: int) -> Reading[None]:
+        parser = self._parser
         try:
             yield from self.attempt(row, size)
         except NotACall as outcome:
-            self.draft = None
-            self.recording = True
+            parser.draft = None
+            parser.recording = True
             if self._superseded and not row.weak:
-                self.held.clear()
-            self.release()
+                parser.held.clear()
+            parser.release()
             if outcome.scanner:
-                yield from self.json_text(outcome.scanner)
+                yield from _json_text(parser, outcome.scanner)
         self._row = None
 
+    # --- for the readers of bodies --------------------------------------------------------------------------------
+
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
-        """Read what a marker of this row and this size announces.
+        """Read what a marker of this row and size announces.
 
         Raises
         ------
         NotACall
             If it is text.
         """
+        parser = self._parser
         self._row = row
-        if not self.fenced:
-            self.attempt_at = self.passed + self.position
+        if not parser.fenced:
+            parser.attempt_at = parser.passed + parser.position
         try:
-            yield from row.read(self, row, size)
+            yield from (row.read or _read_marked)(parser, row, size)
         except Unreadable:
-            draft = self.draft
-            if (self.fenced and self.recording) or (draft and not draft.strong and not draft.announced):
+            draft = parser.draft
+            if (parser.fenced and parser.recording) or (draft and not draft.strong and not draft.announced):
                 raise NotACall from None
             self._settle_malformed()
-            yield from skip_malformed(self, row)
+            yield from skip_malformed(parser, row, self._table)
         except CutOff:
             self._cut_off(row)
             raise
-        self.unclosed.update(row.closers)
-        yield from self._behind()
+        parser.line.unclosed.update(row.closers)
+        yield from self._after_candidate()
 
-    def _behind(self) -> Reading[None]:
-        """Drop closing brackets directly behind a call, and hold what separates it from the next one."""
-        ended_call, self.ended_call = self.ended_call, False
-        self.draft, self._row = None, None
-        self.held.clear()
-        self.recording = True
-        self.fresh, self.previous = True, ""
+    def row_here(self) -> Reading[tuple[Dialect | None, int]]:
+        """Return the row of the marker that comes next, and the marker's size; nothing is read."""
+        parser = self._parser
+        while match := self._table.at_start.match(parser.buffer, parser.position):
+            row = self._table.row_at(match)
+            if row:
+                return row, len(match.group())
+            yield from parser.more()
+        return None, 0
+
+    def drops(self, half: str) -> bool:
+        """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""
+        return self._superseded or (self._parser.was_cut and len(half) >= _SHORTEST_HALF)
+
+    def inside(self, collector: Collector) -> TextMachine:
+        """Return a machine for the inside of a block."""
+        return TextMachine(collector, self._table, nested=True)
+
+    # --- how a candidate ends -------------------------------------------------------------------------------------
+
+    def _after_candidate(self) -> Reading[None]:
+        """Drop closing brackets directly after a call, and hold what separates it from the next one."""
+        parser = self._parser
+        ended_call, parser.ended_call = parser.ended_call, False
+        parser.draft, self._row = None, None
+        parser.held.clear()
+        parser.recording = True
+        parser.line.fresh, parser.line.previous = True, ""
         if ended_call:
-            while (yield from self.peek()) in "}]":
-                self.position += 1
-        if self.turn.has_calls:
-            yield from self.skip(_SEPARATORS)
-
-    # --- calls that end some other way --------------------------------------------------------------------------------
+            while (yield from parser.peek()) in "}]":
+                parser.position += 1
+        if self._turn.has_calls:
+            yield from parser.skip_space(_SEPARATORS)
 
     def _settle_malformed(self) -> None:
-        draft = self.draft or self.new_draft()
-        self.draft = None
-        self.commit()
-        self.turn.finish(draft.call, "malformed", draft.arguments or "")
+        parser = self._parser
+        draft = parser.draft or parser.new_draft()
+        parser.draft = None
+        parser.commit()
+        self._turn.finish(draft.call, "malformed", draft.arguments or "")
 
     def _cut_off(self, row: Dialect) -> None:
-        """End what the end of the stream has left open."""
-        draft, self.draft = self.draft, None
+        """End what is open at the end of the stream."""
+        parser = self._parser
+        draft, parser.draft = parser.draft, None
         if draft and draft.complete:
-            self.settle(draft, draft.arguments or "")
+            parser.settle(draft, draft.arguments or "")
         elif draft and draft.announced:
-            self.turn.finish(draft.call, "incomplete")
+            self._turn.finish(draft.call, "incomplete")
         elif self._superseded:
             pass
         elif draft and draft.begun:
             draft.call.name = clean_name(draft.name)
-            self.turn.finish(draft.call, "incomplete")
-        elif row.calls and self.recording and (row.token or (self.was_cut and row.stands_out(fresh=self.fresh))):
-            self.turn.finish(self.new_draft().call, "incomplete")
-        elif self.recording and not row.token:
-            self.take_to(None)
-            self.release()
-        self.held.clear()
-        self.position = len(self.buffer)
+            self._turn.finish(draft.call, "incomplete")
+        elif row.calls and parser.recording and (
+            row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))
+        ):  # fmt: skip
+            self._turn.finish(parser.new_draft().call, "incomplete")
+        elif parser.recording and not row.token:
+            parser.take_to(None)
+            parser.release()
+        parser.held.clear()
+        parser.position = len(parser.buffer)
+
+
+def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a marker, once or doubled, what must follow it, and the body that begins there."""
+    doubled = Shape(SPACE, parser.take(size))
+    while (yield from parser.read(doubled)):
+        pass
+    found = yield from parser.test(*(shape for shape, _ in row.heads))
+    if found:
+        yield from row.heads[found[0]][1](parser, row, found[1])
+    elif row.otherwise:
+        yield from row.otherwise(parser, row, None)
+    elif row.token:
+        raise Unreadable
+    else:
+        raise NotACall
+
+
+def _inline_code(parser: Parser) -> Reading[None]:
+    """Pass text up to the next backtick or the end of the line."""
+    while True:
+        match = _TICK_OR_LINE_END.search(parser.buffer, parser.position)
+        parser.pass_text((match.end() if match else len(parser.buffer)) - parser.position)
+        if match:
+            parser.line.odd_ticks = False
+            return
+        yield from parser.more()
+
+
+def _json_text(parser: Parser, scanner: JsonScanner) -> Reading[None]:
+    """Pass a JSON value to its end without a search for markers."""
+    while True:
+        parser.pass_text(scanner.scan(parser.buffer, parser.position) - parser.position)
+        if scanner.done or scanner.failed:
+            return
+        yield from parser.more()

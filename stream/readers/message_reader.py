@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
-from stream.readers.dialects import table_for
+from stream.readers.dialects.rows import table_for
 from stream.readers.machine import TextMachine
 from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream.events import Event, TextDelta, Usage
     from stream.readers.options import Tools
 
@@ -26,7 +28,6 @@ _MS_PER_S = 1000.0
 _LARGEST = 1e18
 _KEPT_OF_A_MISFIT = 200
 _NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
-_NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
 class MessageReader(ABC):
@@ -52,8 +53,8 @@ class MessageReader(ABC):
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._turn)
         self._machine: TextMachine | None = None
-        # The events of simple texts (see `Table`), as long as text can be passed on without a look at anything else.
-        self._known = _NOTHING_KNOWN
+        # The fast path of the machine; asked only while the turn is idle, and then there is a machine.
+        self._plain: Callable[[str], TextDelta | None] = lambda _text: None
         self._finished = False
         self._failed = False
         self._closed = False
@@ -79,13 +80,12 @@ class MessageReader(ABC):
             raise StreamValueError("the reader is closed")
 
     def _text(self, text: str) -> None:
-        machine = self._machine
-        delta = machine.passes(text) if machine is not None and self._turn.idle else None
-        if delta is not None:
+        if self._turn.idle and (delta := self._plain(text)):
             self._turn.emit(delta)
             return
         if self._machine is None:
             self._machine = TextMachine(self._turn, self._table)
+            self._plain = self._machine.path.delta
         if self._calls.count:
             self._calls.note_text()
         self._machine.feed(text)
@@ -171,12 +171,6 @@ class MessageReader(ABC):
         self._failed = True
         self._turn.emit(failed)
 
-    def _take(self) -> list[Event]:
-        """Return the events so far, and look whether the next text may pass by itself."""
-        machine, turn = self._machine, self._turn
-        self._known = machine.table.simple if turn.idle and machine is not None and machine.clean else _NOTHING_KNOWN
-        return turn.take()
-
     def fail(self, failed: StreamFailed) -> list[Event]:
         """Return the last events of a stream that its client says has failed.
 
@@ -187,7 +181,7 @@ class MessageReader(ABC):
         if not self._closed and not self._failed:
             self._fail(failed)
         self._closed = True
-        return self._take()
+        return self._turn.take()
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
@@ -200,7 +194,7 @@ class MessageReader(ABC):
             elif self._empty_array and self._turn.silent:
                 self._turn.emit(EmptyToolCalls())
         self._closed = True
-        return self._take()
+        return self._turn.take()
 
     def _unfinished_message(self) -> str:
         message = "the stream ended without a finish reason"

@@ -53,7 +53,7 @@ class OllamaReader(MessageReader):
         StreamValueError
             If the reader was closed.
         """
-        if data.__class__ is dict:
+        if data.__class__ is dict and self._turn.idle:
             # Nearly every line is a piece of plain text: this way it costs a tenth (bench/stream_readers.py).
             try:
                 message = data["message"]
@@ -65,12 +65,8 @@ class OllamaReader(MessageReader):
                     and len(data) == 4  # and nothing else
                     and len(message) == 2
                 ):
-                    text = message["content"]
-                    delta = self._known.get(text)
-                    if delta is not None:
-                        self._machine.last = delta  # type: ignore[union-attr]  # where anything is known
-                        return [delta]
-                    if self._turn.idle and (delta := self._machine.passes(text)):  # type: ignore[union-attr]  # then, too
+                    delta = self._plain(message["content"])
+                    if delta:
                         return [delta]
             except (KeyError, TypeError):
                 pass  # the long way tells what else it is
@@ -82,7 +78,7 @@ class OllamaReader(MessageReader):
                 self._line(line)
         else:
             raise StreamTypeError(f"data: {type(data).__name__} is neither bytes nor a dict")
-        return self._take()
+        return self._turn.take()
 
     def close(self) -> list[Event]:
         """Return the last events. A stream that was not done ends as unfinished."""

@@ -52,12 +52,8 @@ class OpenAIReader(MessageReader):
             If the reader was closed.
         """
         if type(chunk) is not dict and self._turn.idle:
-            text = _lone_text(chunk)
-            delta = self._known.get(text)
-            if delta is not None:
-                self._machine.last = delta  # type: ignore[union-attr]  # where anything is known
-                return [delta]
-            if text and (delta := self._machine.passes(text)):  # type: ignore[union-attr]  # where the turn is idle
+            delta = self._plain(_lone_text(chunk))
+            if delta:
                 return [delta]
         if self._closed:
             self._check_open()
@@ -72,7 +68,7 @@ class OpenAIReader(MessageReader):
                 self._choice(choice, fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
-        return self._take()
+        return self._turn.take()
 
     def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
         fields = choice if type(choice) is dict else _fields(choice)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Finish
-from stream.readers.dialects import table_for
+from stream.readers.dialects.rows import table_for
 from stream.readers.machine import TextMachine
 from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
 from stream.readers.turn import Turn
@@ -45,7 +45,7 @@ class TextReader:
     [ToolCallEnd(tool_name='lock', tool_call_id='', index=0, arguments_json='{}', status='ok')]
     """
 
-    __slots__ = ("_closed", "_machine", "_turn")
+    __slots__ = ("_closed", "_machine", "_plain", "_turn")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class TextReader:
             raise StreamValueError(f"start: {start!r} is neither 'text' nor 'reasoning'")
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._machine = TextMachine(self._turn, table_for(declared_names(tools)), start)
+        self._plain = self._machine.path.delta
         self._closed = False
 
     def feed(self, text: str) -> list[Event]:
@@ -75,7 +76,7 @@ class TextReader:
             raise StreamTypeError(f"text: {type(text).__name__} is not str")
         if self._closed:
             raise StreamValueError("the reader is closed")
-        if self._turn.idle and text and (delta := self._machine.passes(text)) is not None:
+        if self._turn.idle and (delta := self._plain(text)):
             return [delta]
         if text:
             self._machine.feed(text)

@@ -29,7 +29,7 @@ class Turn:
     """
 
     __slots__ = (
-        "_arrays", "_events", "_ids", "_ordinal", "_rehearsal", "_round", "_texts_waiting", "_waiting",
+        "_arrays", "_events", "_ids", "_ordinal", "_round", "_speculative", "_texts_waiting", "_waiting",
         "channel", "idle", "max_argument_chars", "reasons", "silent", "unanswered",
     )  # fmt: skip
 
@@ -44,7 +44,7 @@ class Turn:
         self._ordinal = 0
         self.unanswered: list[tuple[str, str]] = []  # ids and names of complete calls without a result
         self.max_argument_chars = max_argument_chars
-        self._rehearsal: tuple[str, list[Call]] | None = None
+        self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
         self.channel: str | None = None  # of the text that comes next
         self.idle = False  # text can be passed on with nothing to take notice of, and no channel
@@ -83,7 +83,7 @@ class Turn:
     def _mind(self, text: str) -> None:
         if not text.isspace():
             self.silent = False
-            self._rehearse_in_vain()
+            self._drop_speculative()
             if self._round.calls:
                 self._round = Round()
             self.idle = not self._waiting and self.channel is None
@@ -103,7 +103,7 @@ class Turn:
     def begin(self, call: Call) -> None:
         """Take in a call whose name is certain."""
         self.silent = self.idle = False
-        self._rehearse_in_vain()
+        self._drop_speculative()
         call.home = self._round
         doubtful = self._round.opens(call) or call.id in self._ids
         call.duplicate = doubtful
@@ -124,7 +124,7 @@ class Turn:
         call.arguments_json, call.status = arguments, status
         if call.home is None:  # cut off before its name was certain: an end without a start
             self.silent = self.idle = False
-            self._rehearse_in_vain()
+            self._drop_speculative()
             call.home = self._round
             self._waiting.append(call)
         elif status == "ok":
@@ -183,32 +183,32 @@ class Turn:
             self.unanswered.append((call.id, call.name))
         self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, call.arguments_json, status))
 
-    def rehearse(self, raw: str, calls: list[Call]) -> None:
+    def speculate(self, raw: str, calls: list[Call]) -> None:
         """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""
-        self._rehearse_in_vain()
-        self._rehearsal = (raw, calls)
+        self._drop_speculative()
+        self._speculative = (raw, calls)
         self.idle = False
 
-    def _rehearse_in_vain(self) -> None:
-        if self._rehearsal:
-            raw, _ = self._rehearsal
-            self._rehearsal = None
+    def _drop_speculative(self) -> None:
+        if self._speculative:
+            raw, _ = self._speculative
+            self._speculative = None
             if self.reasons:
                 self._events.append(ReasoningDelta(raw))
 
     def end_round(self) -> None:
         """Close the round: a finish reason, a native `done`, results, or the end of the stream."""
         self.idle = False
-        if self._rehearsal:
-            _, calls = self._rehearsal
-            self._rehearsal = None
+        if self._speculative:
+            _, calls = self._speculative
+            self._speculative = None
             for call in calls:
                 self.replay(call)
         self._round = Round()
 
     def replay(self, call: Call) -> None:
         """Take in a call that was read in reasoning and has become real."""
-        status: CallStatus = call.status  # type: ignore[assignment]  # a rehearsed call has ended
+        status: CallStatus = call.status  # type: ignore[assignment]  # a speculative call has ended
         if call.name:
             self.begin(call)
         self.finish(call, status, call.arguments_json)

@@ -19,7 +19,7 @@ from stream.events import (
     ToolResult,
     ToolsLeftOut,
 )
-from stream.readers.dialects import ROWS
+from stream.readers.dialects.rows import ROWS
 from stream.readers.ndjson import NdjsonDecoder
 from stream.readers.parse.markers import normalize
 from stream.services.runner import ToolRunner

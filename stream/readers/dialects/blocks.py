@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.outcomes import CutOff, NotACall, Reading
 from stream.readers.parse.shapes import Part, Run, Shape
-from stream.readers.parse.tape import CutOff, NotACall, Reading
 
 if TYPE_CHECKING:
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
+    from stream.readers.parse.parser import Parser
 
 __all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
 
@@ -37,44 +37,44 @@ _ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["devel
 _LONGEST_ROLE = 64
 
 
-def drop(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token that is never spoken."""
-    machine.take(size)
-    machine.commit()
+    parser.take(size)
+    parser.commit()
     yield from ()
 
 
-def drop_stray(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a closing marker at the start of a line, behind a call, or behind text that came before it."""
-    marker = normalize(machine.take(size))
-    if not (machine.fresh or row.token or marker in machine.unclosed):
+    marker = normalize(parser.take(size))
+    if not (parser.line.fresh or row.token or marker in parser.line.unclosed):
         raise NotACall
-    machine.unclosed.discard(marker)
-    machine.commit()
+    parser.line.unclosed.discard(marker)
+    parser.commit()
     yield from ()
 
 
-def drop_role(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token and the name of the role behind it."""
-    marker = normalize(machine.take(size))
-    machine.commit()
+    marker = normalize(parser.take(size))
+    parser.commit()
     if marker in _HEADER_ENDS:
-        _, end = yield from machine.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
-        machine.take(len(end))
+        _, end = yield from parser.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
+        parser.take(len(end))
     else:
-        yield from machine.read(_ROLE)
+        yield from parser.read(_ROLE)
 
 
-def drop_result(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a block of results; in the middle of a line it must look like one."""
-    marker = normalize(machine.take(size))
-    if not row.token and not machine.fresh:
-        body = yield from machine.test(_RESULT_BODY)
+    marker = normalize(parser.take(size))
+    if not row.token and not parser.line.fresh:
+        body = yield from parser.test(_RESULT_BODY)
         if not body or (body[1].group(1) and body[1].group()[-1].isalnum()):
             raise NotACall
-    machine.commit()
-    _, end = yield from machine.find(*_RESULT_ENDS[marker], 0)
-    machine.take(len(end))
+    parser.commit()
+    _, end = yield from parser.find(*_RESULT_ENDS[marker], 0)
+    parser.take(len(end))
 
 
 # --- code fences ----------------------------------------------------------------------------------------------------
@@ -85,68 +85,64 @@ _LANGUAGE = Shape(tuple([language, *_LINE_END] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
 
 
-def read_fence(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
-    machine.take(size)
-    mark = "".join(machine.held)[-1]
-    while (yield from machine.peek()) == mark:
-        machine.take(1)
+    parser.take(size)
+    mark = "".join(parser.held)[-1]
+    while (yield from parser.peek()) == mark:
+        parser.take(1)
         size += 1
-    yield from _read_body(machine, mark * size)
+    yield from _read_body(parser, mark * size)
 
 
-def _read_body(machine: TextMachine, fence: str) -> Reading[None]:
-    if (yield from machine.read(_LANGUAGE)):
+def _read_body(parser: Parser, fence: str) -> Reading[None]:
+    if (yield from parser.read(_LANGUAGE)):
         try:
-            machine.fenced = True
-            yield from _calls(machine, fence)
+            parser.fenced = True
+            yield from _calls(parser, fence)
         except NotACall:
-            machine.draft = None
+            parser.draft = None
         else:
             return
         finally:
-            machine.fenced = False
-    machine.release()
-    yield from _text_to(machine, fence)
+            parser.fenced = False
+    parser.release()
+    yield from _text_to(parser, fence)
 
 
-def _calls(machine: TextMachine, fence: str) -> Reading[None]:
+def _calls(parser: Parser, fence: str) -> Reading[None]:
     """Read the calls of a fence's body, and its end."""
     found = False
     while True:
-        yield from machine.skip_space()
-        if found and (yield from _ends(machine, fence)):
-            machine.ended_call = True
+        yield from parser.skip_space()
+        if found and (yield from _ends(parser, fence)):
+            parser.ended_call = True
             return
-        match = machine.table.at_start.match(machine.buffer, machine.position)
-        row = machine.row_at(match) if match else None
-        if match and row is None:
-            yield from machine.more()
-            continue
+        row, size = yield from parser.dispatcher.row_here()
         if row is None or row.fence or not (row.calls or (found and not row.weak)):
             raise NotACall
-        machine.fresh = True
-        yield from machine.attempt(row, len(match.group()) if match else 0)
+        parser.line.fresh = True
+        yield from parser.dispatcher.attempt(row, size)
         found = True
 
 
-def _ends(machine: TextMachine, fence: str) -> Reading[bool]:
+def _ends(parser: Parser, fence: str) -> Reading[bool]:
     try:
-        return (yield from machine.accept(fence))
+        return (yield from parser.accept(fence))
     except CutOff:
-        machine.commit()  # half of the fence's end is no text either
-        machine.take_to(None)
+        parser.commit()  # half of the fence's end is no text either
+        parser.take_to(None)
         raise
 
 
-def _text_to(machine: TextMachine, fence: str) -> Reading[None]:
+def _text_to(parser: Parser, fence: str) -> Reading[None]:
     """Pass text up to the line that closes the fence."""
     closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t\r]*\n?")
     line = ""
     while True:
-        end = machine.buffer.find("\n", machine.position) + 1
-        piece = machine.buffer[machine.position : end or len(machine.buffer)]
-        machine.pass_text(len(piece))
+        end = parser.buffer.find("\n", parser.position) + 1
+        piece = parser.buffer[parser.position : end or len(parser.buffer)]
+        parser.pass_text(len(piece))
         line += piece[:_LONGEST_CLOSING_LINE]
         if end:
             if closing.fullmatch(line):
@@ -154,4 +150,4 @@ def _text_to(machine: TextMachine, fence: str) -> Reading[None]:
             line = ""
         else:
             line = line[: _LONGEST_CLOSING_LINE + 1]
-            yield from machine.more()
+            yield from parser.more()

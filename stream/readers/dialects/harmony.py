@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from stream.readers.dialects.pythonic import code_body
+from stream.readers.dialects.reasoning import reasoning_block
+from stream.readers.parse.json_values import json_arguments
 from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.outcomes import CutOff, Reading, Unreadable
 from stream.readers.parse.shapes import NAME, Part, Run, Shape
-from stream.readers.parse.tape import CutOff, Reading, Unreadable
-
-from .pythonic import code_body
-from .reasoning import reasoning_block
 
 if TYPE_CHECKING:
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.draft import Draft
+    from stream.readers.parse.parser import Parser
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 
@@ -31,44 +31,44 @@ _MESSAGE_END = marker_pattern(*MESSAGE_ENDS)
 _LONGEST_HEADER = 256
 
 
-def read_message(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a message's header, and its body unless that is spoken: then it is text like any other."""
-    header = normalize(machine.take(size))
-    machine.commit()
+    header = normalize(parser.take(size))
+    parser.commit()
     draft: Draft | None = None
     mark = ""
     while not mark:
-        header += machine.take_to(_HEADER_END.search(machine.buffer, machine.position))
-        following = machine.buffer[machine.position : machine.position + 1]
+        header += parser.take_to(_HEADER_END.search(parser.buffer, parser.position))
+        following = parser.buffer[parser.position : parser.position + 1]
         recipient = _RECIPIENT.search(header + following)
         if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:
-            draft = machine.call(recipient.group(1))
+            draft = parser.call(recipient.group(1))
         if len(header) > _LONGEST_HEADER:
             raise Unreadable
-        mark = yield from _mark(machine)
+        mark = yield from _mark(parser)
         if mark in _INNER_MARKS:
             header += mark
             mark = ""
     if draft:
-        yield from _call_body(machine, draft)
+        yield from _call_body(parser, draft)
     elif mark == "<|message|>":
-        yield from _body(machine, header)
+        yield from _body(parser, header)
 
 
-def _mark(machine: TextMachine) -> Reading[str]:
+def _mark(parser: Parser) -> Reading[str]:
     """Read a mark that belongs to a header; return it, `"?"` for what ends the header and stays, `""` for text."""
     pattern, known = _HEADER_MARKS
-    if machine.position == len(machine.buffer):
-        yield from machine.more()
+    if parser.position == len(parser.buffer):
+        yield from parser.more()
         return ""
-    found = pattern.match(machine.buffer, machine.position)
+    found = pattern.match(parser.buffer, parser.position)
     mark = normalize(found.group()) if found else "?"
     if mark != "?" and mark not in known:
-        yield from machine.more()
+        yield from parser.more()
         return ""
     if mark not in ("<|message|>", *_INNER_MARKS):
         return "?"
-    machine.take(len(mark))
+    parser.take(len(mark))
     return mark
 
 
@@ -78,24 +78,24 @@ def _role(header: str) -> str:
     return "assistant" if not words or words[0].startswith("to=") else words[0]
 
 
-def _call_body(machine: TextMachine, draft: Draft) -> Reading[None]:
+def _call_body(parser: Parser, draft: Draft) -> Reading[None]:
     if draft.name == "python":
-        yield from code_body(machine, draft)
+        yield from code_body(parser, draft)
         return
-    if (yield from machine.skip_space()) == "<":  # an empty body: no arguments
-        machine.settle(draft, "")
+    if (yield from parser.skip_space()) == "<":  # an empty body: no arguments
+        parser.settle(draft, "")
         return
-    yield from machine.json_arguments(draft)
+    yield from json_arguments(parser, draft)
 
 
-def _body(machine: TextMachine, header: str) -> Reading[None]:
+def _body(parser: Parser, header: str) -> Reading[None]:
     _, has_channel, channel = header.rpartition("<|channel|>")
     if _role(header) != "assistant":
-        yield from machine.find(*_MESSAGE_END, 0)  # a turn that is not the model's, invented by it
+        yield from parser.find(*_MESSAGE_END, 0)  # a turn that is not the model's, invented by it
     elif has_channel and channel.split()[:1] == ["analysis"]:
-        yield from reasoning_block(machine, *_MESSAGE_END)
-    elif not machine.turn.silent:
-        machine.turn.text("\n")
+        yield from reasoning_block(parser, *_MESSAGE_END)
+    elif not parser.turn.silent:
+        parser.turn.text("\n")
 
 
 # --- without its tokens ---------------------------------------------------------------------------------------------
@@ -109,65 +109,65 @@ _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
 _GLUED_END = marker_pattern(*GLUED)
 
 
-def begins_stripped(machine: TextMachine) -> Reading[bool]:
+def begins_stripped(parser: Parser) -> Reading[bool]:
     """Look whether a round begins like an answer that has lost its tokens."""
-    if (yield from machine.peek()) not in "ac":
+    if (yield from parser.peek()) not in "ac":
         return False
     try:
-        found = yield from machine.test(_ANALYSIS, _COMMENTARY)
+        found = yield from parser.test(_ANALYSIS, _COMMENTARY)
     except CutOff:
-        half = machine.buffer[machine.position :]
-        if not _cut_call(machine) and not _TO_SOMEONE.search(half) and not machine.drops(half):
-            machine.pass_text(len(half))
+        half = parser.buffer[parser.position :]
+        if not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half):
+            parser.pass_text(len(half))
         raise
     return found is not None
 
 
-def read_stripped(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the first message of such an answer."""
-    is_call = machine.buffer.startswith("commentary", machine.position)
-    machine.take(len("commentary" if is_call else "analysis"))
-    machine.commit()
+    is_call = parser.buffer.startswith("commentary", parser.position)
+    parser.take(len("commentary" if is_call else "analysis"))
+    parser.commit()
     if is_call:
-        yield from _glued_call(machine)
+        yield from _glued_call(parser)
     else:
-        yield from reasoning_block(machine, *_GLUED_END)
+        yield from reasoning_block(parser, *_GLUED_END)
 
 
-def read_glued(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the message behind a role and a channel that stand there without a token between them."""
-    channel = machine.take(size)
-    machine.commit()
+    channel = parser.take(size)
+    parser.commit()
     if channel == "assistantanalysis":
-        yield from reasoning_block(machine, *_GLUED_END)
-    elif channel == "assistantcommentary" and (yield from _is_call(machine)):
-        yield from _glued_call(machine)
-    elif not machine.turn.silent:
-        machine.turn.text("\n")
+        yield from reasoning_block(parser, *_GLUED_END)
+    elif channel == "assistantcommentary" and (yield from _is_call(parser)):
+        yield from _glued_call(parser)
+    elif not parser.turn.silent:
+        parser.turn.text("\n")
 
 
-def _is_call(machine: TextMachine) -> Reading[bool]:
+def _is_call(parser: Parser) -> Reading[bool]:
     try:
-        return (yield from machine.test(_CALL)) is not None
+        return (yield from parser.test(_CALL)) is not None
     except CutOff:
-        _cut_call(machine)
+        _cut_call(parser)
         raise
 
 
-def _cut_call(machine: TextMachine) -> bool:
+def _cut_call(parser: Parser) -> bool:
     """Note the call of a header that was cut off behind its recipient; return whether there is one."""
-    recipient = _WHOLE_RECIPIENT.search(machine.buffer, machine.position)
+    recipient = _WHOLE_RECIPIENT.search(parser.buffer, parser.position)
     if recipient:
-        machine.turn.finish(machine.call(recipient.group(1)).call, "incomplete")
-    machine.draft = None
+        parser.turn.finish(parser.call(recipient.group(1)).call, "incomplete")
+    parser.draft = None
     return recipient is not None
 
 
-def _glued_call(machine: TextMachine) -> Reading[None]:
-    found = yield from machine.test(_CALL)
+def _glued_call(parser: Parser) -> Reading[None]:
+    found = yield from parser.test(_CALL)
     assert found is not None
-    machine.take(found[1].end(2) - machine.position)
-    draft = machine.call(found[1].group(2))
-    yield from machine.skip_space()
-    yield from machine.accept("json")
-    yield from _call_body(machine, draft)
+    parser.take(found[1].end(2) - parser.position)
+    draft = parser.call(found[1].group(2))
+    yield from parser.skip_space()
+    yield from parser.accept("json")
+    yield from _call_body(parser, draft)

@@ -6,13 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from stream.readers.parse.json_values import json_arguments, json_scalar
 from stream.readers.parse.markers import marker_pattern
+from stream.readers.parse.outcomes import Reading, Unreadable
 from stream.readers.parse.shapes import NAME, SPACE, Run, Shape
-from stream.readers.parse.tape import Reading, Unreadable
 
 if TYPE_CHECKING:
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
+    from stream.readers.parse.parser import Parser
 
 __all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
 
@@ -28,61 +29,61 @@ _FENCE_END = Shape(SPACE, "```")
 _LONGEST_HEADER = 200
 
 
-def read_named(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name[CALL_ID]id[ARGS]{…}`, whose inner markers may be missing."""
-    machine.take(match.end(2) - machine.position)
-    draft = machine.call(match.group(2))
-    identity = yield from machine.test(_CALL_ID)
+    parser.take(match.end(2) - parser.position)
+    draft = parser.call(match.group(2))
+    identity = yield from parser.test(_CALL_ID)
     if identity:
-        machine.take(identity[1].end(1) - machine.position)
+        parser.take(identity[1].end(1) - parser.position)
         draft.call.id = identity[1].group(1)
-    yield from machine.accept("[ARGS]")
-    yield from machine.json_arguments(draft)
+    yield from parser.accept("[ARGS]")
+    yield from json_arguments(parser, draft)
 
 
-def read_header(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
-    header, separator = yield from machine.find(*_HEADER_END, _LONGEST_HEADER)
+    header, separator = yield from parser.find(*_HEADER_END, _LONGEST_HEADER)
     if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
         raise Unreadable
-    machine.take(len(separator))
+    parser.take(len(separator))
     header = header.strip()
     if separator == "<|tool_sep|>":
         # The header may be no more than the kind of call; then the name stands behind the separator.
-        title = (yield from machine.read(_TITLE_LINE)) if header == "function" else None
-        draft = machine.call(title.group(1) if title else header)
+        title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
+        draft = parser.call(title.group(1) if title else header)
     else:
-        draft = machine.new_draft()
+        draft = parser.new_draft()
         draft.call.id = header
         draft.name = _NUMBER.sub("", header)
-        machine.announce(draft)
-    if (yield from machine.skip_space()) == "<":  # nothing before the closing marker: no arguments
-        machine.settle(draft, "")
+        parser.announce(draft)
+    if (yield from parser.skip_space()) == "<":  # nothing before the closing marker: no arguments
+        parser.settle(draft, "")
         return
-    fence = yield from machine.read(_FENCE)
-    yield from machine.json_arguments(draft)
+    fence = yield from parser.read(_FENCE)
+    yield from json_arguments(parser, draft)
     if fence:
-        yield from machine.read(_FENCE_END)
+        yield from parser.read(_FENCE_END)
 
 
-def read_keyed_objects(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[{"name": {arguments}}, …]`."""
-    yield from machine.skip_space()
-    machine.take(1)
-    array = machine.turn.new_array()
-    while (yield from machine.skip_space()) != "]":
-        if not (yield from machine.accept("{")) or (yield from machine.skip_space()) != '"':
+    yield from parser.skip_space()
+    parser.take(1)
+    array = parser.turn.new_array()
+    while (yield from parser.skip_space()) != "]":
+        if not (yield from parser.accept("{")) or (yield from parser.skip_space()) != '"':
             raise Unreadable
-        draft = machine.call((yield from machine.json_scalar()), array)
-        yield from machine.skip_space()
-        if not (yield from machine.accept(":")):
+        draft = parser.call((yield from json_scalar(parser)), array)
+        yield from parser.skip_space()
+        if not (yield from parser.accept(":")):
             raise Unreadable
-        yield from machine.json_arguments(draft)
-        yield from machine.skip_space()
-        yield from machine.accept("}")
-        yield from machine.skip_space()
-        yield from machine.accept(",")
-    machine.take(1)
+        yield from json_arguments(parser, draft)
+        yield from parser.skip_space()
+        yield from parser.accept("}")
+        yield from parser.skip_space()
+        yield from parser.accept(",")
+    parser.take(1)
 
 
 # --- braces with bare keys ----------------------------------------------------------------------------------------
@@ -97,68 +98,68 @@ _DEEPEST = 100
 _WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
 
 
-def read_braces(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `call:name{key:<escape>text<escape>,n:1}`."""
-    machine.take(match.end(2) + 1 - machine.position)
-    draft = machine.call(match.group(2))
-    value = yield from _members(machine, 0)
-    machine.settle(draft, json.dumps(value, ensure_ascii=False))
+    parser.take(match.end(2) + 1 - parser.position)
+    draft = parser.call(match.group(2))
+    value = yield from _members(parser, 0)
+    parser.settle(draft, json.dumps(value, ensure_ascii=False))
 
 
-def _members(machine: TextMachine, depth: int) -> Reading[dict[str, Any]]:
+def _members(parser: Parser, depth: int) -> Reading[dict[str, Any]]:
     found: dict[str, Any] = {}
     while True:
-        if (yield from machine.skip_space()) == "}":
-            machine.take(1)
+        if (yield from parser.skip_space()) == "}":
+            parser.take(1)
             return found
-        key = yield from machine.test(_KEY, *_QUOTED_KEY)
+        key = yield from parser.test(_KEY, *_QUOTED_KEY)
         if not key:
             raise Unreadable
-        machine.take(len(key[1].group()))
-        found[key[1].group(2)] = yield from _value(machine, depth)
-        yield from _comma(machine, "}")
+        parser.take(len(key[1].group()))
+        found[key[1].group(2)] = yield from _value(parser, depth)
+        yield from _comma(parser, "}")
 
 
-def _comma(machine: TextMachine, closer: str) -> Reading[None]:
-    yield from machine.skip_space()
-    if not (yield from machine.accept(",")) and (yield from machine.peek()) != closer:
+def _comma(parser: Parser, closer: str) -> Reading[None]:
+    yield from parser.skip_space()
+    if not (yield from parser.accept(",")) and (yield from parser.peek()) != closer:
         raise Unreadable
 
 
-def _value(machine: TextMachine, depth: int) -> Reading[Any]:
+def _value(parser: Parser, depth: int) -> Reading[Any]:
     if depth > _DEEPEST:
         raise Unreadable
-    char = yield from machine.skip_space()
+    char = yield from parser.skip_space()
     if char == "<":
-        return (yield from _quoted(machine))
+        return (yield from _quoted(parser))
     if char == "{":
-        machine.take(1)
-        return (yield from _members(machine, depth + 1))
+        parser.take(1)
+        return (yield from _members(parser, depth + 1))
     if char == "[":
-        machine.take(1)
+        parser.take(1)
         values = []
-        while (yield from machine.skip_space()) != "]":
-            values.append((yield from _value(machine, depth + 1)))
-            yield from _comma(machine, "]")
-        machine.take(1)
+        while (yield from parser.skip_space()) != "]":
+            values.append((yield from _value(parser, depth + 1)))
+            yield from _comma(parser, "]")
+        parser.take(1)
         return values
-    return (yield from _bare(machine))
+    return (yield from _bare(parser))
 
 
-def _quoted(machine: TextMachine) -> Reading[str]:
+def _quoted(parser: Parser) -> Reading[str]:
     for quote in _QUOTES:
-        if (yield from machine.accept(quote)):
-            text, _ = yield from machine.find(*_QUOTE_ENDS[quote], machine.max_argument_chars)
-            machine.take(len(quote))
+        if (yield from parser.accept(quote)):
+            text, _ = yield from parser.find(*_QUOTE_ENDS[quote], parser.max_argument_chars)
+            parser.take(len(quote))
             return text
     raise Unreadable
 
 
-def _bare(machine: TextMachine) -> Reading[Any]:
-    found = yield from machine.test(_BARE_VALUE)
+def _bare(parser: Parser) -> Reading[Any]:
+    found = yield from parser.test(_BARE_VALUE)
     if not found:
         raise Unreadable
-    text = machine.take(len(found[1].group(1))).strip()
+    text = parser.take(len(found[1].group(1))).strip()
     if text in _WORDS:
         return _WORDS[text]
     try:
@@ -167,7 +168,7 @@ def _bare(machine: TextMachine) -> Reading[Any]:
         return text
 
 
-def read_section(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_section(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read the marker of a section that holds calls; each of them has a marker of its own."""
-    machine.take(size)
-    yield from machine.skip_space()
+    parser.take(size)
+    yield from parser.skip_space()

@@ -6,18 +6,19 @@ import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
+from stream.readers.parse.json_values import json_scalar, json_value
+from stream.readers.parse.outcomes import NotACall, Reading, Unreadable
 from stream.readers.parse.scanner import KEY, VALUE, JsonScanner
 from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
-from stream.readers.parse.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.draft import Draft
+    from stream.readers.parse.parser import Parser
 
-_MemberReader: TypeAlias = "Callable[[TextMachine, Draft, str, str, str], Reading[None]]"
+_MemberReader: TypeAlias = "Callable[[Parser, Draft, str, str, str], Reading[None]]"
 
 __all__ = ["ARRAY", "OBJECT", "call_array", "call_item", "json_block", "read_object", "weak_block"]
 
@@ -38,50 +39,50 @@ _ID_KEYS = ("id", "tool_call_id")
 _SCALAR = re.compile(r'["\-0-9n]')
 
 
-def read_object(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_object(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a bare object that may be a call."""
-    yield from call_item(machine, strong=False)
+    yield from call_item(parser, strong=False)
 
 
-def json_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def json_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a marked block: objects and arrays, with commas, semicolons or white space between them."""
     while True:
-        yield from _calls(machine, strong=True)
+        yield from _calls(parser, strong=True)
         # Without a closing marker nothing says that what follows belongs to the block; and where one may only have
         # been forgotten, an object that does not even begin like a call is text.
-        found = (yield from machine.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
+        found = (yield from parser.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
         if not found:
             return
-        machine.take(len(found[1].group(1)))
+        parser.take(len(found[1].group(1)))
         if found[0]:
             return
 
 
-def weak_block(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read a tag's body that is a call only if the object in it has the shape of one."""
-    yield from _calls(machine, strong=False)
+    yield from _calls(parser, strong=False)
     if row.inline:
-        yield from machine.read(row.ends[0])
+        yield from parser.read(row.ends[0])
 
 
-def _calls(machine: TextMachine, *, strong: bool) -> Reading[None]:
-    read = call_array if (yield from machine.skip_space()) == "[" else call_item
-    yield from read(machine, strong=strong)
+def _calls(parser: Parser, *, strong: bool) -> Reading[None]:
+    read = call_array if (yield from parser.skip_space()) == "[" else call_item
+    yield from read(parser, strong=strong)
 
 
-def call_array(machine: TextMachine, *, strong: bool, stack: str = "") -> Reading[None]:
+def call_array(parser: Parser, *, strong: bool, stack: str = "") -> Reading[None]:
     """Read an array of calls; the first one decides whether it is one."""
-    machine.take(1)
-    array = machine.turn.new_array()
+    parser.take(1)
+    array = parser.turn.new_array()
     stack += "["
-    if (yield from machine.skip_space()) != "{":
+    if (yield from parser.skip_space()) != "{":
         raise (Unreadable if strong else _text(stack))
-    yield from call_item(machine, array, strong=strong, stack=stack)
-    while found := (yield from machine.test(_NEXT_ITEM)):
-        machine.take(found[1].end() - 1 - machine.position)
-        yield from call_item(machine, array, strong=True, stack=stack)
-    yield from machine.skip_space()
-    yield from machine.accept("]")
+    yield from call_item(parser, array, strong=strong, stack=stack)
+    while found := (yield from parser.test(_NEXT_ITEM)):
+        parser.take(found[1].end() - 1 - parser.position)
+        yield from call_item(parser, array, strong=True, stack=stack)
+    yield from parser.skip_space()
+    yield from parser.accept("]")
 
 
 def _text(stack: str, state: int = VALUE) -> NotACall:
@@ -89,102 +90,102 @@ def _text(stack: str, state: int = VALUE) -> NotACall:
     return NotACall(JsonScanner(state, stack, lenient=False))
 
 
-def call_item(machine: TextMachine, array: int = 0, *, strong: bool, stack: str = "") -> Reading[None]:
+def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "") -> Reading[None]:
     """Read one object that is a call or a wrapper of calls."""
-    draft = machine.new_draft(array, strong=strong)
+    draft = parser.new_draft(array, strong=strong)
     draft.begun |= "{" in stack
     draft.named |= "{" in stack  # inside of a wrapper
-    yield from _members(machine, draft, stack, _call_member)
-    if machine.draft is not draft:
+    yield from _members(parser, draft, stack, _call_member)
+    if parser.draft is not draft:
         return  # it was a wrapper
     if not draft.announced:
-        declared = machine.table.declared
+        declared = parser.declared
         if not strong and (not draft.name or declared is None or draft.name not in declared):
             raise NotACall
-        machine.announce(draft)
-    machine.settle(draft, draft.arguments or "")
+        parser.announce(draft)
+    parser.settle(draft, draft.arguments or "")
 
 
-def _members(machine: TextMachine, draft: Draft, stack: str, member: _MemberReader) -> Reading[None]:
+def _members(parser: Parser, draft: Draft, stack: str, member: _MemberReader) -> Reading[None]:
     """Read an object, one member after the other."""
-    machine.take(1)
+    parser.take(1)
     stack += "{"
-    char = yield from machine.skip_space()
+    char = yield from parser.skip_space()
     while char != "}":
-        key = yield from _key(machine, draft, stack)
-        char = yield from machine.skip_space()
+        key = yield from _key(parser, draft, stack)
+        char = yield from parser.skip_space()
         if char != ":":
             raise Unreadable
-        machine.take(1)
+        parser.take(1)
         draft.begun = True
-        char = yield from machine.skip_space()
-        yield from member(machine, draft, key, char, stack)
-        char = yield from machine.skip_space()
+        char = yield from parser.skip_space()
+        yield from member(parser, draft, key, char, stack)
+        char = yield from parser.skip_space()
         if char == ",":
-            if draft.complete and not (yield from machine.test(_MORE_MEMBERS)):
+            if draft.complete and not (yield from parser.test(_MORE_MEMBERS)):
                 return
-            machine.take(1)
-            if (yield from machine.skip_space()) != '"':
+            parser.take(1)
+            if (yield from parser.skip_space()) != '"':
                 raise Unreadable
         elif char != "}":
-            if draft.complete or machine.draft is not draft:
+            if draft.complete or parser.draft is not draft:
                 return  # a lost bracket does not matter
             raise Unreadable
-    machine.take(1)
+    parser.take(1)
 
 
-def _key(machine: TextMachine, draft: Draft, stack: str) -> Reading[str]:
-    if (yield from machine.peek()) != '"':
+def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
+    if (yield from parser.peek()) != '"':
         raise Unreadable
     if draft.strong or draft.announced:
-        return (yield from machine.json_scalar())  # type: ignore[no-any-return]  # a string
-    found = yield from machine.test(_KEY)
+        return (yield from json_scalar(parser))  # type: ignore[no-any-return]  # a string
+    found = yield from parser.test(_KEY)
     if not found or found[1].group(1) not in _KEYS:
         raise _text(stack, KEY)
-    return machine.take(len(found[1].group()))[1:-1]
+    return parser.take(len(found[1].group()))[1:-1]
 
 
-def _call_member(machine: TextMachine, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
+def _call_member(parser: Parser, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
     if key == "function" and char == "{":
-        yield from _members(machine, draft, stack, _function_member)
+        yield from _members(parser, draft, stack, _function_member)
     elif key == "tool_call" and char == "{" and not draft.name:
-        yield from call_item(machine, strong=draft.strong, stack=stack)
+        yield from call_item(parser, strong=draft.strong, stack=stack)
         draft.strong = True
     elif key == "tool_calls" and char == "[" and not draft.name:
-        yield from call_array(machine, strong=draft.strong, stack=stack)
+        yield from call_array(parser, strong=draft.strong, stack=stack)
         draft.strong = True
     else:
-        yield from _function_member(machine, draft, "name" if key == "function" else key, char, stack)
+        yield from _function_member(parser, draft, "name" if key == "function" else key, char, stack)
 
 
-def _function_member(machine: TextMachine, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
+def _function_member(parser: Parser, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
     if key in _NAME_KEYS and not draft.name:
-        yield from _name(machine, draft, stack)
+        yield from _name(parser, draft, stack)
     elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
-        yield from _arguments(machine, draft, char, stack)
+        yield from _arguments(parser, draft, char, stack)
     elif key in _ID_KEYS and _SCALAR.match(char):
-        value = yield from machine.json_scalar()
+        value = yield from json_scalar(parser)
         draft.call.id = "" if value is None else str(value)
     elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
-        yield from machine.json_value()
+        yield from json_value(parser)
     else:
-        yield from _harmless(machine, key, stack)
+        yield from _harmless(parser, key, stack)
 
 
-def _name(machine: TextMachine, draft: Draft, stack: str) -> Reading[None]:
+def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
     if draft.strong:
-        if (yield from machine.peek()) != '"':
+        if (yield from parser.peek()) != '"':
             raise Unreadable
-        draft.name = str((yield from machine.json_scalar()))
+        draft.name = str((yield from json_scalar(parser)))
     else:
-        found = yield from machine.test(_NAME)
+        found = yield from parser.test(_NAME)
         name = _decoded(found[1].group()) if found else ""
         if not found or not _PLAIN_NAME.fullmatch(name):
             raise _text(stack)
-        machine.take(len(found[1].group()))
+        parser.take(len(found[1].group()))
         draft.name = name
     if draft.named or draft.arguments_begun:
-        machine.announce(draft)
+        parser.announce(draft)
 
 
 def _decoded(literal: str) -> str:
@@ -194,19 +195,19 @@ def _decoded(literal: str) -> str:
         return ""
 
 
-def _arguments(machine: TextMachine, draft: Draft, char: str, stack: str) -> Reading[None]:
+def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[None]:
     if char not in '{"n':
         raise (Unreadable if draft.strong or draft.announced else _text(stack))
     draft.arguments_begun = True
     if draft.name and not draft.announced:
-        machine.announce(draft)
-    draft.arguments = yield from machine.json_value()
+        parser.announce(draft)
+    draft.arguments = yield from json_value(parser)
 
 
-def _harmless(machine: TextMachine, key: str, stack: str) -> Reading[None]:
+def _harmless(parser: Parser, key: str, stack: str) -> Reading[None]:
     """Read a member that a call may have and that does not make one."""
     shape = {"type": _TYPE, "role": _ROLE, "content": _NO_CONTENT}.get(key)
-    if shape is None or not (yield from machine.read(shape)):
+    if shape is None or not (yield from parser.read(shape)):
         raise _text(stack)
 
 

@@ -6,17 +6,18 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from stream.readers.dialects.json_calls import ARRAY, call_array
+from stream.readers.parse.json_values import json_value
 from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
 from stream.readers.parse.markers import marker_pattern
+from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
+from stream.readers.parse.parser import Pieces
 from stream.readers.parse.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.readers.parse.tape import CutOff, NotACall, Pieces, Reading, Unreadable
-
-from .json_calls import ARRAY, call_array
 
 if TYPE_CHECKING:
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.draft import Draft
+    from stream.readers.parse.parser import Parser
 
 __all__ = [
     "BUILT_IN",
@@ -48,34 +49,32 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
                            "<|action_end|>")  # fmt: skip
 
 
-def read_bracket(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
 
     Lines of code begin like such lists (`[Point(x=1)]`), so where the tools are declared the first name must be one.
     """
-    if (yield from machine.test(ARRAY)):
-        yield from call_array(machine, strong=False)
+    if (yield from parser.test(ARRAY)):
+        yield from call_array(parser, strong=False)
         return
-    head = (yield from machine.test(_WEAK_LIST)) if machine.fresh else None
-    if not head or machine.table.excludes(head[1].group(2)):
-        machine.take(1)
+    head = (yield from parser.test(_WEAK_LIST)) if parser.line.fresh else None
+    if not head or parser.excludes(head[1].group(2)):
+        parser.take(1)
         raise NotACall
-    yield from calls_in_list(machine)
+    yield from calls_in_list(parser)
 
 
-def calls_in_list(
-    machine: TextMachine, row: Dialect | None = None, match: re.Match[str] | None = None
-) -> Reading[None]:
+def calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `[name(key=literal), …]`."""
-    yield from machine.skip_space()
-    machine.take(1)
-    array = machine.turn.new_array()
+    yield from parser.skip_space()
+    parser.take(1)
+    array = parser.turn.new_array()
     while True:
-        yield from machine.skip_space()
-        yield from _call(machine, array)
-        found = yield from machine.test(_NEXT_CALL, _LIST_END)
+        yield from parser.skip_space()
+        yield from _call(parser, array)
+        found = yield from parser.test(_NEXT_CALL, _LIST_END)
         if found:
-            machine.take((found[1].end() if found[0] else found[1].start(3)) - machine.position)
+            parser.take((found[1].end() if found[0] else found[1].start(3)) - parser.position)
         if found is None or found[0]:
             return
 
@@ -84,39 +83,39 @@ _NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
 _LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
 
 
-def calls_on_lines(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read calls that stand one a line, or one alone."""
-    array = machine.turn.new_array()
+    array = parser.turn.new_array()
     while True:
-        yield from machine.skip_space()
-        yield from _call(machine, array)
-        if not row.wraps or not (yield from machine.test(CALL_LINES)):
+        yield from parser.skip_space()
+        yield from _call(parser, array)
+        if not row.wraps or not (yield from parser.test(CALL_LINES)):
             return
 
 
-def _call(machine: TextMachine, array: int) -> Reading[None]:
+def _call(parser: Parser, array: int) -> Reading[None]:
     """Read one call with keyword arguments."""
-    found = yield from machine.read(_CALL)
+    found = yield from parser.read(_CALL)
     assert found is not None
-    yield from _arguments_of(machine, machine.call(found.group(1), array))
+    yield from _arguments_of(parser, parser.call(found.group(1), array))
 
 
 _CALL = Shape(NAME, "(")
 
 
-def balanced(machine: TextMachine) -> Reading[str]:
+def balanced(parser: Parser) -> Reading[str]:
     """Read to the parenthesis that closes the one before; return what is between."""
-    pieces = Pieces(machine.max_argument_chars)
+    pieces = Pieces(parser.max_argument_chars)
     stack = [")"]
     while stack:
-        match = _SPECIAL.search(machine.buffer, machine.position)
-        pieces.add(machine.take_to(match))
+        match = _SPECIAL.search(parser.buffer, parser.position)
+        pieces.add(parser.take_to(match))
         if match is None:
-            yield from machine.more()
+            yield from parser.more()
         elif match.group() in "\"'":
-            yield from _string(machine, match.group(), pieces)
+            yield from _string(parser, match.group(), pieces)
         else:
-            char = machine.take(1)
+            char = parser.take(1)
             if char in _CLOSERS:
                 stack.append(_CLOSERS[char])
             elif stack.pop() != char:
@@ -126,83 +125,83 @@ def balanced(machine: TextMachine) -> Reading[str]:
     return pieces.text
 
 
-def _string(machine: TextMachine, quote: str, pieces: Pieces) -> Reading[None]:
+def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
     """Read a string literal with its quotes."""
     end = quote * 3
-    if not (yield from machine.accept(end)):
-        end = machine.take(1)
+    if not (yield from parser.accept(end)):
+        end = parser.take(1)
     pieces.add(end)
     while True:
-        match = _IN_STRING[quote].search(machine.buffer, machine.position)
-        pieces.add(machine.take_to(match))
+        match = _IN_STRING[quote].search(parser.buffer, parser.position)
+        pieces.add(parser.take_to(match))
         if match is None:
-            yield from machine.more()
+            yield from parser.more()
         elif match.group() == "\\":
-            while len(machine.buffer) - machine.position < 2:
-                yield from machine.more()
-            pieces.add(machine.take(2))
-        elif (yield from machine.accept(end)):
+            while len(parser.buffer) - parser.position < 2:
+                yield from parser.more()
+            pieces.add(parser.take(2))
+        elif (yield from parser.accept(end)):
             pieces.add(end)
             return
         else:
-            pieces.add(machine.take(1))
+            pieces.add(parser.take(1))
 
 
 _IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
 
 
-def read_code(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def read_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read code up to the end of the message: a call of `python` with `code`."""
-    yield from machine.skip_space()
-    yield from code_body(machine, machine.call("python"))
+    yield from parser.skip_space()
+    yield from code_body(parser, parser.call("python"))
 
 
-def code_body(machine: TextMachine, draft: Draft) -> Reading[None]:
+def code_body(parser: Parser, draft: Draft) -> Reading[None]:
     """Read the code of an announced call."""
     try:
-        code, _ = yield from machine.find(*_CODE_END, machine.max_argument_chars)
+        code, _ = yield from parser.find(*_CODE_END, parser.max_argument_chars)
     except CutOff as end:
-        if machine.was_cut:
+        if parser.was_cut:
             raise
         code = end.text
-    machine.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
+    parser.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
 
 
-def read_python_tag(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read `name.call(key="…")`."""
-    yield from machine.skip_space()
-    machine.take(match.end() - machine.position)
-    yield from _arguments_of(machine, machine.call(match.group(2)))
+    yield from parser.skip_space()
+    parser.take(match.end() - parser.position)
+    yield from _arguments_of(parser, parser.call(match.group(2)))
 
 
-def _arguments_of(machine: TextMachine, draft: Draft) -> Reading[None]:
-    source = yield from balanced(machine)
-    if len(source) > machine.max_argument_chars:
-        machine.settle(draft, source)  # past the cap: what is left of it says nothing
+def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
+    source = yield from balanced(parser)
+    if len(source) > parser.max_argument_chars:
+        parser.settle(draft, source)  # past the cap: what is left of it says nothing
         return
     try:
         arguments = read_keywords(source)
     except LiteralSyntaxError:
         raise Unreadable from None
-    machine.settle(draft, json.dumps(arguments, ensure_ascii=False))
+    parser.settle(draft, json.dumps(arguments, ensure_ascii=False))
 
 
-def read_declared(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
-    declared = machine.table.declared or frozenset()
-    found = (yield from machine.test(_WEAK_CALL, _WEAK_NAME)) if machine.at_word else None
-    if not found or found[1].group(1) not in declared or (found[0] and not machine.fresh):
-        machine.take(size)
+    declared = parser.declared or frozenset()
+    found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if parser.line.at_word else None
+    if not found or found[1].group(1) not in declared or (found[0] and not parser.line.fresh):
+        parser.take(size)
         raise NotACall
-    machine.take(found[1].end(1) - machine.position)
-    draft = machine.call(found[1].group(1))
-    in_parentheses = yield from machine.accept("(")
-    if in_parentheses and (yield from machine.skip_space()) != "{":
-        yield from _arguments_of(machine, draft)
+    parser.take(found[1].end(1) - parser.position)
+    draft = parser.call(found[1].group(1))
+    in_parentheses = yield from parser.accept("(")
+    if in_parentheses and (yield from parser.skip_space()) != "{":
+        yield from _arguments_of(parser, draft)
         return
-    yield from machine.accept("[ARGS]")
-    draft.arguments = yield from machine.json_value()
+    yield from parser.accept("[ARGS]")
+    draft.arguments = yield from json_value(parser)
     if in_parentheses:
-        yield from machine.skip_space()
-        yield from machine.accept(")")
-    machine.settle(draft, draft.arguments)
+        yield from parser.skip_space()
+        yield from parser.accept(")")
+    parser.settle(draft, draft.arguments)

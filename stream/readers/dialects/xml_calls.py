@@ -6,15 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from stream.readers.parse.json_values import json_arguments
 from stream.readers.parse.markers import marker_pattern, normalize
+from stream.readers.parse.outcomes import NotACall, Reading, Unreadable
 from stream.readers.parse.scanner import JsonScanner
 from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
-from stream.readers.parse.tape import NotACall, Reading, Unreadable
 
 if TYPE_CHECKING:
-    from stream.readers.dialects import Dialect
-    from stream.readers.machine import TextMachine
+    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.draft import Draft
+    from stream.readers.parse.parser import Parser
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 
@@ -78,81 +79,81 @@ class _Markup:
 _MARKUPS = (_Markup("function"), *(_Markup("invoke", prefix) for prefix in _PREFIXES))
 
 
-def read_tags(machine: TextMachine, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `<function=NAME>` or `<invoke name="NAME">`, or as many of them as a block holds."""
     while True:
-        yield from machine.skip_space()
-        head = yield from machine.test(*(markup.call for markup in _MARKUPS))
+        yield from parser.skip_space()
+        head = yield from parser.test(*(markup.call for markup in _MARKUPS))
         if not head:
-            machine.take(1)  # no call begins here any more
+            parser.take(1)  # no call begins here any more
             raise Unreadable
         markup = _MARKUPS[head[0]]
-        machine.take(head[1].end() - machine.position)
-        draft = machine.call(markup.title(head[1])[0].strip("\"'"))
-        if (yield from machine.skip_space()) == "{":
-            yield from machine.json_arguments(draft)
-            yield from machine.read(markup.closing)
+        parser.take(head[1].end() - parser.position)
+        draft = parser.call(markup.title(head[1])[0].strip("\"'"))
+        if (yield from parser.skip_space()) == "{":
+            yield from json_arguments(parser, draft)
+            yield from parser.read(markup.closing)
         else:
-            yield from _parameters(machine, row, draft, markup)
-        if not row.wraps or not (yield from machine.test(FUNCTION, INVOKE)):
+            yield from _parameters(parser, row, draft, markup)
+        if not row.wraps or not (yield from parser.test(FUNCTION, INVOKE)):
             return
 
 
-def read_bare_tags(machine: TextMachine, row: Dialect, size: int) -> Reading[None]:
+def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a call in tags that no marker announces; its head must be followed by a body."""
-    if not (yield from machine.test(*(markup.bare for markup in _MARKUPS))):
-        machine.take(size)
+    if not (yield from parser.test(*(markup.bare for markup in _MARKUPS))):
+        parser.take(size)
         raise NotACall
-    yield from read_tags(machine, row)
+    yield from read_tags(parser, row)
 
 
-def _parameters(machine: TextMachine, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
+def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
     """Read parameters up to the call's own end, or to the end of its block behind a value."""
     values: dict[str, str] = {}
     size = 0
     while True:
-        yield from machine.skip_space()
-        if (yield from machine.accept(markup.end)):
+        yield from parser.skip_space()
+        if (yield from parser.accept(markup.end)):
             break
-        head = yield from machine.read(markup.parameter)
+        head = yield from parser.read(markup.parameter)
         if head:
-            value, end = yield from machine.find(*markup.value_ends, machine.max_argument_chars - size)
+            value, end = yield from parser.find(*markup.value_ends, parser.max_argument_chars - size)
             size += len(value)
             if end == markup.value_end:
-                machine.take(len(end))
+                parser.take(len(end))
             key, is_text = markup.title(head)
             values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
-        elif values and (yield from machine.test(*row.ends)):
+        elif values and (yield from parser.test(*row.ends)):
             break
         else:
             raise Unreadable
-    machine.settle(draft, _object(values))
+    parser.settle(draft, _object(values))
 
 
-def keyed(machine: TextMachine, row: Dialect, match: re.Match[str]) -> Reading[None]:
+def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
-    machine.take(match.end(3) - machine.position)
-    draft = machine.call(match.group(2))
+    parser.take(match.end(3) - parser.position)
+    draft = parser.call(match.group(2))
     values: dict[str, str] = {}
     size = 0
     while True:
-        yield from machine.skip_space()
-        if (yield from machine.accept("</tool_call>")):
+        yield from parser.skip_space()
+        if (yield from parser.accept("</tool_call>")):
             break
-        if not (yield from machine.accept("<arg_key>")):
+        if not (yield from parser.accept("<arg_key>")):
             raise Unreadable
-        key, end = yield from machine.find(*_KEY_END, _LONGEST_KEY)
+        key, end = yield from parser.find(*_KEY_END, _LONGEST_KEY)
         if len(key) > _LONGEST_KEY:
             raise Unreadable
-        machine.take(len(end))
-        yield from machine.skip_space()
-        yield from machine.accept("<arg_value>")
-        value, end = yield from machine.find(*_ARGUMENT_VALUE, machine.max_argument_chars - size)
+        parser.take(len(end))
+        yield from parser.skip_space()
+        yield from parser.accept("<arg_value>")
+        value, end = yield from parser.find(*_ARGUMENT_VALUE, parser.max_argument_chars - size)
         if end == "</arg_value>":
-            machine.take(len(end))
+            parser.take(len(end))
         size += len(value)
         values[key.strip()] = _text(value)
-    machine.settle(draft, _object(values))
+    parser.settle(draft, _object(values))
 
 
 def _text(value: str) -> str:

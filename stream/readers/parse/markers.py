@@ -60,6 +60,6 @@ def _rest(node: dict[str, dict]) -> str:  # type: ignore[type-arg]  # as above
 
 
 def marker_pattern(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
-    """Return the pattern and the set of whole markers that `Tape.find` takes."""
+    """Return the pattern and the set of whole markers that `Parser.find` takes."""
     spelled = frozenset(map(normalize, markers))
     return re.compile(trie(spelled)), spelled

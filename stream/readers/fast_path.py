@@ -1,0 +1,122 @@
+"""The fast path: text without a marker is an event at once. Nearly all text takes it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from stream.events import TextDelta
+
+if TYPE_CHECKING:
+    from stream.readers.dialects.rows import Table
+    from stream.readers.parse.parser import Parser
+
+__all__ = ["FastPath", "KnownTexts", "known_texts"]
+
+_LONGEST_TOKEN = 24
+_MOST_TOKENS = 2048
+_MOST_UNSEEN = 256  # pieces of text that were passed on and not yet noted
+
+
+class KnownTexts:
+    """The events of short texts without a marker.
+
+    Models write the same tokens over and over; looking one up costs a quarter of searching it and making its event.
+
+    Parameters
+    ----------
+    table : finds markers.
+
+    Attributes
+    ----------
+    plain : all of them.
+    simple : those without a line end or a backtick that are not blank. They leave the line in the same state whatever
+        came before, so of a run of them the parser needs to note only the last one.
+    """
+
+    __slots__ = ("_search", "plain", "simple")
+
+    def __init__(self, table: Table) -> None:
+        self._search = table.search
+        self.plain: dict[str, TextDelta] = {}
+        self.simple: dict[str, TextDelta] = {}
+
+    def find(self, text: str) -> TextDelta | None:
+        """Return the event of a text; None if it is empty, or has a marker or the beginning of one."""
+        if not text or self._search(text):
+            return None
+        delta = TextDelta(text)
+        if len(text) <= _LONGEST_TOKEN:
+            if len(self.plain) >= _MOST_TOKENS:
+                self.plain.clear()
+                self.simple.clear()
+            self.plain[text] = delta
+            if "\n" not in text and "`" not in text and not text.isspace():
+                self.simple[text] = delta
+        return delta
+
+
+@lru_cache(maxsize=64)
+def known_texts(table: Table) -> KnownTexts:
+    """Return the texts that all readers with this table share."""
+    return KnownTexts(table)
+
+
+class FastPath:
+    """Passes plain text by the parser, which notes it later: only what follows a marker depends on earlier text.
+
+    Parameters
+    ----------
+    parser : notes what was passed.
+    table : finds markers.
+    counted : whether the parser has to count all characters that were passed.
+
+    Attributes
+    ----------
+    clean : whether nothing is held back and no call is open; only then does text take the fast path.
+    """
+
+    __slots__ = ("_counted", "_last", "_parser", "_simple", "_texts", "_unseen", "clean")
+
+    def __init__(self, parser: Parser, table: Table, *, counted: bool) -> None:
+        self._parser = parser
+        self._counted = counted
+        self._unseen: list[TextDelta] = []
+        self._last: TextDelta | None = None  # of a run of simple texts
+        self.clean = False
+        self.use(table)
+
+    def use(self, table: Table) -> None:
+        """Find markers by another table."""
+        self._texts = known_texts(table)
+        self._simple = {} if self._counted else self._texts.simple
+
+    def delta(self, text: str) -> TextDelta | None:
+        """Return the event that passes a text on; None if it has to be read."""
+        if not self.clean:
+            return None
+        delta = self._simple.get(text)
+        if delta is not None:
+            self._last = delta
+            return delta
+        delta = self._texts.plain.get(text) or self._texts.find(text)
+        if delta is None:
+            return None
+        self._note_last()
+        self._unseen.append(delta)
+        if len(self._unseen) > _MOST_UNSEEN:
+            self.catch_up()
+        return delta
+
+    def catch_up(self) -> None:
+        """Let the parser note the text that was passed on."""
+        self._note_last()
+        if self._unseen:
+            text = "".join([delta.text for delta in self._unseen])
+            self._unseen.clear()
+            self._parser.note_passed(text)
+
+    def _note_last(self) -> None:
+        if self._last is not None:
+            self._unseen.append(self._last)
+            self._last = None

@@ -1,0 +1,75 @@
+"""Skipping the rest of a call that cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream.readers.parse.markers import normalize
+from stream.readers.parse.outcomes import CutOff, Reading
+from stream.readers.parse.shapes import Run, Shape
+
+if TYPE_CHECKING:
+    from stream.readers.dialects.rows import Table
+    from stream.readers.parse.dialect import Dialect
+    from stream.readers.parse.parser import Parser
+
+__all__ = ["skip_malformed"]
+
+_BRACKET_LINE = Shape("\n", Run(r"[ \t]*"), Run(r"[}\]]"), Run(r"[}\],; \t]*"), "\n")
+_LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
+
+
+def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
+    """Skip the rest of a call that cannot be read: to its closing marker, else to the end of the line.
+
+    The closing marker may still come after that line, so text is held there for up to `_LONGEST_DETOUR` characters.
+    """
+    behind = 0
+    while behind < _LONGEST_DETOUR:
+        match = table.recovery.search(parser.buffer, parser.position)
+        end = min(match.start() if match else len(parser.buffer), parser.position + _LONGEST_DETOUR - behind)
+        behind += _skip(parser, end - parser.position)
+        if match is None or end < match.start():
+            if behind < _LONGEST_DETOUR:
+                yield from _more_or_release(parser)
+            continue
+        marker = normalize(match.group())
+        if marker in row.closers:
+            parser.held.clear()
+            parser.position += len(match.group())
+            return
+        if marker == "\n":
+            if not row.closers:
+                yield from _bracket_lines(parser)
+                return
+            parser.recording = True
+            behind += _skip(parser, 1)
+            continue
+        found = table.row_at(match)
+        if found is None:
+            yield from _more_or_release(parser)
+        elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
+            behind += _skip(parser, len(match.group()))
+        else:
+            break
+    parser.release()
+
+
+def _skip(parser: Parser, size: int) -> int:
+    parser.take(size)
+    return size if parser.recording else 0
+
+
+def _more_or_release(parser: Parser) -> Reading[None]:
+    try:
+        yield from parser.more()
+    except CutOff:
+        parser.take_to(None)
+        parser.release()
+        raise
+
+
+def _bracket_lines(parser: Parser) -> Reading[None]:
+    """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
+    while found := (yield from parser.test(_BRACKET_LINE)):
+        parser.position = found[1].end() - 1

@@ -1,0 +1,78 @@
+"""JSON values in text that arrives in pieces."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.parse.outcomes import CutOff, Reading, Unreadable
+from stream.readers.parse.parser import Pieces
+from stream.readers.parse.scanner import JsonScanner
+
+if TYPE_CHECKING:
+    from stream.readers.parse.draft import Draft
+    from stream.readers.parse.parser import Parser
+
+__all__ = ["json_arguments", "json_scalar", "json_value"]
+
+_MOST_HELD = 1 << 20
+_LONGEST_SCALAR = 4096  # a key, a name, an id
+
+
+def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
+    """Read a JSON value; return its text.
+
+    Parameters
+    ----------
+    parser : stands at the value.
+    limit : text past so many characters is dropped (see `Pieces`); None is the limit of arguments.
+
+    Raises
+    ------
+    Unreadable
+        If it is not JSON.
+    """
+    scanner = JsonScanner()
+    pieces = Pieces(parser.max_argument_chars if limit is None else limit)
+    while True:
+        end = scanner.scan(parser.buffer, parser.position)
+        pieces.add(parser.take(end - parser.position))
+        if pieces.size > _MOST_HELD and parser.recording:
+            parser.commit()  # so much JSON is not for the ear, call or not
+        if scanner.done:
+            return pieces.text
+        if scanner.failed:
+            raise Unreadable
+        try:
+            yield from parser.more()
+        except CutOff:
+            if not scanner.finish():
+                raise
+
+
+def json_scalar(parser: Parser) -> Reading[Any]:
+    """Read a short JSON value, such as a key, a name or an id; return what it stands for.
+
+    Raises
+    ------
+    Unreadable
+        If it is not JSON, or too long.
+    """
+    text = yield from json_value(parser, _LONGEST_SCALAR)
+    if len(text) > _LONGEST_SCALAR:
+        raise Unreadable
+    return json.loads(text, strict=False)
+
+
+def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
+    """Read the arguments of an announced call as JSON, which ends the call.
+
+    Raises
+    ------
+    Unreadable
+        If they are not JSON, or neither an object, nor a string, nor null.
+    """
+    if (yield from parser.skip_space()) not in '{"n':
+        raise Unreadable
+    draft.arguments = yield from json_value(parser)
+    parser.settle(draft, draft.arguments)

@@ -1,0 +1,261 @@
+"""Reading text that arrives in pieces as if all of it were there.
+
+The grammar of a dialect is straight-line code over these primitives. Each is a generator that yields when it needs more
+text and continues where it stopped; at the end of the stream it raises `CutOff`. No character is read twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.known_tools import is_server_tool
+from stream.readers.parse.draft import Draft, clean_name
+from stream.readers.parse.line import LineState
+from stream.readers.parse.markers import normalize
+from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
+
+if TYPE_CHECKING:
+    from stream.readers.parse.interfaces import Collector, Dispatcher
+    from stream.readers.parse.shapes import Shape
+
+__all__ = ["Parser", "Pieces"]
+
+_SPACE = re.compile(r"\s*")
+
+
+class Pieces:
+    """Text that comes in pieces; past a limit it is dropped, except for enough to show that there was more.
+
+    Attributes
+    ----------
+    size : how much has come, characters.
+    """
+
+    __slots__ = ("_limit", "_pieces", "size")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[str] = []
+        self.size = 0
+
+    def add(self, piece: str) -> None:
+        """Add a piece."""
+        if self.size <= self._limit:
+            self._pieces.append(piece)
+        self.size += len(piece)
+
+    @property
+    def text(self) -> str:
+        """The text that was kept."""
+        return "".join(self._pieces)
+
+
+class Parser:
+    """The position in a text, the call that is read there, and the state of the line; the readers of bodies get it.
+
+    Parameters
+    ----------
+    turn : where text and calls go.
+    declared : names of the declared tools; None if they are not known.
+    dispatcher : gives the readers of bodies access to other dialects.
+
+    Attributes
+    ----------
+    buffer, position : the unread text is `buffer[position:]`; the last character that was read stands before it.
+    passed : how many characters came before the buffer.
+    ended, was_cut : whether the stream has ended, and whether a limit, an error or a closed connection ended it.
+    held, recording : what was read and may still turn out to be text; kept only while `recording`.
+    line : what is remembered of the text that was passed on.
+    draft : the call that is being read.
+    fenced : whether this is inside a code fence that may hold calls.
+    ended_call : whether the last thing read was the end of a call.
+    attempt_at : where in the text the last candidate for a call began, characters.
+    """
+
+    def __init__(self, turn: Collector, declared: frozenset[str] | None, dispatcher: Dispatcher) -> None:
+        self.turn = turn
+        self.max_argument_chars = turn.max_argument_chars
+        self.declared = declared
+        self.dispatcher = dispatcher
+        self.buffer = ""
+        self.position = 0
+        self.passed = 0
+        self.ended = self.was_cut = False
+        self.held: list[str] = []
+        self.recording = True
+        self.line = LineState()
+        self.draft: Draft | None = None
+        self.fenced = False
+        self.ended_call = False
+        self.attempt_at = 0
+
+    # --- the text -----------------------------------------------------------------------------------------------------
+
+    def put(self, text: str) -> None:
+        """Append text that has arrived. The last character that was read stays, for patterns that look behind."""
+        read = max(self.position - 1, 0)
+        self.passed += read
+        self.buffer = self.buffer[read:] + text
+        self.position -= read
+
+    def take(self, size: int) -> str:
+        """Read `size` characters that are there."""
+        start, self.position = self.position, self.position + size
+        text = self.buffer[start : self.position]
+        if self.recording and text:
+            self.held.append(text)
+        return text
+
+    def take_to(self, match: re.Match[str] | None) -> str:
+        """Read up to a match, or all that is there."""
+        return self.take((match.start() if match else len(self.buffer)) - self.position)
+
+    def commit(self) -> None:
+        """Drop what is held: it is not text."""
+        self.held.clear()
+        self.recording = False
+
+    def more(self) -> Reading[None]:
+        """Wait for more text."""
+        if not self.ended:
+            yield
+        if self.ended:
+            raise CutOff
+
+    def peek(self) -> Reading[str]:
+        """Return the next character, which stays."""
+        while self.position >= len(self.buffer):
+            yield from self.more()
+        return self.buffer[self.position]
+
+    def skip_space(self, run: re.Pattern[str] = _SPACE) -> Reading[str]:
+        """Skip white space, or what another pattern matches; return the next character, which stays."""
+        while True:
+            self.take(run.match(self.buffer, self.position).end() - self.position)  # type: ignore[union-attr]
+            if self.position < len(self.buffer):
+                return self.buffer[self.position]
+            yield from self.more()
+
+    def test(self, *shapes: Shape) -> Reading[tuple[int, re.Match[str]] | None]:
+        """Return which of some shapes comes next, and its match, or None; nothing is read."""
+        while True:
+            undecided = False
+            for number, shape in enumerate(shapes):
+                match = shape.whole.match(self.buffer, self.position)
+                if match:
+                    return number, match
+                undecided |= shape.begun.fullmatch(self.buffer, self.position) is not None
+            if not undecided:
+                return None
+            yield from self.more()
+
+    def read(self, shape: Shape) -> Reading[re.Match[str] | None]:
+        """Read a shape if it comes next; return its match, or None."""
+        found = yield from self.test(shape)
+        if found:
+            self.take(found[1].end() - self.position)
+        return found[1] if found else None
+
+    def accept(self, literal: str) -> Reading[bool]:
+        """Read `literal` if it comes next; return whether it did. If only its beginning comes, nothing is read."""
+        while not self.buffer.startswith(literal, self.position):
+            rest = len(self.buffer) - self.position
+            if rest >= len(literal) or not literal.startswith(self.buffer[self.position :]):
+                return False
+            yield from self.more()
+        self.take(len(literal))
+        return True
+
+    def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
+        """Read up to the first of some markers; return the text before it and the marker, which stays.
+
+        Parameters
+        ----------
+        markers : finds a whole marker, or the beginning of one at the end of the text (see `marker_pattern`).
+        known : the whole markers.
+        limit : text past so many characters is dropped (see `Pieces`).
+        """
+        pieces = Pieces(limit)
+        while True:
+            match = markers.search(self.buffer, self.position)
+            pieces.add(self.take_to(match))
+            if match and normalize(match.group()) in known:
+                return pieces.text, normalize(match.group())
+            try:
+                yield from self.more()
+            except CutOff as end:
+                pieces.add(self.take_to(None))
+                end.text = pieces.text
+                raise
+
+    # --- text that is spoken ------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Pass on what is held: it is text."""
+        if self.held:
+            text = "".join(self.held)
+            self.held.clear()
+            self._emit(text)
+
+    def pass_text(self, size: int) -> None:
+        """Read `size` characters as text."""
+        text = self.buffer[self.position : self.position + size]
+        self.position += size
+        if text:
+            self._emit(text)
+
+    def _emit(self, text: str) -> None:
+        self.line.note(text)
+        self.turn.text(text)
+
+    def note_passed(self, text: str) -> None:
+        """Take note of text that came after the buffer and was passed on without being put there."""
+        self.passed += self.position + len(text) - 1
+        self.buffer, self.position = text[-1], 1
+        self.line.note(text)
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def excludes(self, name: str) -> bool:
+        """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""
+        return self.declared is not None and name not in self.declared and not is_server_tool(name)
+
+    def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
+        """Return a draft of the call that comes next."""
+        self.draft = Draft(array or self.turn.new_array(), strong=strong, offset=self.attempt_at)
+        return self.draft
+
+    def call(self, name: str, array: int = 0) -> Draft:
+        """Announce a call whose name is certain; return its draft. Raises as `announce` does."""
+        draft = self.new_draft(array)
+        draft.name = name
+        self.announce(draft)
+        return draft
+
+    def announce(self, draft: Draft) -> None:
+        """Announce the call of a draft, whose name is certain.
+
+        Raises
+        ------
+        NotACall
+            In a code fence, if the tools are declared and this is another name: the fence is documentation.
+        Unreadable
+            If the name is empty.
+        """
+        name = clean_name(draft.name)
+        if not name:
+            raise Unreadable
+        if self.fenced and self.recording and self.excludes(name):
+            raise NotACall
+        draft.call.name = draft.name = name
+        draft.identify()
+        self.commit()
+        self.turn.begin(draft.call)
+
+    def settle(self, draft: Draft, arguments: str) -> None:
+        """End a call whose arguments are complete."""
+        self.draft = None
+        draft.identify()
+        self.ended_call = True
+        self.turn.finish(draft.call, "ok", arguments)
