@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
 from stream.readers.dialects.rows import table_for
+from stream.readers.fast_path import NOTHING_KNOWN
 from stream.readers.machine import TextMachine
 from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from stream.events import Event, TextDelta, Usage
+    from stream.events import Event, Usage
+    from stream.readers.fast_path import FastPath
     from stream.readers.options import Tools
 
 __all__ = ["MessageReader", "channel_of", "count", "failure", "number", "retry_after_ms", "text_of"]
@@ -53,8 +53,8 @@ class MessageReader(ABC):
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._turn)
         self._machine: TextMachine | None = None
-        # The fast path of the machine; asked only while the turn is idle, and then there is a machine.
-        self._plain: Callable[[str], TextDelta | None] = lambda _text: None
+        self._path: FastPath  # of the machine; used only while the turn is idle, and then there is a machine
+        self._simple = NOTHING_KNOWN  # what may pass by a lookup alone
         self._finished = False
         self._failed = False
         self._closed = False
@@ -80,12 +80,12 @@ class MessageReader(ABC):
             raise StreamValueError("the reader is closed")
 
     def _text(self, text: str) -> None:
-        if self._turn.idle and (delta := self._plain(text)):
+        if self._turn.idle and (delta := self._path.delta(text)):
             self._turn.emit(delta)
             return
         if self._machine is None:
             self._machine = TextMachine(self._turn, self._table)
-            self._plain = self._machine.path.delta
+            self._path = self._machine.path
         if self._calls.count:
             self._calls.note_text()
         self._machine.feed(text)
@@ -171,6 +171,12 @@ class MessageReader(ABC):
         self._failed = True
         self._turn.emit(failed)
 
+    def _take(self) -> list[Event]:
+        """Return the events so far, and look what may pass by a lookup alone next."""
+        turn = self._turn
+        self._simple = self._path.simple if turn.idle and self._path.clean else NOTHING_KNOWN
+        return turn.take()
+
     def fail(self, failed: StreamFailed) -> list[Event]:
         """Return the last events of a stream that its client says has failed.
 
@@ -181,7 +187,7 @@ class MessageReader(ABC):
         if not self._closed and not self._failed:
             self._fail(failed)
         self._closed = True
-        return self._turn.take()
+        return self._take()
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
@@ -194,7 +200,7 @@ class MessageReader(ABC):
             elif self._empty_array and self._turn.silent:
                 self._turn.emit(EmptyToolCalls())
         self._closed = True
-        return self._turn.take()
+        return self._take()
 
     def _unfinished_message(self) -> str:
         message = "the stream ended without a finish reason"

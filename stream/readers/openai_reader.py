@@ -52,8 +52,12 @@ class OpenAIReader(MessageReader):
             If the reader was closed.
         """
         if type(chunk) is not dict and self._turn.idle:
-            delta = self._plain(_lone_text(chunk))
-            if delta:
+            text = _lone_text(chunk)
+            delta = self._simple.get(text)
+            if delta is not None:
+                self._path.last = delta
+                return [delta]
+            if delta := self._path.delta(text):
                 return [delta]
         if self._closed:
             self._check_open()
@@ -68,7 +72,7 @@ class OpenAIReader(MessageReader):
                 self._choice(choice, fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
-        return self._turn.take()
+        return self._take()
 
     def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
         fields = choice if type(choice) is dict else _fields(choice)
