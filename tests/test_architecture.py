@@ -59,6 +59,29 @@ FLOORS = {
         ("mixer",),
         ("pool", "offline", "warmup"),
     ),
+    "stream.readers": (
+        ("rounds", "options"),
+        ("parse",),
+        ("arguments", "ndjson", "dialects"),
+        ("turn", "fast_path", "malformed"),
+        ("machine", "tool_calls"),
+        ("message_reader", "text_reader"),
+        ("openai_reader", "ollama_reader"),
+    ),
+    "stream.readers.parse": (
+        ("scanner", "markers", "shapes", "literals", "line"),
+        ("outcomes", "draft"),
+        ("dialect",),
+        ("interfaces",),
+        ("parser",),
+        ("json_values",),
+    ),
+    "stream.readers.dialects": (
+        ("json_calls", "xml_calls", "headed", "reasoning", "blocks"),
+        ("pythonic",),
+        ("harmony",),
+        ("rows",),
+    ),
 }
 
 
