@@ -77,11 +77,7 @@ class ChatRequest:
 
 
 def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
-    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end.
-
-    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`, here as little as in `/api/chat`: a tool that is
-    named goes alone.
-    """
+    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [_openai_message(message) for message in request.messages],
@@ -89,9 +85,7 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     }
     if usage and request.stream:  # a whole answer has the counts anyway
         body["stream_options"] = {"include_usage": True}
-    if request.tools:
-        body["tools"] = _chosen(request)
-        body.update(_about_calls(request))
+    body.update(_tools(request))
     if request.response_format is not None:
         body["response_format"] = dict(request.response_format)
     elif request.format is not None:
@@ -104,19 +98,13 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
 
 
 def ollama_body(request: ChatRequest) -> dict[str, Any]:
-    """The body for Ollama's `/api/chat`.
-
-    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`. They are sent for servers that do, and what can
-    be had without them is: no tools for `"none"`, one tool alone where it is named.
-    """
+    """The body for Ollama's `/api/chat`."""
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [*_ollama_messages(request.messages)],
         "stream": request.stream,
     }
-    if request.tools and request.tool_choice != "none":
-        body["tools"] = _chosen(request)
-        body.update(_about_calls(request))
+    body.update(_tools(request))
     wanted = request.format if request.response_format is None else _format_of(request.response_format)
     if wanted is not None:
         body["format"] = wanted
@@ -136,9 +124,18 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     return [{"role": "system", "content": words}, *messages]
 
 
-def _about_calls(request: ChatRequest) -> dict[str, Any]:
-    """The fields that go with tools, the same on both endpoints, as far as anything is asked."""
-    fields = {"tool_choice": request.tool_choice, "parallel_tool_calls": request.parallel_tool_calls}
+def _tools(request: ChatRequest) -> dict[str, Any]:
+    """The tools and the fields that go with them, the same on both endpoints.
+
+    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`, on either endpoint. They are sent for servers
+    that do. Without them too, `"none"` sends no tools, and a tool that is named goes alone.
+    """
+    choice = request.tool_choice
+    if not request.tools or choice == "none":
+        return {}
+    only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
+    chosen = [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
+    fields = {"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls}
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -169,13 +166,6 @@ def _format_of(response_format: Mapping[str, Any]) -> Any:
 def _openai_message(message: Message) -> dict[str, Any]:
     """Without `thinking`, which is Ollama's own field and refused by strict servers."""
     return {key: value for key, value in message.items() if key != "thinking"}
-
-
-def _chosen(request: ChatRequest) -> list[dict[str, Any]]:
-    """The tools; the one alone that the choice names, where it names one."""
-    choice = request.tool_choice
-    only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
-    return [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

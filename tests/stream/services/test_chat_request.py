@@ -4,7 +4,7 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat
+from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says
 
 BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
 
@@ -124,7 +124,6 @@ def test_the_client_passes_address_model_and_temperature(endpoint):
     ("choice", "sent"),
     [
         ("auto", "auto"),
-        ("none", "none"),
         ("required", "required"),
         ("any", "required"),
         ("read_file", {"type": "function", "function": {"name": "read_file"}}),
@@ -133,7 +132,7 @@ def test_the_client_passes_address_model_and_temperature(endpoint):
             {"type": "function", "function": {"name": "read_file"}},
         ),
     ],
-    ids=["auto", "none", "required", "any", "name", "object"],
+    ids=["auto", "required", "any", "name", "object"],
 )
 def test_a_choice_is_written_in_the_openai_form(choice, sent):
     assert chat("ollama-tool-call", tools=TOOLS, tool_choice=choice).bodies[0]["tool_choice"] == sent
@@ -147,6 +146,15 @@ def test_on_the_native_endpoint_a_choice_also_works_where_the_server_ignores_the
     assert names("none") == ([], None)
     assert names("read_file") == (["read_file"], {"type": "function", "function": {"name": "read_file"}})
     assert names("auto") == (["list_directory", "read_file"], "auto")
+
+
+@BOTH
+def test_a_choice_of_no_tool_sends_no_tools_and_none_is_called(endpoint):
+    server = says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "I may not look."]])
+    exchange = chat(server, endpoint=endpoint, tool_choice="none", wrap=lambda c: stream.ToolRunner(c, TOOLS))
+    (body,) = exchange.bodies
+    assert not {"tools", "tool_choice"} & set(body)
+    assert (exchange.text, exchange.results) == ("I may not look.", [])
 
 
 @BOTH
