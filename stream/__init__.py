@@ -1,6 +1,6 @@
-"""From what a model server sends to text that can be spoken and events that can be heard.
+"""From a model server's stream to speakable text and audible events.
 
-Names are imported from their modules when they are first used, so that `import stream` costs next to nothing.
+Names are imported at their first use (PEP 562), so `import stream` stays fast.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ __all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its module, or a room, at first use (PEP 562)."""
+    """Import a public name, or a subpackage, at its first use."""
     from importlib import import_module
 
     if name in _ROOMS:

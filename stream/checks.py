@@ -1,4 +1,4 @@
-"""Checks that parameters of this package have in common: what is wrong is told where it is said, not in a live call."""
+"""Checks of parameters, so that a mistake raises at construction and not in a live call."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ __all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number", 
 
 
 def check_number(name: str, value: object) -> Any:
-    """`value`, if it is a number; a `bool` and a text are none, and neither is NaN.
+    """`value`, if it is a number.
 
     Raises
     ------
-    StreamTypeError, StreamValueError : if it is not.
+    StreamTypeError, StreamValueError
+        If `value` is not a real number (a `bool` is not), or is NaN.
 
     Examples
     --------
@@ -36,11 +37,12 @@ def check_number(name: str, value: object) -> Any:
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Take a whole number from `least` on, and nothing else.
+    """Reject everything but a whole number of at least `least`.
 
     Raises
     ------
-    StreamTypeError, StreamValueError : for anything else; a `bool` is no number.
+    StreamTypeError, StreamValueError
+        If `value` is not an integer (a `bool` is not), or is below `least`.
 
     Examples
     --------
@@ -55,16 +57,17 @@ def check_whole_number(name: str, value: object, least: int) -> None:
 
 
 def are_texts(values: object) -> bool:
-    """Whether `values` is a collection of texts; one text is not."""
+    """Whether `values` is a collection of strings; one string is not."""
     return isinstance(values, tuple | list | set | frozenset) and all(isinstance(value, str) for value in values)
 
 
 def check_patterns(name: str, value: object, example: str) -> None:
-    """Take a collection of patterns for tools' names.
+    """Reject everything but a collection of patterns for tool names.
 
     Raises
     ------
-    StreamTypeError : for anything else; one text is not a collection.
+    StreamTypeError
+        If `value` is not a collection of strings; one string is not.
 
     Examples
     --------
@@ -77,7 +80,7 @@ def check_patterns(name: str, value: object, example: str) -> None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about a name that is not known: the closest one that is, or nothing.
+    """The end of an error message with the known name closest to `name`; empty if none is close.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Time as a value that is passed in: stream seconds, which may run faster than the wall's, or stand still in tests."""
+"""Stream time, passed in as a value: it may run faster than real time, or stand still in tests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Clock", "WallClock"]
 
 
 class Clock(Protocol):
-    """What a live part needs to know of time."""
+    """The time that a live part sees."""
 
     def now(self) -> float:
-        """Seconds of stream time since the clock was made."""
+        """Stream seconds since the clock was made."""
         ...
 
     async def sleep(self, duration_s: float) -> None:
-        """Return once `duration_s` seconds of stream time have passed."""
+        """Return after `duration_s` seconds of stream time."""
         ...
 
 
@@ -28,7 +28,8 @@ class WallClock:
 
     Parameters
     ----------
-    speed : stream seconds per wall second, > 0.
+    speed : float
+        Stream seconds per second of real time, above 0; other values raise a `StreamValueError`.
     """
 
     __slots__ = ("_start_s", "speed")
@@ -40,9 +41,9 @@ class WallClock:
         self._start_s = time.perf_counter()
 
     def now(self) -> float:
-        """Seconds of stream time since the clock was made."""
+        """Stream seconds since the clock was made."""
         return (time.perf_counter() - self._start_s) * self.speed
 
     async def sleep(self, duration_s: float) -> None:
-        """Return once `duration_s` seconds of stream time have passed; at least one turn of the loop."""
+        """Return after `duration_s` seconds of stream time, and after one pass of the event loop at least."""
         await asyncio.sleep(max(duration_s, 0.0) / self.speed)

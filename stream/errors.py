@@ -1,4 +1,4 @@
-"""The errors of the stream layer. What a server sends never raises: it comes as an event."""
+"""The errors of the stream layer. A server's data never raises: a fault comes as an event."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = [
 
 
 class StreamError(Exception):
-    """Root of every error that `stream` raises on purpose."""
+    """Root of all errors that `stream` raises."""
 
 
 class StreamValueError(StreamError, ValueError):
-    """A parameter has the right type and a value outside of what is allowed."""
+    """A parameter has a value out of range."""
 
 
 class StreamTypeError(StreamError, TypeError):
-    """A parameter has a type that cannot be used here."""
+    """A parameter has the wrong type."""
 
 
 class RecordingError(StreamError, ValueError):
@@ -29,8 +29,8 @@ class RecordingError(StreamError, ValueError):
 
 
 class SpeakerError(StreamError, RuntimeError):
-    """A speaker (what turns text into audio) cannot be started, or failed while it spoke."""
+    """A speaker cannot be started, or failed while it spoke."""
 
 
 class MissingFeatureError(StreamError, RuntimeError):
-    """An optional dependency is missing, too old or too new; the message names it and says how to install it."""
+    """An optional dependency is missing, too old or too new; the message says how to install it."""

@@ -1,7 +1,7 @@
-"""What a model's stream says, as values: the events that every reader returns.
+"""The events that every reader returns.
 
-The readers say when a call is known and when its arguments are complete. Whether the tool ran, and how that went,
-is only ever in a `ToolResult`.
+A reader reports a call when its name is known, and again when its arguments are complete. Only a `ToolResult` says
+that the tool ran, and whether it failed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CallStatus: TypeAlias = Literal["ok", "incomplete", "malformed"]
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of text to be spoken; `channel` where the server marks one (`"text"`, `"json"`)."""
+    """A piece of text to be spoken, with the `channel` that some servers name (`"text"`, `"json"`)."""
 
     text: str
     channel: str | None = None
@@ -42,20 +42,23 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of the model's thinking, which is never spoken."""
+    """A piece of the model's reasoning, which is never spoken."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """A tool is being called: sent as soon as its name is certain, so that a cue can sound at once.
+    """A tool is being called; sent as soon as its name is certain, so that a cue can start at once.
 
     Attributes
     ----------
-    tool_name : the tool's name, without a `functions.` prefix.
-    tool_call_id : the id that the wire gave; `""` where it gave none.
-    index : the ordinal of the call in this stream, from 0.
+    tool_name : str
+        Without a `functions.` prefix.
+    tool_call_id : str
+        The server's id; `""` if it sent none.
+    index : int
+        Ordinal of the call in this stream, from 0.
     """
 
     tool_name: str
@@ -64,7 +67,7 @@ class ToolCallStart:
 
 
 class _ReadOnce:
-    """Room for a value that is no field: comparing, copying, pickling and `repr` do not see it."""
+    """A slot that is not a field: comparison, copy, pickle and `repr` ignore it."""
 
     __slots__ = ("_arguments",)
     _arguments: dict[str, Any] | None
@@ -72,14 +75,17 @@ class _ReadOnce:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd(_ReadOnce):
-    """The arguments of a call are complete, or never will be. It does not say that the tool ran.
+    """The arguments of a call are complete, or were cut off. It does not say that the tool ran.
+
+    Name (`""` if it was cut off), id and index are those of the `ToolCallStart`.
 
     Attributes
     ----------
-    tool_name, tool_call_id, index : as in the call's `ToolCallStart`; the name is `""` where it was cut off.
-    arguments_json : the arguments as JSON text; `"{}"` if there are none, the raw text if they cannot be read.
-    status : `"ok"`, `"incomplete"` (cut off) or `"malformed"` (cannot be read, past the size cap, or invalid: see
-        `InvalidToolCall`). Only a call that is `"ok"` may be run, and only if a tool of that name was offered.
+    arguments_json : str
+        The arguments as JSON; `"{}"` for none, the raw text if it is not valid.
+    status : {"ok", "incomplete", "malformed"}
+        `"incomplete"`: cut off. `"malformed"`: not valid JSON, above the size limit, or rejected (`InvalidToolCall`).
+        Run only calls that are `"ok"`, and only tools that were offered.
 
     Examples
     --------
@@ -95,10 +101,7 @@ class ToolCallEnd(_ReadOnce):
 
     @property
     def arguments(self) -> dict[str, Any] | None:
-        """The arguments as a value, the same one each time.
-
-        `None` unless `status` is `"ok"`, and for JSON that nests deeper, or has longer numbers, than Python reads.
-        """
+        """The arguments, parsed once; `None` unless `status` is `"ok"`, or if Python cannot read that JSON."""
         try:
             return self._arguments
         except AttributeError:
@@ -116,14 +119,16 @@ def _object(text: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A tool has run. Only this decides between success and error.
+    """A tool has run. Only this event says whether it succeeded.
 
     Attributes
     ----------
-    tool_call_id, tool_name : as far as they are known; `""` otherwise.
-    is_error : whether the tool failed.
-    content : what it returned, as text.
-    by_server : whether the server ran it and reported so in its stream; two results are equal without regard to it.
+    tool_call_id, tool_name : str
+        `""` if not known.
+    content : str
+        The returned value, as text.
+    by_server : bool
+        Whether the server ran the tool and reported it in its stream; `==` ignores it.
     """
 
     tool_call_id: str
@@ -135,7 +140,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """The state of a task that the server itself works on (`"working"`, `"completed"`)."""
+    """The state of a task that the server runs itself (`"working"`, `"completed"`)."""
 
     task_id: str
     status: str
@@ -143,20 +148,14 @@ class TaskStatus:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The server gave a finish reason: the wire's own string."""
+    """The server's finish reason, as it was sent."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a request cost, where the server says so; `None` where it does not.
-
-    Attributes
-    ----------
-    prompt_tokens, completion_tokens, total_tokens : counts.
-    load_ms, prompt_eval_ms, eval_ms, total_ms : the server's own timings, milliseconds.
-    """
+    """Token counts of a request, and the timings that the server measured; `None` for those that it did not send."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -169,21 +168,24 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class EmptyToolCalls:
-    """The stream held an empty `tool_calls` array and nothing to speak or call. Always the last event."""
+    """The stream held an empty `tool_calls` array, and no text and no call. Always the last event."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamFailed:
-    """The stream did not end as it should. Nothing follows.
+    """The stream failed. Always the last event.
 
     Attributes
     ----------
-    message : what the server or the client said; "Request failed" where it said nothing.
-    code : the server's code, `"UpstreamFailure"` where an error in Ollama's form has none; `"unfinished"` for a stream
-        that ended without a finish reason, `"connection"` for one that broke, `"timeout"` for one that fell silent.
-    status : the HTTP status, where there is one.
-    retry_after_ms : how long the server asks to wait, milliseconds.
-    request_id : the server's id of the request.
+    message : str
+        The server's or client's message; "Request failed" if there is none.
+    code : str or None
+        The server's code; `"UpstreamFailure"` if an error of Ollama's form has none. `"unfinished"`: no finish reason.
+        `"connection"`: the connection broke. `"timeout"`: the server went silent.
+    status : int or None
+        HTTP status.
+    retry_after_ms : float or None
+        The wait that the server asks for.
     """
 
     message: str
@@ -202,11 +204,8 @@ class StreamFailed:
 class ToolsLeftOut:
     """A warning: some tools were not offered to the model.
 
-    Attributes
-    ----------
-    tool_names : which.
-    reason : `"maximum"` (more than the model can tell apart), `"untrained"` (its family calls no tools) or
-        `"refused"` (the server said that the model takes none).
+    `reason` is `"maximum"` (more than the model can tell apart), `"untrained"` (its family calls no tools) or
+    `"refused"` (the server refused tools).
     """
 
     tool_names: tuple[str, ...]
@@ -215,14 +214,14 @@ class ToolsLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class InvalidToolCall:
-    """A call that must not be run. It comes directly before the call's `ToolCallEnd`, whose status is `"malformed"`.
+    """A call that must not be run; comes just before its `ToolCallEnd`, whose status is `"malformed"`.
 
     Attributes
     ----------
-    tool_name, tool_call_id, index : as in the call's `ToolCallEnd`.
-    reason : `"unknown_tool"`, `"not_json"` or `"schema"`.
-    message : what is wrong, in words a model can act on; without the arguments' values.
-    suggestions : registered names close to the one that was called, the closest first.
+    message : str
+        The fault, in words that a model can act on; it does not quote the arguments' values.
+    suggestions : tuple of str
+        Registered names close to the one called, the closest first.
     """
 
     tool_name: str
@@ -235,12 +234,9 @@ class InvalidToolCall:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """The answer came empty and the model is asked once more; what came so far was not spoken.
+    """The answer was empty, and the model is asked again; nothing of the empty answer was spoken.
 
-    Attributes
-    ----------
-    attempt : the number of the attempt that begins now; the first question was 1.
-    how : `"without_tools"` or `"fallback"`.
+    `attempt` is the number of the attempt that starts now; the first request was 1.
     """
 
     attempt: int
@@ -259,6 +255,6 @@ Event: TypeAlias = (
     | EmptyToolCalls
     | StreamFailed
 )
-"""What the readers return."""
+"""Events of the readers."""
 ServiceEvent: TypeAlias = Event | ToolsLeftOut | InvalidToolCall | AskedAgain
-"""What the parts above the readers return."""
+"""Events of the model services, which stand above the readers."""

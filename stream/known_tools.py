@@ -1,4 +1,4 @@
-"""Which names of tools are known: those that were declared, and those of a server that runs tools of its own."""
+"""The tool names that are known: declared ones, and those of a server that runs tools of its own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["SERVER_TOOLS", "KnownInStream", "KnownTools", "is_server_tool"]
 
 SERVER_TOOLS = ("mcp_*",)
-"""Patterns for the tools that a server offers and runs by itself, such as the `mcp_discover` of an Ollama fork."""
+"""Patterns for tools that a server offers and runs itself, such as `mcp_discover` of an Ollama fork."""
 
-_MOST_NAMES = 256  # Names come from a model: no more of them are kept.
+_MOST_NAMES = 256  # A cap, because the names come from a model.
 
 
 def is_server_tool(name: str, patterns: Collection[str] = SERVER_TOOLS) -> bool:
-    """Return whether a name fits one of the patterns.
+    """Whether a name matches one of the patterns.
 
     Examples
     --------
@@ -31,16 +31,14 @@ def is_server_tool(name: str, patterns: Collection[str] = SERVER_TOOLS) -> bool:
 
 
 class KnownTools:
-    """Tells known tools from invented ones.
+    """Tells known tools from invented ones, across the streams of one conversation.
 
     Parameters
     ----------
-    declared : names of the declared tools; `None` if they are not known, and then every name is known.
-    server_tools : patterns for tools that the server runs; `("*",)` fits every name, `()` fits none.
-
-    Raises
-    ------
-    StreamTypeError : `server_tools` is not a collection of patterns.
+    declared : collection of str or None
+        Names of the declared tools; with `None` every name is known.
+    server_tools : collection of str
+        Patterns for tools that the server runs (`("*",)` matches every name); another type raises a `StreamTypeError`.
     """
 
     __slots__ = ("_declared", "_discovered", "_server_reports", "patterns")
@@ -52,7 +50,7 @@ class KnownTools:
         self._server_reports = False
 
     def knows(self, name: str) -> bool:
-        """Return whether a name is known at the beginning of a stream."""
+        """Whether a name is known at the start of a stream."""
         return (
             self._declared is None
             or name in self._declared
@@ -62,21 +60,20 @@ class KnownTools:
         )
 
     def discovered(self, name: str) -> None:
-        """Keep a name that the server knew in one stream: it remembers what it discovered."""
+        """Remember a name that the server used in one stream: it keeps its discovered tools."""
         if len(self._discovered) < _MOST_NAMES:
             self._discovered.add(name)
 
     def server_reports(self) -> None:
-        """Note that the server has reported on tools that it runs: it runs them in later streams, too."""
+        """Note that the server reported on tools that it runs; it runs them in later streams, too."""
         self._server_reports = True
 
 
 class KnownInStream:
-    """The same in one stream, which may show that the server runs the tools.
+    """The known tools in one stream, which may show that the server runs tools.
 
-    Such a server also runs tools that nobody declared: the model discovers them while it answers (just-in-time
-    discovery). It shows itself by a `TaskStatus`, by a `ToolResult` of its own, or by a call that fits a pattern; from
-    then on every name in the stream is known.
+    Such a server also runs undeclared tools, which the model discovers while it answers (just-in-time discovery). After
+    a `TaskStatus`, a `ToolResult` of the server, or a call that matches a pattern, every name in the stream is known.
     """
 
     __slots__ = ("_all_known", "_known")
@@ -85,7 +82,7 @@ class KnownInStream:
         self._known, self._all_known = known, False
 
     def note(self, event: object) -> None:
-        """Look at an event of the stream, before `knows` is asked about it."""
+        """Look at an event of the stream, before `knows` is called about it."""
         if isinstance(event, TaskStatus) or (isinstance(event, ToolResult) and event.by_server):
             self._known.server_reports()
         elif isinstance(event, ToolCallStart):
@@ -95,9 +92,9 @@ class KnownInStream:
                 self._all_known = True
 
     def trust(self) -> None:
-        """Take every name in the rest of the stream as known: somebody else judges its calls."""
+        """Treat every later name in the stream as known: its calls are checked elsewhere."""
         self._all_known = True
 
     def knows(self, name: str) -> bool:
-        """Return whether a name is known, as far as the stream has come."""
+        """Whether a name is known at this point of the stream."""
         return self._all_known or self._known.knows(name)

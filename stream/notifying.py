@@ -1,4 +1,4 @@
-"""Listeners: told what happens in a session, and never in its way."""
+"""Calls to listeners that cannot disturb a session."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _News = TypeVar("_News")
 
 
 def notify(listeners: Iterable[Callable[[_News], None]], news: _News) -> None:
-    """Tell all of `listeners`; what one of them raises is logged.
+    """Call every listener with `news`; an exception of a listener is logged.
 
-    A screen that has gone must neither end the speech nor keep a barge-in from ending it.
+    A display that has failed must neither end the speech nor block a barge-in.
     """
     for listener in listeners:
         try:
             listener(news)
         except Exception:
-            logger.exception("%r failed when it was told of %s", listener, type(news).__name__)
+            logger.exception("%r raised on %s", listener, type(news).__name__)

@@ -1,4 +1,4 @@
-"""Reading a client's stream of chunks: the one place where a reader meets input and output."""
+"""Reads a client's stream of chunks; the only file that connects a reader with input and output."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_sync"]
 
 _OPTIONS = ("max_argument_chars", "reasoning")
-# Of the standard library, httpx (and the `openai` and `ollama` packages above it) and aiohttp. A timeout is also an
-# OSError or a TransportError, so it comes first.
+# Classes of the standard library, httpx (used by `openai` and `ollama`) and aiohttp. A timeout is also an OSError or
+# a TransportError, so it comes first.
 _TRANSPORT_ERRORS = {
     "timeout": {"TimeoutError", "TimeoutException", "APITimeoutError"},
     "connection": {"OSError", "TransportError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError",
@@ -35,22 +35,24 @@ def read(
     reader: MessageReader | None = None,
     **options: Any,
 ) -> AsyncIterator[Event]:
-    """Return an iterator over the events of a stream of chunks; it closes the stream at the end, however that comes.
+    """An iterator over the events of a stream of chunks; it closes the stream at the end, even on an error.
 
     Parameters
     ----------
-    source : what `client.chat.completions.create(stream=True)` gives, awaited or not; any other asynchronous
-        iterable of chunks, objects or dicts.
-    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
-    reader : another reader to use, as `OllamaReader(tools)` for an iterable of network reads; tools and options are
-        then its own.
-    options : `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
+    source : async iterable or awaitable of one
+        The result of `client.chat.completions.create(stream=True)`, awaited or not, or chunks (objects or dicts).
+    tools : Tools
+        The declared tools: names, OpenAI tool dicts, or objects with a `name`; `None` if not known.
+    reader : MessageReader or None
+        A reader with its own tools and options, such as `OllamaReader(tools)` for raw network reads.
+    **options
+        `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
 
     Returns
     -------
     AsyncIterator[Event]
-        An exception of the client in mid-stream comes as `StreamFailed`, the last event. Cancelling passes. It can be
-        iterated once; a second time it yields nothing, as every asynchronous generator does.
+        A client's exception in mid-stream comes as `StreamFailed`, the last event; a cancellation is raised. A second
+        iteration yields nothing.
 
     Raises
     ------
@@ -72,7 +74,7 @@ async def _events(
         iterator = aiter(_asynchronous(chunks))
     except StreamTypeError:
         raise
-    except Exception as error:  # noqa: BLE001  (every client has its own)
+    except Exception as error:  # noqa: BLE001  (each client has its own)
         for event in reader.fail(failed_by(error)):
             yield event
         return
@@ -103,7 +105,7 @@ async def _events(
 def read_sync(
     source: Iterable[Any], tools: Tools = None, *, reader: MessageReader | None = None, **options: Any
 ) -> Iterator[Event]:
-    """Yield the events of a stream of chunks, and close the stream at the end; see `read`.
+    """The events of a stream of chunks; see `read`.
 
     Raises
     ------
@@ -129,7 +131,7 @@ def _events_sync(source: Iterable[Any], reader: MessageReader) -> Iterator[Event
                 chunk = next(iterator)
             except StopIteration:
                 break
-            except Exception as error:  # noqa: BLE001  (every client has its own)
+            except Exception as error:  # noqa: BLE001  (each client has its own)
                 yield from reader.fail(failed_by(error))
                 return
             try:
@@ -148,28 +150,24 @@ def _events_sync(source: Iterable[Any], reader: MessageReader) -> Iterator[Event
 
 
 def _reader(function: str, tools: Tools, reader: MessageReader | None, options: dict[str, Any]) -> MessageReader:
-    """Return the reader to use: the one given, or one with these options."""
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         allowed = ", ".join(("tools", "reader", *_OPTIONS))
-        raise StreamTypeError(f"stream.{function} knows no {unknown[0]!r}; its options are {allowed}")
+        raise StreamTypeError(f"stream.{function} has no option {unknown[0]!r}; its options are {allowed}")
     if reader is None:
         return OpenAIReader(tools, **options)
     if isinstance(reader, type) or not all(hasattr(reader, method) for method in ("feed", "close", "fail")):
         raise StreamTypeError(f"reader is {reader!r}; it must be an OpenAIReader(…) or an OllamaReader(…)")
     if tools is not None or options:
         name = "tools" if tools is not None else next(iter(options))
-        raise StreamTypeError(f"{name}: a reader is given, which takes it itself: {type(reader).__name__}({name}=…)")
+        raise StreamTypeError(f"{name}: a reader is given, so pass it there: {type(reader).__name__}({name}=…)")
     return reader
 
 
 def _passed_over(reader: MessageReader, chunk: object, error: StreamTypeError) -> list[Event]:
-    """Return the events of a chunk that is no message: none, if a server can have sent it, as `null` in place of one.
+    """The events of a chunk that is not a message: none, if a server can have sent it (`null`, say).
 
-    Raises
-    ------
-    StreamTypeError
-        What the reader said, if JSON has no such value: then the caller is mistaken.
+    Otherwise it raises the reader's error: JSON has no such value, so the caller is mistaken.
     """
     if not isinstance(chunk, str | int | float | list | None) or not isinstance(reader, MessageReader):
         raise error
@@ -180,7 +178,7 @@ def _passed_over(reader: MessageReader, chunk: object, error: StreamTypeError) -
 def _asynchronous(source: Any) -> AsyncIterable[Any]:
     if not hasattr(source, "__aiter__"):
         hint = "; stream.read_sync reads a plain one" if isinstance(source, Iterable) else ""
-        raise StreamTypeError(f"source is {_short(source)}, and no asynchronous iterable of chunks{hint}")
+        raise StreamTypeError(f"source is {_short(source)}; it must be an asynchronous iterable of chunks{hint}")
     iterable: AsyncIterable[Any] = source
     return iterable
 
@@ -189,11 +187,11 @@ def _check_plain(source: Any) -> None:
     if not hasattr(source, "__iter__"):
         is_asynchronous = hasattr(source, "__aiter__") or inspect.isawaitable(source)
         hint = "; stream.read reads an asynchronous one" if is_asynchronous else ""
-        raise StreamTypeError(f"source is {_short(source)}, and no iterable of chunks{hint}")
+        raise StreamTypeError(f"source is {_short(source)}; it must be an iterable of chunks{hint}")
 
 
 def _short(source: object) -> str:
-    """What a source is, without the text that may be in it."""
+    """A source's type for a message, without the text that it may hold."""
     return "None" if source is None else f"of type {type(source).__name__}"
 
 
@@ -205,42 +203,42 @@ async def _close(chunks: Any) -> None:
 
 
 def failed_by(error: Exception) -> StreamFailed:
-    """Return the event for an exception that a client raised, by the attributes that clients give them.
+    """The event for an exception that a client raised.
 
-    The `openai` package has `status_code`, `code`, `request_id`, `body` and `response.headers`; other clients have
-    some of them, or none. The code of a connection that broke is `"connection"`, of one that went silent `"timeout"`.
+    The `openai` package sets `status_code`, `code`, `request_id`, `body` and `response.headers`; other clients set some
+    of them, or none.
     """
     body = getattr(error, "body", None)
-    told = failure(body) if isinstance(body, dict) else StreamFailed("")
+    sent = failure(body) if isinstance(body, dict) else StreamFailed("")
     code = getattr(error, "code", None)
     status = count(getattr(error, "status_code", None))
     headers = getattr(getattr(error, "response", None), "headers", None)
     wait_ms = retry_after_ms(headers)
     return StreamFailed(
-        message=_message(error) or told.message or type(error).__name__,
-        code=text_of(code) or told.code or _transport_code(error) or type(error).__name__,
-        status=told.status if status is None else status,
-        retry_after_ms=told.retry_after_ms if wait_ms is None else wait_ms,
-        request_id=text_of(getattr(error, "request_id", None)) or _request_id(headers) or told.request_id,
+        message=_message(error) or sent.message or type(error).__name__,
+        code=text_of(code) or sent.code or _transport_code(error) or type(error).__name__,
+        status=sent.status if status is None else status,
+        retry_after_ms=sent.retry_after_ms if wait_ms is None else wait_ms,
+        request_id=text_of(getattr(error, "request_id", None)) or _request_id(headers) or sent.request_id,
     )
 
 
 def _transport_code(error: Exception) -> str | None:
-    """Return what happened to the connection, if that is what happened; clients are known by their classes' names."""
+    """The code of a transport error; clients' exceptions are recognized by the names of their classes."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return next((code for code, kinds in _TRANSPORT_ERRORS.items() if names & kinds), None)
 
 
 def _message(error: Exception) -> str:
-    """Return what an exception says, with its cause: the `openai` package's says no more than "Connection error."."""
-    message, cause = _said(error), _said(error.__cause__ or "")
+    """The exception's text with its cause: the `openai` package says only "Connection error."."""
+    message, cause = _text(error), _text(error.__cause__ or "")
     return message if not message or not cause or cause in message else f"{message.rstrip('.')}: {cause}"
 
 
-def _said(error: object) -> str:
+def _text(error: object) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001  (what a server sent may be in it: it nests too deep, or is no text)
+    except Exception:  # noqa: BLE001  (it may hold server data that nests too deep or is not text)
         return ""
 
 

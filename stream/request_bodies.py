@@ -1,4 +1,4 @@
-"""The fence round the `openai` package: before version 3 it wrote the bodies of requests into its debug log."""
+"""A log filter for the `openai` package: before version 3 it wrote request bodies into its debug log."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["bodies_unlogged"]
 
 @contextmanager
 def bodies_unlogged() -> Iterator[None]:
-    """While a request is sent here, its body stays out of the log; requests of others are logged as ever."""
-    logging.getLogger("openai._base_client").addFilter(_NO_BODIES)  # the same filter is added once at most
-    mark = _asking.set(True)
+    """Keep the bodies of requests sent in this context out of the log; other requests are logged unchanged."""
+    logging.getLogger("openai._base_client").addFilter(_NO_BODIES)  # logging adds the same filter only once
+    token = _in_request.set(True)
     try:
         yield
     finally:
-        _asking.reset(mark)
+        _in_request.reset(token)
 
 
 class _NoBodies(logging.Filter):
-    """Takes the bodies of our requests out of a line of the log."""
+    """Redacts the bodies of our requests in a log record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always true: the line stays, without the bodies."""
-        if _asking.get() and isinstance(record.args, dict) and "json_data" in record.args:
+        """True: the record stays, without the bodies."""
+        if _in_request.get() and isinstance(record.args, dict) and "json_data" in record.args:
             record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
         return True
 
 
-_asking: ContextVar[bool] = ContextVar("asking", default=False)
+_in_request: ContextVar[bool] = ContextVar("in_request", default=False)
 _NO_BODIES = _NoBodies()

@@ -1,4 +1,4 @@
-"""Rechunking of text to whole words, as streaming text-to-speech wants it."""
+"""Rechunks text to whole words for streaming text-to-speech."""
 
 from __future__ import annotations
 
@@ -22,21 +22,18 @@ _DATA = ("json",)
 async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str] = _DATA) -> AsyncIterator[Event]:
     """Yield the events with their text rechunked to whole words.
 
-    The white space before a word belongs to it, and a run of it is one space; white space at either end of the answer
-    is dropped. Any other event gives out the word that has begun, passes at once, and the next word has a space before
-    it; so does text of another channel. Reasoning and usage may stand in the middle of a word: no space follows them,
-    unless the text before them ends a sentence. The source is closed at the end, also when the reading stops early.
+    A word carries the white space before it, as one space; white space at either end of the answer is dropped. An event
+    that is not text, or a change of channel, first yields the word held back; the next word then has a space before it.
+    Reasoning and usage may stand inside a word: no space follows them, unless the text before them ends a sentence. The
+    source is closed at the end, also on an early stop.
 
     Parameters
     ----------
-    events : what `stream.read`, a reader or a model service gives.
-    silent_channels : channels whose text is dropped because it is data for a program; `()` yields the text of all of
-        them. A program that wants data exactly as it was sent reads `events` themselves.
-
-    Raises
-    ------
-    StreamTypeError
-        With the first event that is asked for: `silent_channels` is one text.
+    events : async iterable of Event
+        From `stream.read`, a reader or a model service.
+    silent_channels : collection of str
+        Channels whose text is dropped, because it is data for a program; `()` drops none. A program that needs the data
+        exactly as sent reads `events` directly. One string raises a `StreamTypeError` at the first event.
     """
     chunker = _WordChunker(silent_channels)
     try:
@@ -44,7 +41,7 @@ async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str
             for out in chunker.feed(event):
                 yield out
     except Exception:
-        # What was said before a source broke is said, then the fault is passed on.
+        # The text before the error is spoken, then the error is raised.
         for out in chunker.flush():
             yield out
         raise
@@ -74,17 +71,17 @@ def words_sync(events: Iterable[Event], *, silent_channels: Collection[str] = _D
 
 
 def _well_formed(word: str) -> str:
-    """The word with halves of surrogate pairs joined, or U+FFFD for one that is alone: it could not be sent anywhere.
+    """The word with surrogate pairs joined; a lone half becomes U+FFFD, because it cannot be encoded.
 
-    JSON can hold them, and a server that cuts an emoji in two sends the halves in two pieces of text.
+    A server that cuts an emoji in two sends the halves in two deltas.
     """
     return word if word.isascii() else word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _WordChunker:
-    """Holds the word that has begun, and what came before it."""
+    """Holds the incomplete word, and the space that belongs before it."""
 
-    __slots__ = ("_channel", "_parted", "_pieces", "_said", "_silent", "_space")
+    __slots__ = ("_channel", "_parted", "_pieces", "_silent", "_space", "_yielded")
 
     def __init__(self, silent_channels: Collection[str]) -> None:
         if isinstance(silent_channels, str):
@@ -93,9 +90,9 @@ class _WordChunker:
             )
         self._silent = frozenset(silent_channels)
         self._pieces: list[str] = []
-        self._space = False  # white space came before the word
-        self._parted = False  # an event did that keeps two words apart
-        self._said = False  # so there is a word to keep it apart from
+        self._space = False  # white space before the word
+        self._parted = False  # an event between two words
+        self._yielded = False  # a word was yielded
         self._channel: str | None = None
 
     def feed(self, event: Event) -> list[Event]:
@@ -128,8 +125,8 @@ class _WordChunker:
         self._pieces.clear()
         if not word:
             return []
-        # Punctuation that a model writes after a call belongs to the word before it.
+        # Punctuation after a call belongs to the word before the call.
         parted = self._space or (self._parted and not _CLOSING_MARKS.fullmatch(word))
-        space = " " if parted and self._said else ""
-        self._space, self._parted, self._said = False, False, True
+        space = " " if parted and self._yielded else ""
+        self._space, self._parted, self._yielded = False, False, True
         return [TextDelta(space + _well_formed(word), self._channel)]

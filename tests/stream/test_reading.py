@@ -269,9 +269,9 @@ async def _whole_answer():
     [
         (
             [TEXT, END],
-            "source is of type list, and no asynchronous .*; stream.read_sync reads a plain one",
+            "source is of type list; it must be an asynchronous .*; stream.read_sync reads a plain one",
         ),
-        (None, "source is None, and no asynchronous iterable of chunks$"),
+        (None, "source is None; it must be an asynchronous iterable of chunks$"),
     ],
     ids=["list", "None"],
 )
@@ -281,21 +281,23 @@ def test_what_is_no_asynchronous_stream_is_the_callers_mistake(source, message):
 
 
 def test_an_answer_that_is_not_streamed_is_the_callers_mistake():
-    with pytest.raises(StreamTypeError, match="source is of type object, and no asynchronous iterable"):
+    with pytest.raises(StreamTypeError, match="source is of type object; it must be an asynchronous iterable"):
         collect(_whole_answer())
 
 
 def test_what_is_no_plain_stream_is_the_callers_mistake():
-    with pytest.raises(StreamTypeError, match=r"source is of type Source, .*; stream.read reads an asynchronous one"):
+    with pytest.raises(StreamTypeError, match=r"source is of type Source; .*; stream.read reads an asynchronous one"):
         list(read_sync(Source(TEXT)))
-    with pytest.raises(StreamTypeError, match=r"source is None, and no iterable of chunks$"):
+    with pytest.raises(StreamTypeError, match=r"source is None; it must be an iterable of chunks$"):
         list(read_sync(None))
 
 
 def test_an_option_that_is_not_known_is_told_with_the_function_and_those_that_are():
-    with pytest.raises(StreamTypeError, match=r"stream.read knows no 'toolz'; its options are tools, reader, max_arg"):
+    with pytest.raises(
+        StreamTypeError, match=r"stream.read has no option 'toolz'; its options are tools, reader, max_arg"
+    ):
         collect(Source(TEXT), toolz=[])
-    with pytest.raises(StreamTypeError, match=r"stream.read_sync knows no 'toolz'; its options are tools, reader"):
+    with pytest.raises(StreamTypeError, match=r"stream.read_sync has no option 'toolz'; its options are tools, reader"):
         list(read_sync([TEXT], toolz=[]))
 
 
@@ -309,7 +311,7 @@ def test_what_cannot_read_messages_is_no_reader(reader):
 def test_what_a_given_reader_takes_itself_is_not_taken_in_vain_beside_it(given):
     (name,) = given
     with pytest.raises(
-        StreamTypeError, match=rf"{name}: a reader is given, which takes \w+ itself: OllamaReader\({name}=…\)"
+        StreamTypeError, match=rf"{name}: a reader is given, so pass it there: OllamaReader\({name}=…\)"
     ):
         collect(Source(TEXT), reader=OllamaReader(), **given)
 
@@ -320,7 +322,7 @@ def test_what_a_given_reader_takes_itself_is_not_taken_in_vain_beside_it(given):
     [
         (5, {}, "source is of type int"),
         (None, {}, "source is None"),
-        ([], {"reasonning": False}, "knows no 'reasonning'"),
+        ([], {"reasonning": False}, "has no option 'reasonning'"),
         ([], {"tools": "lock"}, "one text, not a collection of tools"),
         ([], {"reader": OpenAIReader}, "it must be an OpenAIReader"),
     ],
