@@ -62,7 +62,7 @@ class PipelineCues:
     def retune(self, sample_rate: int) -> None:
         """Go on at another sample rate, with the same router."""
         self._set_up(sample_rate)
-        self.router.move_to(self.mixer, cues.load_bank(sample_rate=sample_rate) if self._is_built_in else None)
+        self.router.use_mixer(self.mixer, cues.load_bank(sample_rate=sample_rate) if self._is_built_in else None)
 
     def _set_up(self, sample_rate: int) -> None:
         self.sample_rate = sample_rate

@@ -1,1 +1,1 @@
-"""From events to cues: which one sounds, when, and what it waits for."""
+"""From events to cues: which cue sounds, and when. Read `router`, then `rules` and `player`."""

@@ -1,4 +1,4 @@
-"""The calls that are under way: known by their id where they have one, else by their name."""
+"""The calls under way, identified by id, or by name if they have no id."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ __all__ = ["CallUnderWay", "CallsUnderWay"]
 class CallUnderWay:
     """A call whose outcome is not known yet.
 
-    Attributes
-    ----------
-    tool_name, tool_call_id : as in its start.
-    known_at : output sample at which it was known.
-    is_told : its outcome makes no sound: its failure has been told already (cut off, unreadable, invented), or its turn
-        was given up.
+    `known_at` is the output sample at which its start was handled. A call `is_settled` if its outcome makes no sound:
+    its failure has sounded already, or its turn was given up.
     """
 
     tool_name: str
     tool_call_id: str
     known_at: int
-    is_told: bool = False
+    is_settled: bool = False
 
 
 class CallsUnderWay:
-    """Calls in the order in which they came."""
+    """Calls in the order of their starts."""
 
     __slots__ = ("_calls", "_given_up")
 
@@ -38,10 +34,10 @@ class CallsUnderWay:
     @property
     def awaited(self) -> list[CallUnderWay]:
         """The calls whose outcome will sound."""
-        return [call for call in self._calls if not call.is_told]
+        return [call for call in self._calls if not call.is_settled]
 
     def begin(self, tool_call_id: str, tool_name: str, known_at: int) -> CallUnderWay | None:
-        """Note a call; `None` if one of that id is under way already."""
+        """Add a call; `None` if a call with that id is under way."""
         if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
             return None
         call = CallUnderWay(tool_name, tool_call_id, known_at)
@@ -49,19 +45,19 @@ class CallsUnderWay:
         return call
 
     def find(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
-        """The call meant: by its id; else the oldest of its name; else, if no name is given either, the oldest."""
+        """The call with this id; else the oldest of this name; else, without a name, the oldest."""
         known = [*self._calls, *self._given_up]
         for call in known:
             if tool_call_id and call.tool_call_id == tool_call_id:
                 return call
         for call in known:
-            # Where one side knows no id, the name has to do.
+            # Without an id on both sides, the name decides.
             if not (tool_call_id and call.tool_call_id) and tool_name in (call.tool_name, ""):
                 return call
         return None
 
     def end(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
-        """Forget a call and return it, if it is known."""
+        """Remove a call and return it, if it is known."""
         call = self.find(tool_call_id, tool_name)
         if call in self._calls:
             self._calls.remove(call)
@@ -70,12 +66,12 @@ class CallsUnderWay:
         return call
 
     def clear(self) -> None:
-        """Await no outcome of what is under way. Calls whose failure was told are kept: their results make no sound."""
-        self._given_up.extend(call for call in self._calls if call.is_told)
+        """Await no outcomes. Settled calls are kept, so that their late results make no sound."""
+        self._given_up.extend(call for call in self._calls if call.is_settled)
         self._calls.clear()
 
     def give_up(self) -> None:
-        """Want no outcome of what is under way any more: a result that comes nevertheless finds its call told."""
+        """Settle all calls under way: their late results make no sound."""
         for call in self._calls:
-            call.is_told = True
+            call.is_settled = True
         self.clear()

@@ -1,4 +1,4 @@
-"""What a router can be made of: mistakes are told when it is made, not in a live call, and not by silence."""
+"""Checks of a router's arguments: mistakes raise at construction, not in a live call."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ _OF_A_MIXER = ("play", "position", "sample_rate")
 
 
 def check_rules(rules: object) -> None:
-    """Raise `StreamTypeError` for what are no rules."""
+    """Raise `StreamTypeError` if `rules` is not a `CueRules`."""
     if not isinstance(rules, CueRules):
         raise StreamTypeError(f"rules is {rules!r}; it must be stream.CueRules(…)")
 
 
 def check_mixer(mixer: object) -> None:
-    """Raise `StreamTypeError` for what cannot play a cue or has no count of samples."""
-    # By what it can do: adapters have a mixer for each channel, and one over all of them.
+    """Raise `StreamTypeError` if `mixer` cannot play cues or has no position."""
+    # Checked by its attributes: adapters have mixers of their own, one per channel and one over all channels.
     if not all(hasattr(mixer, name) for name in _OF_A_MIXER):
         raise StreamTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer (the bank comes first, then the mixer)")
 
 
 def check_bank(bank: object, rules: CueRules) -> None:
-    """Take a mapping of cues that holds what was written into the rules.
+    """Check that `bank` is a mapping with the cues that the rules name.
 
     Raises
     ------
-    StreamTypeError : it is no mapping, or holds something else than a cue under a name that the rules use.
-    StreamValueError : it lacks a cue that was written into the rules. What the rules' defaults name may be missing.
+    StreamTypeError
+        If `bank` is not a mapping, or a cue that the rules name is not a `Cue`.
+    StreamValueError
+        If a cue set in the rules is missing; a default of the rules may be missing.
     """
     if not isinstance(bank, Mapping):
-        made = f"cues.load_bank({bank!r})" if isinstance(bank, str) else "cues.load_bank()"
-        raise StreamTypeError(f"bank is {bank!r}; it must be a mapping of cues by name, as {made} makes")
+        call = f"cues.load_bank({bank!r})" if isinstance(bank, str) else "cues.load_bank()"
+        raise StreamTypeError(f"bank is {bank!r}; it must be a mapping of cues by name, as {call} returns")
     for where, name in rules.cues_written():
         if name not in bank and not _is_motif(name):
             raise StreamValueError(
@@ -54,15 +56,10 @@ def check_bank(bank: object, rules: CueRules) -> None:
 
 
 def check_cue_names(names: Iterable[object], bank: Mapping[str, Cue], rules: CueRules) -> None:
-    """Take names that the bank or the rules know.
-
-    Raises
-    ------
-    StreamTypeError, StreamValueError : for anything else.
-    """
+    """Raise a `StreamError` for a name that is not a string, or that neither the bank nor the rules know."""
     for name in names:
         if not isinstance(name, str):
-            raise StreamTypeError(f"{name!r} is no name of a cue; names are given one by one")
+            raise StreamTypeError(f"{name!r} is not the name of a cue; names are given one by one")
         known = {**dict.fromkeys(bank), **dict.fromkeys(rules.cue_names())}
         if name not in known and name not in bank and not _is_motif(name):
             raise StreamValueError(f"no cue is named {name!r}; there are {_listed(known)}{did_you_mean(name, known)}")

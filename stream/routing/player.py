@@ -1,4 +1,4 @@
-"""The cues of a session on the mixer: whether one may sound, where it goes, when it did, and the switch for all."""
+"""Plays a session's cues on the mixer: throttling, placement, mute switches and a record of onsets."""
 
 from __future__ import annotations
 
@@ -24,15 +24,7 @@ FADE_MS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A cue that the router has started.
-
-    Attributes
-    ----------
-    cue : its name.
-    event : what it sounds for.
-    onset_samples : the output sample at which it begins.
-    placement : where the rules put it.
-    """
+    """A cue that the router started for `event`; it begins at output sample `onset_samples`."""
 
     cue: str
     event: ServiceEvent
@@ -42,7 +34,7 @@ class Played:
 
 @dataclass(slots=True)
 class RouterStats:
-    """Counts of what the router decided: cues started, sounded once for several, thinned out of a burst, muted."""
+    """Counts of the router's decisions: cues started, coalesced, thinned out of a burst, muted."""
 
     played: int = 0
     coalesced: int = 0
@@ -51,17 +43,9 @@ class RouterStats:
 
 
 class CuePlayer:
-    """Plays cues for events, and knows which of them sound or wait.
+    """Plays cues for events, and keeps those that sound or wait.
 
-    Parameters
-    ----------
-    bank, mixer, rules : as of `CueRouter`.
-    now_samples : the time that coalescing and bursts are counted in, samples.
-
-    Attributes
-    ----------
-    stats, spans, after_words, on_played : as of `CueRouter`.
-    muted : whether nothing sounds.
+    `bank`, `mixer`, `rules`, `now_samples`, `stats`, `spans`, `after_words` and `on_played` are those of `CueRouter`.
     """
 
     def __init__(self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int]) -> None:
@@ -78,13 +62,13 @@ class CuePlayer:
         self.on_played: Callable[[Played], None] | None = None
 
     def succeed(self, other: CuePlayer) -> None:
-        """Take the place of a stage on another mixer: its switches, its counts and whoever listens stay."""
+        """Replace a player on another mixer: its switches, counts and subscribers stay."""
         self.muted, self._muted_cues, self.stats = other.muted, other._muted_cues, other.stats
         self.after_words, self.on_played = other.after_words, other.on_played
         self.spans, self.spans.sample_rate = other.spans, self._mixer.sample_rate
 
     def play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
-        """Play a cue where the rules put it; returns it if it sounds at once."""
+        """Play a cue at the placement of the rules; returns it if it starts at once."""
         if name is None or name not in self._bank:
             return None
         if self.is_silent(name):
@@ -107,19 +91,19 @@ class CuePlayer:
         return None
 
     def is_silent(self, name: str) -> bool:
-        """Whether a cue is switched off."""
+        """Whether a cue is muted."""
         return self.muted or name in self._muted_cues
 
     def begin_turn(self) -> None:
-        """Coalesce nothing with what sounded before."""
+        """Coalesce nothing with earlier cues."""
         self._throttle.forget()
 
     def end_turn(self) -> None:
-        """Start nothing any more that waits for words."""
+        """Drop the cues that wait for the end of words."""
         self._turn += 1
 
     def poll(self) -> None:
-        """Take note of cues that have found their pause."""
+        """Note the cues that have started in a pause."""
         if not self._in_pause:
             return
         waiting = self._in_pause
@@ -129,12 +113,12 @@ class CuePlayer:
                 self._note(voice, Played(name, event, voice.onset, "in_pause"))
 
     def mute(self, cues: Collection[str]) -> None:
-        """Switch some cues off, and end those of them that sound or wait."""
+        """Mute some cues, and stop those that sound or wait."""
         self._muted_cues.update(cues)
         self.silence(FADE_MS, only=cues)
 
     def unmute(self, cues: Collection[str]) -> None:
-        """Switch some cues on again; without names, all."""
+        """Unmute some cues; without names, all."""
         self._muted_cues.difference_update(cues or tuple(self._muted_cues))
 
     def silence(self, fade_ms: float, only: Collection[str] | None = None) -> None:
@@ -152,7 +136,7 @@ class CuePlayer:
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry[1] not in only]
 
     def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
-        """Start a cue whose place was not known before, unless the turn or the cue has been given up since."""
+        """Start a cue after its words, unless the turn has ended or the cue was muted meanwhile."""
         if turn == self._turn and not self.is_silent(name):
             self._start(name, event, at, priority, "after_words")
 
@@ -162,7 +146,7 @@ class CuePlayer:
         return self._note(voice, Played(name, event, onset, placement))
 
     def _note(self, voice: Voice, played: Played) -> Played:
-        """Count and publish a cue that sounds, or will at a sample that is known."""
+        """Count and publish a cue whose onset is known."""
         cue = self._bank[played.cue]
         n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
         span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)

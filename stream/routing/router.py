@@ -1,11 +1,12 @@
-"""Which cue, and when: events in, mixer commands out.
+"""Events in, mixer commands out: which cue sounds, and when.
 
-The router decides and the mixer obeys. Its clock is the mixer's own count of samples, so the same events at the same
-positions give the same sounds.
+The router decides and the mixer obeys. The mixer's position is the clock, so the same events at the same positions
+give the same sounds.
 """
 
 from __future__ import annotations
 
+import warnings
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -40,31 +41,33 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
-_OUTCOME_PRIORITY = 1  # Where voices are short, how it ended counts more than that it began.
-# A stream that ends with one of these leaves its calls to whoever reads it; any other reason means that they are over.
+_OUTCOME_PRIORITY = 1  # When voices run out, the cue for a call's end wins over one for a start.
+# After one of these finish reasons the client runs the calls; after any other they are over.
 _TOOLS_FOLLOW = ("tool_calls", "function_call")
 
 
 class CueRouter:
-    """Turns the events of a stream into cues.
+    """Plays cues for the events of a stream.
 
     Parameters
     ----------
-    bank : cues by name: what `cues.load_bank` makes, or a mapping of yours. It must hold the cues that you write into
-        `rules`; a default that it lacks is silent. Where it has rules of its own (`bank.rules`, from a pack), they come
-        before those of `rules`.
-    mixer : what plays the cues; its position is the router's clock.
-    rules : what sounds for what.
-    tools : the declared tools, as `stream.read` takes them: names, OpenAI tool dicts, or objects with a `name`. A call
-        of any other is announced with the cue for invented ones, unless the server runs the tools: see
-        `CueRules.server_tools`. `None`: not known.
-    now_samples : the time that coalescing and bursts are counted in, samples; where frames flow without a pause that is
-        the mixer's position, and the default.
+    bank : Mapping[str, Cue]
+        From `cues.load_bank`, or your own. It must hold the cues that you set in `rules`; a default that it lacks is
+        silent. Its own rules (`bank.rules`, from a pack) take precedence over `rules`.
+    mixer : Mixer
+        Plays the cues.
+    rules : CueRules
+    tools : Tools
+        The declared tools, as in `stream.read`; `None` if not known. A call of any other tool plays the cue for
+        invented tools, unless the server runs the tools (`CueRules.server_tools`).
+    now_samples : callable or None
+        The time in samples for coalescing and bursts. The default, the mixer's position, is right if frames flow
+        without a pause.
 
     Raises
     ------
-    StreamTypeError : for a bank, a mixer, rules or tools that are none.
-    StreamValueError : for rules that name a cue that is not in the bank.
+    StreamTypeError, StreamValueError
+        If a parameter has the wrong type, or `rules` names a cue that is not in the bank.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class CueRouter:
         now_samples: Callable[[], int] | None,
         after: CuePlayer | None = None,
     ) -> None:
-        """Play on `mixer`, in the place of another stage if there was one."""
+        """Play on `mixer`, in place of the player `after` if there is one."""
         self._bank, self._mixer, self._given_clock = bank, mixer, now_samples
         self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
         self._player = CuePlayer(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
@@ -107,14 +110,10 @@ class CueRouter:
             pause_s=self._rules.working_pause_s,
         )
 
-    def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
-        """Go on with another mixer, of another sample rate say; switches, counts and subscribers stay.
+    def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
+        """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
 
-        Calls under way are forgotten.
-
-        Raises
-        ------
-        StreamTypeError, StreamValueError : as of `CueRouter`; nothing has changed then.
+        Errors are those of `CueRouter`; the router is then unchanged.
         """
         check_mixer(mixer)
         if bank is not None:
@@ -123,15 +122,15 @@ class CueRouter:
         self._spoke_at = 0
         self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._player)
 
-    # What the stream says.
+    def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
+        """Old name of `use_mixer`; it goes in 0.3."""
+        warnings.warn("CueRouter.move_to is now use_mixer; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
+        self.use_mixer(mixer, bank)
+
+    # Events.
 
     def handle(self, event: ServiceEvent) -> Played | None:
-        """Do what the rules say for one event; returns the cue that it started, if it did so at once.
-
-        Raises
-        ------
-        StreamTypeError : for what is no event. No event raises, whatever a server has put into it.
-        """
+        """Apply the rules to one event; returns the cue that it started, if it started at once."""
         self.poll()
         self._known.note(event)
         match event:
@@ -144,12 +143,12 @@ class CueRouter:
             case InvalidToolCall():
                 return self._invalid(event)
             case TextDelta():
-                # Speech ends the wait, also where the server never tells a result.
+                # Speech ends the wait, because some servers never send a result.
                 if event.text.strip():
                     self._spoke_at = self._mixer.position
                     self._waiting.disarm()
             case AskedAgain(how="fallback"):
-                self._known.trust()  # the fallback has tools of its own
+                self._known.trust()  # the fallback has its own tools
             case TaskStatus(status="completed"):
                 self._all_over()
             case Finish():
@@ -162,7 +161,7 @@ class CueRouter:
         return None
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
-        """Note that a call is over without an outcome (cancelled, say): its phase ends without a sound."""
+        """End a call without an outcome (cancelled, say): no cue sounds for it."""
         self._calls.end(tool_call_id, tool_name)
         self._wait_if_awaited()
 
@@ -171,50 +170,50 @@ class CueRouter:
         """Whether the outcome of a call is awaited."""
         return bool(self._calls.awaited)
 
-    # What the listener hears and does.
+    # Speech, turns and barge-in.
 
     def speech(self, until: int) -> None:
-        """Take note that speech passes up to an output sample: the waiting sound makes way for it.
+        """Note that speech lasts up to an output sample: the waiting sound stops for it.
 
-        To be called whenever speech is queued or mixed; the router hears none of it itself.
+        Call it whenever speech is queued or mixed; the router hears no speech itself.
         """
         self.poll()
         self._waiting.speech(until)
 
     def poll(self) -> None:
-        """Take note of cues that have found their pause, and publish them; `handle` and `speech` do so too.
+        """Note and publish the cues that have started in a pause; `handle` and `speech` do so, too.
 
-        To be called after frames were mixed, so that they are known at once.
+        Call it after each frame, so that these cues are published at once.
         """
         self._player.poll()
 
     def begin_turn(self) -> None:
-        """Let a new turn's first cue sound, however short the last turn's last one is past."""
+        """Start a new turn: its first cue sounds even within `coalesce_ms` of the last turn's last cue."""
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
 
     def cancel(self) -> None:
-        """Forget the calls under way and end their waiting sound: the turn is over."""
+        """End the turn: forget the calls under way and stop the waiting sound."""
         self._player.end_turn()
         self._all_over()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """End the turn and every cue of it: what sounds fades, what waits never begins, what comes late is silent."""
+        """End the turn and its cues: sounding cues fade, waiting ones are cancelled, late results are silent."""
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
 
     def hush(self, fade_ms: float = 30.0) -> None:
-        """End every cue, the waiting sound too, but await the outcomes: the user speaks, and the tools may run on."""
+        """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
         self._player.end_turn()
         self._waiting.disarm()
         self._player.silence(fade_ms)
 
-    # The switch, and what is known of the sound.
+    # Mute switches, counts and spans.
 
     @property
     def muted(self) -> bool:
-        """Whether cues are off. Switching them off ends those that sound or wait; they stay off until switched on."""
+        """Whether all cues are off. Setting it fades the cues that sound, and cancels those that wait."""
         return self._player.muted
 
     @muted.setter
@@ -225,14 +224,14 @@ class CueRouter:
             self._waiting.disarm()
 
     def mute(self, *cues: str) -> None:
-        """Switch some cues off for good, by name; names that neither bank nor rules know raise a `StreamError`."""
+        """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.mute(cues)
         if self._rules.working in cues:
             self._waiting.disarm()
 
     def unmute(self, *cues: str) -> None:
-        """Switch some cues on again, by name as in `mute`; without names, all."""
+        """Unmute cues by name, as in `mute`; without names, all."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.unmute(cues)
 
@@ -256,9 +255,11 @@ class CueRouter:
 
         Parameters
         ----------
-        after_words : takes a function and calls it with the output sample after the last word that was to be spoken so
-            far, as soon as that is known. Without it a cue that is to come after the words waits for a pause.
-        on_played : is told of every cue that sounds.
+        after_words : callable or None
+            Takes a callback, and calls it with the output sample at which the words sent so far end, once that is
+            known. Without it a cue placed after the words waits for a pause.
+        on_played : callable or None
+            Gets every cue that sounds.
         """
         self._player.after_words, self._player.on_played = after_words, on_played
 
@@ -269,7 +270,7 @@ class CueRouter:
         if call is None:
             return None
         if not self._known.knows(event.tool_name):
-            call.is_told = True
+            call.is_settled = True
             return self._player.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
         self._wait_if_awaited()
         return self._player.play(self._cue_for_tool(event.tool_name), event)
@@ -278,7 +279,7 @@ class CueRouter:
         if event.status == "ok":
             return None
         call = self._calls.find(event.tool_call_id, event.tool_name)
-        if call is not None and call.is_told:
+        if call is not None and call.is_settled:
             return None
         self._fail(call)
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
@@ -287,15 +288,14 @@ class CueRouter:
     def _result_known(self, event: ToolResult) -> Played | None:
         call = self._calls.end(event.tool_call_id, event.tool_name)
         self._wait_if_awaited()
-        if call is not None and call.is_told:
+        if call is not None and call.is_settled:
             return None
         cue = self._rules.error if event.is_error else self._rules.success
         return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
-        """A call that must not run: its failure is told now, once."""
         call = self._calls.find(event.tool_call_id, event.tool_name)
-        if call is not None and call.is_told:
+        if call is not None and call.is_settled:
             return None
         self._fail(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
@@ -309,7 +309,7 @@ class CueRouter:
 
     def _fail(self, call: CallUnderWay | None) -> None:
         if call is not None:
-            call.is_told = True
+            call.is_settled = True
         self._wait_if_awaited()
 
     def _all_over(self) -> None:
@@ -322,7 +322,7 @@ class CueRouter:
         else:
             self._waiting.disarm()
 
-    # The sound.
+    # Cues.
 
     def _cue_for_tool(self, tool_name: str) -> str | None:
         cue = self._rules.cue_for_tool(tool_name)

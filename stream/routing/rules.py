@@ -1,4 +1,4 @@
-"""What sounds for what: the router's rules, as data."""
+"""The router's rules, as data."""
 
 from __future__ import annotations
 
@@ -16,46 +16,49 @@ __all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Placement"]
 Placement: TypeAlias = Literal["now", "after_words", "in_pause"]
 
 AGENT_TOOLS = ("spawn_agent", "delegate", "run_sub_agent")
-"""Patterns for the tools that hand work to another agent."""
+"""Patterns for tools that delegate to another agent."""
 MOTIF = "motif"
-"""Stands for a cue made from the tool's own name; `"motif:NAME"` is that cue."""
+"""The cue made from a tool's name; `"motif:NAME"` is the cue of tool NAME."""
 _CUES_OF_TOOLS = ("agent", "tool_call")
 _CUES = (*_CUES_OF_TOOLS, "success", "error", "incomplete", "malformed", "invented", "failed", "working")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CueRules:
-    """What sounds for what. `None` or `""` for a cue's name means silence.
+    """Which cue sounds for which event. `None` or `""` as a cue's name means silence.
 
-    A cue that is written here must be in the router's bank; one that is named by default may be missing, and is silent.
+    A cue set here must be in the router's bank; a default that is not in the bank is silent.
 
     Attributes
     ----------
-    tools : pairs of a pattern for the tool's name (`"read_*"`) and a cue; the first that fits is taken. `"motif"`, here
-        and for `agent` and `tool_call`, gives a tool a sound of its own.
-    agent_tools : patterns for tools that are agents; add yours to `AGENT_TOOLS`.
-    server_tools : patterns for tools that the server offers and runs by itself. They are never declared and never sound
-        as invented; `("*",)` where the server runs all tools.
-    agent : the cue of such a tool.
-    tool_call : the cue of a tool that no pattern names.
-    success, error : the cues of a tool's result.
-    incomplete, malformed : the cue of a call that was cut off, or cannot be read.
-    invented : the cue of a call of a tool that was never declared, unless the server runs the tools.
-    failed : the cue of a stream that broke off.
-    working : the loop that sounds while a tool runs.
-    working_after_s : how long a call is known before the loop begins, seconds.
-    working_pause_s : how long nobody has spoken before the loop begins, seconds.
-    placement : `"now"` over the speech, `"after_words"` once the words before the event have been spoken, `"in_pause"`
-        in the next pause of the speech (after a second at most).
-    placements : pairs of a cue and a placement of its own.
-    coalesce_ms : the same cue within this time sounds once.
-    burst : so many cues may come at once; beyond that, `sustained_per_s` a second.
-    sustained_per_s : cues a second in the long run.
+    tools : pairs of str
+        A pattern for tool names (`"read_*"`) and a cue; the first match wins. The cue `"motif"`, here and in `agent`
+        and `tool_call`, gives each tool its own sound.
+    agent_tools : collection of str
+        Patterns for tools that are agents; add yours to `AGENT_TOOLS`.
+    server_tools : collection of str
+        Patterns for undeclared tools that the server runs, which never count as invented; `("*",)` matches every tool.
+    agent, tool_call, success, error : str or None
+        The cues for a call of an agent, for any other call, and for a tool's result.
+    incomplete, malformed, invented, failed : str or None
+        The cues for a call that was cut off, is not valid, or names an undeclared tool, and for a stream that failed.
+    working : str or None
+        The loop that sounds while a tool runs.
+    working_after_s, working_pause_s : float
+        Time from the call, and from the last speech, to the start of the loop, seconds.
+    placement : {"now", "after_words", "in_pause"}
+        Over the speech; after the words before the event; in the next pause of the speech (after one second at most).
+    placements : pairs of str
+        A cue and its own placement.
+    coalesce_ms : float
+        A cue sounds once within this time.
+    burst, sustained_per_s : int, float
+        How many cues may sound in a row, and how many per second after that.
 
     Raises
     ------
-    StreamTypeError : for a parameter of another type: pairs that are none, a number that is a text.
-    StreamValueError : for a number below 0, a burst below 1, or a placement that is none of the three.
+    StreamTypeError, StreamValueError
+        If a parameter has the wrong type, a number is below 0 (`burst`: below 1), or a placement is unknown.
     """
 
     tools: tuple[tuple[str, str | None], ...] = ()
@@ -98,16 +101,16 @@ class CueRules:
                 )
 
     def cue_names(self) -> list[str]:
-        """The names of the cues that may sound by these rules; `"motif"`, which stands for many, is none."""
+        """The names of the cues that these rules may play, without `"motif"`, which stands for many."""
         return [name for _, name in self._cues()]
 
     def cues_written(self) -> list[tuple[str, str]]:
-        """The cues that are not named by default: (where, name)."""
+        """The cues that differ from the defaults: (where, name)."""
         defaults = {field.name: field.default for field in fields(self)}
         return [(where, name) for where, name in self._cues() if defaults.get(where) != name]
 
     def _cues(self) -> list[tuple[str, str]]:
-        """(where, name) of each cue that is named."""
+        """(where, name) of each named cue."""
         of_tools = [(f"tools {pattern!r}", cue) for pattern, cue in self.tools]
         of_tools += [(where, getattr(self, where)) for where in _CUES_OF_TOOLS]
         others = [(where, getattr(self, where)) for where in _CUES if where not in _CUES_OF_TOOLS]
@@ -115,7 +118,7 @@ class CueRules:
         return [(where, cue) for where, cue in of_tools if cue and cue != MOTIF] + [pair for pair in others if pair[1]]
 
     def cue_for_tool(self, tool_name: str) -> str | None:
-        """The cue that announces a call of `tool_name`.
+        """The cue for a call of `tool_name`.
 
         Examples
         --------
@@ -130,7 +133,7 @@ class CueRules:
         return self.tool_call
 
     def placement_of(self, cue: str) -> Placement:
-        """Where `cue` goes."""
+        """The placement of `cue`."""
         return dict(self.placements).get(cue, self.placement)
 
 
@@ -140,7 +143,6 @@ def _check_cue(where: str, cue: object) -> None:
 
 
 def _check_pairs(where: str, pairs: object, what: str, example: str) -> None:
-    """Take a collection of pairs, each of which begins with a text."""
     if isinstance(pairs, tuple | list) and all(
         isinstance(pair, tuple | list) and len(pair) == 2 and are_texts(pair[:1]) for pair in pairs
     ):

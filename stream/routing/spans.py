@@ -1,4 +1,4 @@
-"""When cues sound: for whoever listens to the same room and must not take a cue for speech."""
+"""When cues sound, for an echo canceller or a speech recognizer that must not mistake a cue for speech."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class Span:
 
     Attributes
     ----------
-    number : counts the spans of a session; a span that changes is published again under its number.
-    cue : the cue's name.
-    start_samples : its first output sample.
-    end_samples : the sample after its last; `None` while it goes on until it is stopped.
-    sample_rate : of the output, Hz.
+    number : int
+        Ordinal in the session; a changed span is published again under its number.
+    start_samples, end_samples : int, int or None
+        First output sample, and the one after the last; `None` for a loop that sounds until it is stopped.
+    sample_rate : int
+        Hz.
     """
 
     number: int
@@ -37,20 +38,20 @@ class Span:
 
     @property
     def start_s(self) -> float:
-        """Where it begins, seconds of output."""
+        """Start, seconds of output."""
         return self.start_samples / self.sample_rate
 
     @property
     def end_s(self) -> float | None:
-        """Where it ends, seconds of output."""
+        """End, seconds of output."""
         return None if self.end_samples is None else self.end_samples / self.sample_rate
 
 
 class Spans:
-    """The spans of a session, the latest 256 of them. They are known before they are heard.
+    """The latest 256 spans of a session, known before they are heard.
 
-    An echo canceller or a speech recognizer subscribes, or asks `overlaps` for the stretch that it heard. Times are
-    output samples: add what lies between output and ear (network, device).
+    Subscribe to them, or call `overlaps` for a stretch of output. Times are output samples; the latency from the output
+    to the ear (network, device) comes on top.
     """
 
     def __init__(self, sample_rate: int) -> None:
@@ -66,10 +67,7 @@ class Spans:
         return len(self._spans)
 
     def subscribe(self, callback: Callable[[Span], None]) -> Callable[[], None]:
-        """Have `callback` called with every span that begins or changes; returns the way to end that.
-
-        What it raises is logged, and keeps no cue from its place.
-        """
+        """Call `callback` with every new or changed span; returns a function that unsubscribes. Errors are logged."""
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 
@@ -89,7 +87,7 @@ class Spans:
         )
 
     def begin(self, cue: str, start_samples: int, end_samples: int | None) -> Span:
-        """Note and publish a span."""
+        """Add and publish a span."""
         span = Span(
             number=self._count,
             cue=cue,
@@ -103,7 +101,7 @@ class Spans:
         return span
 
     def end(self, number: int, end_samples: int) -> None:
-        """Cut a span off, or drop it if it never began; publishes the change."""
+        """Shorten a span, or drop it if it has not started; publishes the change."""
         for place, span in enumerate(self._spans):
             if span.number == number and (span.end_samples is None or span.end_samples > end_samples):
                 cut = replace(span, end_samples=max(end_samples, span.start_samples))

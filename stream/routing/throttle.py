@@ -1,4 +1,4 @@
-"""How often cues may sound: users switch a beeper off that beeps for every one of ten calls."""
+"""Limits how often cues sound: users turn off a system that beeps for each of ten calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Throttle"]
 
 
 class Throttle:
-    """Coalesces the same cue within a short time, and thins a burst; time is counted in output samples."""
+    """Coalesces repeated cues and thins bursts (a token bucket); time is in output samples."""
 
     __slots__ = ("_last_onset", "_rate", "_rules", "_tokens", "_tokens_at")
 
@@ -21,7 +21,7 @@ class Throttle:
         self._tokens, self._tokens_at = float(rules.burst), now
 
     def admit(self, cue: str, now: int) -> Literal["play", "coalesce", "thin"]:
-        """Whether `cue` may sound at `now`; if so it is counted."""
+        """The verdict on `cue` at `now`; a cue that may play is counted."""
         last = self._last_onset.get(cue)
         if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * self._rate:
             return "coalesce"
@@ -35,5 +35,5 @@ class Throttle:
         return "play"
 
     def forget(self) -> None:
-        """Coalesce nothing with what sounded before; a burst stays one."""
+        """Coalesce nothing with earlier cues; the burst count stays."""
         self._last_onset.clear()

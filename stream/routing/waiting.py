@@ -1,4 +1,4 @@
-"""The sound of waiting: a soft loop that begins when a tool has run for a while and nobody speaks."""
+"""The waiting sound: a soft loop that starts when a tool has run for a while in silence."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["WaitingSound"]
 
-_STEP_S = 0.5  # While speech passes, the loop's begin is moved on in steps, so that not every frame costs a command.
+_STEP_S = 0.5  # During speech the loop's onset is postponed in steps, so that not every frame costs a command.
 
 
 class WaitingSound:
-    """One loop for all calls under way: it does not begin anew with a further call.
+    """One loop for all calls under way; a further call does not restart it.
 
-    The loop is scheduled in the mixer as soon as a call is known, so it needs nobody to wake up for it.
-
-    Parameters
-    ----------
-    mixer, spans : where it sounds, and where that is published.
-    cue : gives the loop, or `None` for silence.
-    after_s : from the first call to the loop, seconds.
-    pause_s : from the last speech to the loop, seconds.
+    It starts `after_s` seconds after the first call, and `pause_s` seconds after speech. `cue` returns it, or `None`
+    for silence. It is scheduled in the mixer as soon as a call is known, so no timer is needed.
     """
 
     __slots__ = (
@@ -55,22 +49,22 @@ class WaitingSound:
 
     @property
     def sounds(self) -> bool:
-        """Whether the loop has begun."""
+        """Whether the loop has started."""
         return self._voice is not None and self._mixer.position >= self._onset
 
     def arm(self, known_at: int) -> None:
-        """Wait for a call that was known at that output sample; a wait under way goes on."""
+        """Wait for a call that started at that output sample; a wait under way continues."""
         if self._earliest is None:
             self._earliest = known_at + self._after
             self._schedule()
 
     def disarm(self) -> None:
-        """Wait no longer: the loop fades out, or never begins."""
+        """Stop waiting: the loop fades out, or never starts."""
         self._earliest = None
         self._stop()
 
     def speech(self, until: int) -> None:
-        """Take note that speech passes up to an output sample: the loop makes way, and comes back in the pause."""
+        """Note that speech lasts up to an output sample: the loop stops for it and returns in the pause."""
         if until <= self._speech_end:
             return
         self._speech_end = until

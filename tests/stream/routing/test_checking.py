@@ -88,8 +88,17 @@ def test_a_cue_that_was_written_into_the_rules_must_be_in_the_bank(option, messa
         Pipeline(rules=CueRules(**option))
     pipeline = Pipeline(rules=CueRules(tools=(("read_*", "mine"),)))
     with pytest.raises(StreamValueError, match="'mine', and no cue has that name; the bank holds error"):
-        pipeline.router.move_to(cues.Mixer(RATE), bank("error"))
+        pipeline.router.use_mixer(cues.Mixer(RATE), bank("error"))
     assert pipeline.handle(ToolCallStart("read_file")) == ["mine"]
+
+
+def test_the_old_name_of_use_mixer_works_and_names_the_new_one():
+    mixer = cues.Mixer(RATE)
+    router = Pipeline().router
+    with pytest.warns(DeprecationWarning, match="CueRouter.move_to is now use_mixer"):
+        router.move_to(mixer)
+    router.handle(ToolCallStart("read_file"))
+    assert mixer.active
 
 
 @pytest.mark.parametrize(
@@ -113,7 +122,7 @@ def test_no_cue_and_motifs_may_be_written_into_the_rules(option, sounds):
 def test_what_is_no_bank_no_mixer_or_no_rules_is_told_when_the_router_is_made():
     mixer = cues.Mixer(RATE)
     for given, message in [
-        (("my-sounds", mixer), r"bank is 'my-sounds'; .* as cues.load_bank\('my-sounds'\) makes"),
+        (("my-sounds", mixer), r"bank is 'my-sounds'; .* as cues.load_bank\('my-sounds'\) returns"),
         ((mixer, ALL), "bank is .*Mixer.*; it must be a mapping of cues by name"),
         ((ALL, ALL), "mixer is .*; it must be a cues.Mixer"),
         (({"success": np.zeros(10)}, mixer), r"bank\['success'\] is ndarray; it must be a cues.Cue"),
