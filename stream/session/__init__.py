@@ -1,4 +1,4 @@
-"""The live session: a model's answer in, speech with cues out, at the pace of real time."""
+"""The live session: a model's answer in, speech with cues out, in real time. Read `voice_session` first."""
 
 from __future__ import annotations
 

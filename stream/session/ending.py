@@ -1,4 +1,4 @@
-"""How the tasks of a turn end, and with them the stream that they read."""
+"""Ends a turn's tasks and closes the streams that they read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["end_tasks"]
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[None]], *streams: Any) -> list[Exception]:
-    """End `tasks` and close `streams`, one after the other; returns what they raised.
+    """Cancel `tasks`, then close `streams`; returns the exceptions that they raised.
 
-    A stream is closed here too, because a task that never began has not closed it.
+    Streams are closed here, too, because a task that never started has not closed its own.
     """
     tasks = tuple(tasks)
     for task in tasks:
-        if not task.cancelling():  # One that closes its connection already is not disturbed.
+        if not task.cancelling():  # It is already closing its connection.
             task.cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     outcomes += await asyncio.gather(_close(streams), return_exceptions=True)

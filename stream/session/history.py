@@ -1,4 +1,4 @@
-"""The chat history of spoken conversations: what was said, never what was called, and only what was heard."""
+"""The chat history of a spoken conversation: only the text that was heard, and no tool calls."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ _TOKEN = re.compile(r"\S+")
 
 
 class ChatHistory:
-    """Messages in OpenAI's form, of spoken text alone.
-
-    Parameters
-    ----------
-    system : a system prompt, if there is one.
+    """Messages in OpenAI's form, of spoken text alone; `system` is an optional system prompt.
 
     Attributes
     ----------
-    messages : dictionaries with `role` and `content`; hand them to the model as they are.
+    messages : list of dict
+        Dicts with `role` and `content`, ready to be sent to a model.
 
     Examples
     --------
@@ -38,7 +35,7 @@ class ChatHistory:
         self.add("system", system)
 
     def add(self, role: Literal["system", "user", "assistant"], text: str) -> None:
-        """Add what somebody said; of nothing there is no message, and two in a row of one speaker are one."""
+        """Add a message; empty text is dropped, and two in a row with one role are joined."""
         text = text.strip()
         if not text:
             return
@@ -53,9 +50,12 @@ def heard_text(spoken_text: str, heard: Iterable[str], n_words: int = 0) -> str:
 
     Parameters
     ----------
-    heard : the words that were heard, in order, where the speaker tells them; a speaker may say several of the text's
-        words as one mark or none (punctuation), so they are looked for.
-    n_words : where no words are told: how many were heard.
+    spoken_text : str
+    heard : iterable of str
+        The words heard, in order. Each is searched in the text, because a speaker may mark several words as one, or
+        punctuation not at all.
+    n_words : int
+        How many words were heard, for speakers without word marks.
 
     Examples
     --------

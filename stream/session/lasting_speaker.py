@@ -1,6 +1,6 @@
-"""A speaker for a whole conversation out of connections that do not last one.
+"""A speaker that outlives its connections.
 
-A voice's connection is open while the model thinks and its tools run, and servers close what is silent for too long.
+A connection stays open while the model thinks and its tools run, and servers close connections that are idle too long.
 """
 
 from __future__ import annotations
@@ -26,17 +26,22 @@ class _CanBeKeptAlive(Protocol):
 
 
 class LastingSpeaker:
-    """Opens a speaker when there is something to say, keeps it alive in a pause, and opens another when it is gone.
+    """Opens a speaker when there is text, keeps it alive in pauses, and replaces it when its connection is lost.
 
-    Text whose speech had not begun when a speaker died is spoken by the next one.
+    Text whose speech had not started when a speaker failed goes to the next one.
 
     Parameters
     ----------
-    make : makes a speaker, not started.
-    clock : stream time.
-    keep_alive_s : how often a speaker that has a method `keep_alive` is called in a pause, seconds.
-    idle_s : a speaker without one that was silent for longer is not trusted any more, and another is opened, seconds.
-    attempts : how many speakers are tried for one text.
+    make : callable
+        Returns a new speaker, not started.
+    clock : Clock or None
+        Stream time.
+    keep_alive_s : float
+        Interval of the calls of `keep_alive` in a pause, for a speaker with that method, seconds.
+    idle_s : float
+        A speaker without that method is replaced after a longer silence, seconds.
+    attempts : int
+        How many speakers are tried for one text.
     """
 
     def __init__(
@@ -60,11 +65,11 @@ class LastingSpeaker:
         self.name = make().name
 
     async def start(self) -> None:
-        """Open the first speaker; raises `SpeakerError` if that cannot be done."""
+        """Open the first speaker; raises `SpeakerError` if that fails."""
         await self._open()
 
     async def send(self, text: str) -> None:
-        """Take words to be spoken, with a speaker that can be trusted to be there."""
+        """Speak words, with a new speaker if the current one may have lost its connection."""
         self._finished = False
         if self._inner is not None and self._is_stale():
             await self._let_go()
@@ -74,12 +79,12 @@ class LastingSpeaker:
         await inner.send(text)
 
     async def flush(self) -> None:
-        """Speak what is held back."""
+        """Speak the text held back."""
         if self._inner is not None and self._unspoken:
             await self._inner.flush()
 
     async def finish(self) -> None:
-        """Take no more text of this answer."""
+        """Accept no more text of this answer."""
         self._finished = True
         if self._inner is None or not self._unspoken:
             self._opened.put_nowait(None)
@@ -87,7 +92,7 @@ class LastingSpeaker:
             await self._inner.finish()
 
     async def cancel(self) -> None:
-        """Forget the answer: the listener has interrupted."""
+        """Drop the answer, at a barge-in."""
         self._unspoken.clear()
         self._drain()
         await self._let_go()
@@ -97,7 +102,7 @@ class LastingSpeaker:
         await self.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Speech]:
-        """The speech of one answer, whoever speaks it."""
+        """The speech of one answer, across speakers."""
         if self._inner is not None and self._opened.empty():
             self._opened.put_nowait(self._inner)
         while (inner := await self._opened.get()) is not None:
@@ -118,13 +123,13 @@ class LastingSpeaker:
     def _heard(self, speech: Speech) -> None:
         self._used_s = self._clock.now()
         if len(speech.samples) or speech.phrase:
-            # What has begun to be spoken is not said again; the rest of its phrase is lost if the speaker dies now.
+            # Text that has started to sound is not repeated; if the speaker fails now, the rest of its phrase is lost.
             self._unspoken.clear()
             self._failures = 0
 
-    async def _replace(self, dead: Speaker) -> None:
-        """Open another speaker for what the dead one did not say, if there is something; raises if that is hopeless."""
-        if dead is self._inner:
+    async def _replace(self, failed: Speaker) -> None:
+        """Open another speaker for the text that was not spoken; raises after too many attempts."""
+        if failed is self._inner:
             await self._let_go()
         text = "".join(self._unspoken)
         if not text:
@@ -168,9 +173,8 @@ class LastingSpeaker:
             self._opened.get_nowait()
 
     async def _keep(self, inner: Speaker) -> None:
-        """Keep a speaker's connection alive, where it can be."""
         while isinstance(inner, _CanBeKeptAlive):
             await self._clock.sleep(self._keep_alive_s)
             if self._clock.now() - self._used_s >= self._keep_alive_s:
-                with contextlib.suppress(SpeakerError):  # Its iteration will say so, if it matters.
+                with contextlib.suppress(SpeakerError):  # If it matters, its iteration raises, too.
                     await inner.keep_alive()

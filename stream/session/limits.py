@@ -1,4 +1,4 @@
-"""How long a session waits for others."""
+"""Timeouts of a session."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Watchdog, in seconds of stream time, each above 0.
+    """Timeouts of the watchdog, seconds of stream time, above 0; other values raise a `StreamError`.
 
     Attributes
     ----------
-    model_s : for the next event of a model that is not waiting for a tool.
-    tool_s : for the next event while a tool runs.
-    speech_s : for the next piece of speech once there is text to speak.
-
-    Raises
-    ------
-    StreamTypeError, StreamValueError : for what is no number, or none above 0.
+    model_s, tool_s : float
+        For the model's next event while no tool runs, and while one runs.
+    speech_s : float
+        For the next piece of speech while there is text to speak.
     """
 
     model_s: float = 60.0

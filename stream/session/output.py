@@ -1,4 +1,4 @@
-"""The way of the sound in a session: the pacer's frames through the mixer to the sink, sample for sample on a clock."""
+"""The output of a session: the pacer's frames, mixed and written to the sink on a clock."""
 
 from __future__ import annotations
 
@@ -18,26 +18,19 @@ __all__ = ["Output", "Sink"]
 
 
 class Sink(Protocol):
-    """What takes the sound."""
+    """The destination of the sound."""
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
-        """Take one frame: what is to be heard, and the speech alone in the same samples."""
+        """Take one frame: the mix, and the speech alone in the same samples."""
         ...
 
 
 class Output:
-    """Puts out every frame when it is due, silence too, so that output samples are stream time.
+    """Writes every frame when it is due, silence too, so that output samples are stream time.
 
-    The pacer decides what is due. It is called at the frames' own times, one after the other, also when the loop comes
-    late: what should have been out is put out at once, and the clock and the count of samples stay together.
-
-    Parameters
-    ----------
-    mixer, sink : where frames go through, and to.
-    now_s : stream time, seconds.
-    frame_samples : length of a frame, samples.
-    lead_ms : how far the output runs ahead of stream time, milliseconds.
-    on_frame : is called after each frame.
+    The pacer gets each frame's nominal time, in order. If the event loop is late, the overdue frames are written at
+    once, so the clock and the sample count agree. The output runs `lead_ms` ahead of stream time; `on_frame` is called
+    after each frame.
     """
 
     def __init__(
@@ -59,19 +52,19 @@ class Output:
             mixer,
             frame_samples=frame_samples,
             lead_ms=lead_ms,
-            first_lead_ms=lead_ms,  # The sink's buffer needs it; and called at the frames' own times, it is never late.
-            continuous=True,  # Silence keeps the line and the count of samples alive.
+            first_lead_ms=lead_ms,  # The sink's buffer needs it; at nominal times the pacer is never late.
+            continuous=True,  # Silence keeps the line open and the sample count going.
             clock=lambda: self._device_s,
         )
 
     def put_out_what_is_due(self) -> None:
-        """Hand all frames to the sink whose time has come."""
+        """Write all frames that are due."""
         now_s = self._now_s()
         while self._next_s <= now_s + 1e-9:
             self._put_out_one()
 
     def put_out_the_rest(self) -> None:
-        """Hand over at once what is queued or sounds: the fade of a turn that nobody waits for any more."""
+        """Write at once all that is queued or sounds: the fade of a cancelled turn."""
         while self.pacer.queued_samples or self._mixer.active:
             self._put_out_one()
 

@@ -1,4 +1,4 @@
-"""What happened in a turn, and when: the record that a timeline, a picture or a test is made from."""
+"""The record of a turn, for a timeline, a picture or a test."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ if TYPE_CHECKING:
     from stream.events import Event
     from stream.routing.router import Played
 
-__all__ = ["Heard", "Journal", "Seen", "Sounded"]
+__all__ = ["Heard", "Seen", "Sounded", "TurnRecord"]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An event of the model's stream.
-
-    Attributes
-    ----------
-    event : the event.
-    bytes_s : when the bytes that made it were read from the network, stream seconds; `None` where that is not known.
-    known_s : when it was handled, stream seconds.
-    """
+    """An event, the stream time at which its bytes were read (`None` if not known), and when it was handled."""
 
     event: Event
     bytes_s: float | None
@@ -32,16 +25,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Sounded:
-    """A cue, what it sounded for and when.
-
-    Attributes
-    ----------
-    cue : its name.
-    seen : the event that it sounds for.
-    onset_samples : the output sample at which it begins.
-    onset_s : the same in stream seconds.
-    placement : where the rules put it: `"now"`, `"after_words"` or `"in_pause"`.
-    """
+    """A cue that sounded for the event `seen`, its onset (output samples, stream seconds) and its placement."""
 
     cue: str
     seen: Seen
@@ -51,34 +35,39 @@ class Sounded:
 
     @property
     def delay_ms(self) -> float:
-        """From the event's bytes (or, where they are not timed, from the event) to the cue's first sample."""
+        """Time from the event's bytes (or from the event, if they are not timed) to the cue's first sample."""
         arrival_s = self.seen.known_s if self.seen.bytes_s is None else self.seen.bytes_s
         return (self.onset_s - arrival_s) * 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A spoken word and the output sample at which it begins."""
+    """A spoken word and its first output sample."""
 
     text: str
     onset_samples: int
 
 
 @dataclass(slots=True)
-class Journal:
-    """A turn on record.
+class TurnRecord:
+    """The record of a turn.
 
     Attributes
     ----------
-    sample_rate : of the output, Hz.
-    seen, sounded, heard : events, cues and words, each in order.
-    spoken_text : the text that the speaker was given.
-    heard_text : the beginning of it that was heard.
-    interrupted : whether a barge-in or a cancellation ended the turn.
-    underruns : how often speech came too late for its frame.
-    speech_samples : how much speech passed, samples.
-    output_samples : how much was put out in all, samples.
-    failure : why the turn broke off, if it did.
+    sample_rate : int
+        Of the output, Hz.
+    seen, sounded, heard : list
+        Events, cues and words, each in order.
+    spoken_text, heard_text : str
+        The text sent to the speaker, and the beginning of it that was heard.
+    interrupted : bool
+        Whether a barge-in or a cancellation ended the turn.
+    underruns : int
+        How often speech came too late for its frame.
+    speech_samples, output_samples : int
+        Samples of speech, and of the whole output.
+    failure : str or None
+        Why the turn failed.
     """
 
     sample_rate: int
@@ -94,20 +83,20 @@ class Journal:
     failure: str | None = None
 
     def add(self, event: Event, bytes_s: float | None, known_s: float) -> Seen:
-        """Note an event."""
+        """Record an event."""
         seen = Seen(event, bytes_s, known_s)
         self.seen.append(seen)
         return seen
 
     def add_cue(self, played: Played) -> None:
-        """Note the cue that an event of the record started."""
+        """Record a cue that a recorded event started."""
         onset = played.onset_samples
         seen = next((seen for seen in reversed(self.seen) if seen.event is played.event), None)
         if seen is not None:
             self.sounded.append(Sounded(played.cue, seen, onset, onset / self.sample_rate, played.placement))
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-ready values; neighbouring text keeps its pieces, because each has a time of its own."""
+        """The record as JSON-ready values; text deltas are not joined, because each has its own time."""
         return {
             "sample_rate": self.sample_rate,
             "spoken_text": self.spoken_text,
@@ -150,15 +139,14 @@ class Journal:
 
     @property
     def call_delays_ms(self) -> list[float]:
-        """The delays of the cues that announce a call."""
+        """Delays of the cues that announce a call."""
         return [sounded.delay_ms for sounded in self.sounded if isinstance(sounded.seen.event, ToolCallStart)]
 
     @property
     def text_seen(self) -> str:
-        """All text that the model sent to be spoken."""
+        """All text that the model sent for speech."""
         return "".join(seen.event.text for seen in self.seen if isinstance(seen.event, TextDelta))
 
 
 def _rounded(time_s: float) -> float:
-    """Seconds to the tenth of a millisecond."""
     return round(time_s, 4)

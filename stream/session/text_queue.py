@@ -1,4 +1,4 @@
-"""What a session tells its speaker: text, where phrases end, and that an answer is over or cancelled."""
+"""A turn's text on its way to the speaker."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ _FLUSH, _FINISH = object(), object()
 
 @runtime_checkable
 class _CanBeCancelled(Protocol):
-    """A speaker that can forget an answer; others serve one answer, or begin the next with the rest of this one."""
+    """A speaker that can drop an answer; others would start the next answer with the rest of this one."""
 
     async def cancel(self) -> None: ...
 
 
 class TextQueue:
-    """Text of one answer on its way to the speaker, who takes it when it can: whoever puts it in does not wait."""
+    """Queues text for a speaker, which takes it at its own pace; putting text in never waits."""
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
         self._queue: asyncio.Queue[str | object] = asyncio.Queue()
 
     def say(self, text: str) -> None:
-        """Put text in."""
+        """Queue text."""
         self._queue.put_nowait(text)
 
     def flush(self) -> None:
-        """Have what was put in spoken without waiting for more."""
+        """Have the queued text spoken without waiting for more."""
         self._queue.put_nowait(_FLUSH)
 
     def finish(self) -> None:
-        """Say that the answer is complete."""
+        """Mark the end of the answer."""
         self._queue.put_nowait(_FINISH)
 
     async def deliver(self) -> None:
-        """Hand all of it to the speaker, to the end of the answer; what the speaker raises comes through."""
+        """Send all text to the speaker, to the end of the answer; raises what the speaker raises."""
         while (item := await self._queue.get()) is not _FINISH:
             await (self._speaker.send(item) if isinstance(item, str) else self._speaker.flush())
         await self._speaker.finish()
 
     async def cancel(self) -> None:
-        """Have the speaker forget the answer, if it can."""
+        """Have the speaker drop the answer, if it can."""
         if isinstance(self._speaker, _CanBeCancelled):
             await self._speaker.cancel()

@@ -1,4 +1,4 @@
-"""The words of the speech: which of them have begun, which phrases are complete, and where the last word ends."""
+"""The words of the speech: which have started, which phrases are complete, and where the last word ends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["SpeechTrack"]
 
-_SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this a voice only breathes out; full scale ±1.0.
+_SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """A complete phrase: its first and last sample of speech, and how many words it has."""
+    """A complete phrase: its first sample of speech, the one after its last, and its number of words."""
 
     start: int
     end: int
@@ -28,87 +28,85 @@ class _Phrase:
 
 
 class SpeechTrack:
-    """Keeps account of speech in samples of speech: silence between phrases and cues do not count.
+    """Positions of words, in samples of speech: cues and the silence between phrases do not count.
 
-    Attributes
-    ----------
-    n_pushed : speech that has been made, samples.
+    `n_pushed` is the speech so far, samples.
     """
 
     def __init__(self) -> None:
         self.n_pushed = 0
         self._n_words_sent = 0
-        self._n_words_begun = 0
+        self._n_words_started = 0
         self._n_words_complete = 0
         self._phrase_start = self._sound_end = self._word_start = 0
-        self._tells_words = self._tells_phrases = self._spoke_since_sent = False
-        self._ends: deque[tuple[int, int]] = deque()  # (words spoken by then, sample of speech at which they are)
+        self._marks_words = self._marks_phrases = self._spoke_since_sent = False
+        self._ends: deque[tuple[int, int]] = deque()  # (words spoken, sample of speech at which they end)
         self._words: deque[tuple[int, str]] = deque()
         self._phrases: list[_Phrase] = []
-        self._asked: deque[tuple[int, Callable[[int], None]]] = deque()
+        self._callbacks: deque[tuple[int, Callable[[int], None]]] = deque()
 
     @property
     def awaits_speech(self) -> bool:
-        """Whether words were sent whose speech is not complete, as far as can be known."""
-        if self._tells_phrases or not self.n_pushed:
+        """Whether text was sent whose speech is not complete, as far as can be known."""
+        if self._marks_phrases or not self.n_pushed:
             return self._n_words_sent > self._n_words_complete
         return not self._spoke_since_sent
 
     def sent(self, text: str) -> None:
-        """Count the words that the speaker was given."""
+        """Count the words sent to the speaker."""
         self._n_words_sent += len(text.split())
         self._spoke_since_sent = False
 
     def push(self, speech: Speech) -> None:
-        """Take note of a piece of speech."""
+        """Record a piece of speech."""
         for word in speech.words:
-            self._tells_words = True
-            self._n_words_begun += 1
-            # Times that go back are taken for the time before, so that words are told in their order.
+            self._marks_words = True
+            self._n_words_started += 1
+            # A time that goes back is raised to the one before, so that words stay in order.
             start = max(self.n_pushed + word.start_samples, self._word_start)
             self._word_start = start
             self._words.append((start, word.text))
             if word.end_samples is not None:
-                self._ends.append((self._n_words_begun, self.n_pushed + word.end_samples))
+                self._ends.append((self._n_words_started, self.n_pushed + word.end_samples))
         sounding = np.flatnonzero(np.abs(speech.samples) > _SILENCE)
         if len(sounding):
             self._sound_end = self.n_pushed + int(sounding[-1]) + 1
             self._spoke_since_sent = True
         self.n_pushed += len(speech.samples)
         if speech.phrase:
-            self._tells_phrases = True
+            self._marks_phrases = True
             n_words = len(speech.phrase.split())
             self._phrases.append(_Phrase(self._phrase_start, self.n_pushed, n_words))
             self._phrase_start = self.n_pushed
             self._n_words_complete += n_words
-            self._n_words_begun = self._n_words_complete
-            # The silence at a phrase's end belongs to its melody, but a cue need not wait for it.
+            self._n_words_started = self._n_words_complete
+            # A cue need not wait for the silence at the end of a phrase.
             self._ends.append((self._n_words_complete, max(self._sound_end, self._phrases[-1].start)))
-        self._answer()
+        self._call_back()
 
-    def begun(self, n_taken: int) -> list[tuple[int, str]]:
-        """The words that begin before sample `n_taken` of the speech and were not given yet."""
+    def started(self, n_taken: int) -> list[tuple[int, str]]:
+        """The words that start before sample `n_taken` of the speech and were not returned before."""
         found = []
         while self._words and self._words[0][0] < n_taken:
             found.append(self._words.popleft())
         return found
 
     def after_words(self, then: Callable[[int], None]) -> None:
-        """Have `then` called with the sample of speech after the last word sent so far, as soon as that is known."""
-        self._asked.append((self._n_words_sent, then))
-        self._answer()
+        """Call `then` with the sample of speech at which the words sent so far end, once that is known."""
+        self._callbacks.append((self._n_words_sent, then))
+        self._call_back()
 
     def all_passed(self) -> None:
-        """Answer what was asked although the speaker did not tell: all its speech is out."""
-        while self._asked:
-            self._asked.popleft()[1](self._sound_end)
+        """Answer all waiting callbacks: the speech has ended, and the speaker has marked no words."""
+        while self._callbacks:
+            self._callbacks.popleft()[1](self._sound_end)
 
     def n_words_heard(self, n_taken: int) -> int:
-        """How many words had been heard after `n_taken` samples: for speakers that tell phrases and no words.
+        """Number of words heard after `n_taken` samples, for speakers that mark phrases but not words.
 
-        Of a phrase that was cut, so many of its words are counted as its part that was heard, rounded down.
+        Of a phrase that was cut off, words are counted in proportion to its samples, rounded down.
         """
-        if self._tells_words:
+        if self._marks_words:
             return 0
         heard = 0
         for phrase in self._phrases:
@@ -118,14 +116,14 @@ class SpeechTrack:
         return heard
 
     def forget(self) -> None:
-        """Drop the words to come and what was asked: the listener has interrupted."""
+        """Drop pending words and callbacks, at a barge-in."""
         self._words.clear()
-        self._asked.clear()
+        self._callbacks.clear()
         self._n_words_complete = self._n_words_sent
 
-    def _answer(self) -> None:
-        while self._asked:
-            n_words, then = self._asked[0]
+    def _call_back(self) -> None:
+        while self._callbacks:
+            n_words, then = self._callbacks[0]
             while self._ends and self._ends[0][0] < n_words:
                 self._ends.popleft()
             if n_words == 0 or (n_words <= self._n_words_complete and not self._ends):
@@ -134,5 +132,5 @@ class SpeechTrack:
                 at = self._ends[0][1]
             else:
                 return
-            self._asked.popleft()
+            self._callbacks.popleft()
             then(at)

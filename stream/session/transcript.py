@@ -1,6 +1,6 @@
-"""What happens in a session, as events for a screen or a recorder: pydantic models, JSON on the wire.
+"""Session events for a display or a recorder: pydantic models, JSON on the wire.
 
-Types that an unmute client knows keep their names and fields; ours begin with `cues.`.
+Types that an unmute client knows keep their names and fields; our own begin with `cues.`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stream.events import Event
     from stream.routing.spans import Span
-    from stream.session.record import Journal
+    from stream.session.record import TurnRecord
 
 __all__ = [
     "AudioDone",
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class ToolCalled(BaseModel):
-    """A tool was called; by its status, the arguments are complete, were cut off, or cannot be read."""
+    """A tool was called; `status` says whether its arguments are complete, cut off or not valid."""
 
     type: Literal["unmute.tool_call"] = "unmute.tool_call"
     tool_name: str
@@ -48,14 +48,14 @@ class ToolCalled(BaseModel):
 
 
 class TextReady(BaseModel):
-    """Text is on its way to the speaker."""
+    """Text was sent to the speaker."""
 
     type: Literal["unmute.response.text.delta.ready"] = "unmute.response.text.delta.ready"
     delta: str
 
 
 class WordHeard(BaseModel):
-    """A word begins to be heard, where the speaker tells; `at_s` in seconds of output."""
+    """A word starts to sound, if the speaker marks words; `at_s` in seconds of output."""
 
     type: Literal["response.text.delta"] = "response.text.delta"
     delta: str
@@ -70,7 +70,7 @@ class TextDone(BaseModel):
 
 
 class AudioDone(BaseModel):
-    """The answer's sound is over."""
+    """The answer's sound has ended."""
 
     type: Literal["response.audio.done"] = "response.audio.done"
 
@@ -91,7 +91,7 @@ class ToolEnded(BaseModel):
 
 
 class CueSpan(BaseModel):
-    """A cue sounds from `start_s` to `end_s` of output; sent again under its number when its end changes."""
+    """A cue sounds from `start_s` to `end_s` of output; sent again, with its number, when its end changes."""
 
     type: Literal["cues.span"] = "cues.span"
     number: int
@@ -101,7 +101,7 @@ class CueSpan(BaseModel):
 
 
 class Failed(BaseModel):
-    """The answer broke off."""
+    """The answer failed."""
 
     type: Literal["error"] = "error"
     message: str
@@ -115,41 +115,43 @@ TranscriptEvent: TypeAlias = Annotated[
 
 
 class Transcript:
-    """Tells a subscriber what happens, in order; see the module."""
+    """Sends the session events to a listener, in order."""
 
     def __init__(self, listener: Callable[[BaseModel], None]) -> None:
         self._listener = listener
 
     def event(self, event: Event) -> None:
-        """An event of the model's stream."""
+        """Send an event of the model's stream."""
         match event:
             case TextDelta():
-                self._tell(TextReady(delta=event.text))
+                self._publish(TextReady(delta=event.text))
             case ToolCallEnd():
-                self._tell(ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json, status=event.status))
+                self._publish(
+                    ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json, status=event.status)
+                )
             case ToolResult():
-                self._tell(
+                self._publish(
                     ToolEnded(tool_name=event.tool_name, tool_call_id=event.tool_call_id, is_error=event.is_error)
                 )
             case StreamFailed():
-                self._tell(Failed(message=event.message, code=event.code))
+                self._publish(Failed(message=event.message, code=event.code))
 
     def word(self, text: str, at_s: float) -> None:
-        """A word that begins to be heard."""
-        self._tell(WordHeard(delta=text, at_s=at_s))
+        """Send a word that starts to sound."""
+        self._publish(WordHeard(delta=text, at_s=at_s))
 
     def cue(self, span: Span) -> None:
-        """A span in which a cue sounds."""
-        self._tell(CueSpan(number=span.number, cue=span.cue, start_s=span.start_s, end_s=span.end_s))
+        """Send the span of a cue."""
+        self._publish(CueSpan(number=span.number, cue=span.cue, start_s=span.start_s, end_s=span.end_s))
 
     def interrupted(self) -> None:
-        """The user has interrupted."""
-        self._tell(Interrupted())
+        """Send the barge-in."""
+        self._publish(Interrupted())
 
-    def done(self, journal: Journal) -> None:
-        """The turn is over."""
-        self._tell(TextDone(text=journal.heard_text))
-        self._tell(AudioDone())
+    def done(self, record: TurnRecord) -> None:
+        """Send the end of the turn."""
+        self._publish(TextDone(text=record.heard_text))
+        self._publish(AudioDone())
 
-    def _tell(self, news: BaseModel) -> None:
+    def _publish(self, news: BaseModel) -> None:
         notify((self._listener,), news)

@@ -1,8 +1,8 @@
-"""A turn of a voice assistant: the model's events in, speech with cues out, at the pace of real time.
+"""A turn of a voice assistant: the model's events in, speech with cues out, in real time.
 
-Three tasks and a pump share one loop: events are read, text goes to the speaker, speech comes from it, and the pump
-puts out a frame when it is due. They wait for each other nowhere: a speaker that hangs holds no cue back. Before an
-event is handled, all that is due is put out; so a cue that is played now begins with the next sample that is heard.
+Three tasks and an output loop share one event loop: one reads events, one sends text to the speaker, one receives
+speech; the output loop writes each frame when it is due. None waits for another, so a speaker that hangs delays no cue.
+All due frames are written before an event is handled, so a cue starts at the next sample that is heard.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stream.session.ending import end_tasks
 from stream.session.history import ChatHistory, heard_text
 from stream.session.limits import Limits
 from stream.session.output import Output, Sink
-from stream.session.record import Heard, Journal
+from stream.session.record import Heard, TurnRecord
 from stream.session.text_queue import TextQueue
 from stream.session.track import SpeechTrack
 from stream.session.watchdog import Watchdog
@@ -42,25 +42,30 @@ class VoiceSession:
 
     Parameters
     ----------
-    mixer : mixes the cues into the speech; at the speakers' sample rate, 24 kHz.
-    router : decides on the cues.
-    speaker : turns text into speech, started; the caller closes it.
-    sink : takes the frames.
-    clock : stream time.
-    frame_samples : length of a frame, samples.
-    lead_ms : how far the output runs ahead of stream time, milliseconds: at least what the sink's buffer needs.
-    history : gets what was heard of each answer.
-    on_event : is told of every transcript event (`stream.session.transcript`), as it happens; what it raises is logged.
-    limits : patience with the model, its tools and the speaker.
+    mixer : Mixer
+        At the speakers' sample rate, 24 kHz; another one raises a `StreamValueError`.
+    router : CueRouter
+    speaker : Speaker
+        Started; the caller closes it.
+    sink : Sink
+        Takes the frames.
+    clock : Clock or None
+    frame_samples : int
+    lead_ms : float
+        How far the output runs ahead of stream time, milliseconds: at least the depth of the sink's buffer.
+    history : ChatHistory or None
+        Gets the heard text of each answer.
+    on_event : callable or None
+        Gets every transcript event (`stream.session.transcript`) at once; an exception in it is logged.
+    limits : Limits
+        Timeouts for the model, its tools and the speaker.
 
     Attributes
     ----------
-    journal : the record of the turn under way, or of the last one.
-    history : the conversation as it was heard.
-
-    Raises
-    ------
-    StreamValueError : for a mixer of another sample rate.
+    journal : TurnRecord
+        The current turn, or the last one.
+    history : ChatHistory
+        The conversation as it was heard.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class VoiceSession:
         self._clock = clock or WallClock()
         self._frame_samples, self._lead_ms, self._limits = frame_samples, lead_ms, limits
         self.history = ChatHistory() if history is None else history
-        self.journal = Journal(mixer.sample_rate)
+        self.journal = TurnRecord(mixer.sample_rate)
         self._transcript: Any = None
         if on_event is not None:
             from stream.session.transcript import Transcript
@@ -95,17 +100,21 @@ class VoiceSession:
         self._track: SpeechTrack
         self._heard_until: int | None
 
-    async def run(self, events: AsyncIterable[Any], *, bytes_s: Callable[[], float | None] = lambda: None) -> Journal:
-        """Speak one answer to its end, or to a barge-in; returns the record of it.
+    async def run(
+        self, events: AsyncIterable[Any], *, bytes_s: Callable[[], float | None] = lambda: None
+    ) -> TurnRecord:
+        """Speak one answer to its end, or to a barge-in; returns the record of the turn.
 
-        What went wrong in the stream or the speaker is in the journal's `failure`; what was spoken before is kept. A
+        A failure of the stream or the speaker is in the record's `failure`; the speech before it is kept. A
         cancellation is a barge-in whose fade goes to the sink at once.
 
         Parameters
         ----------
-        events : what `stream.read` or a model service gives; it is closed at the end. Data for a program (text of the
-            channel `"json"`) is neither spoken nor on record; a program takes it from `events` before they come here.
-        bytes_s : stream time at which the last bytes were read from the network.
+        events : async iterable of Event
+            From `stream.read` or a model service; closed at the end. Data for a program (text of the channel `"json"`)
+            is neither spoken nor recorded; read it from `events` first.
+        bytes_s : callable
+            Returns the stream time at which bytes were last read from the network, or `None`.
         """
         self._begin()
         reading, is_over = words(self._watchdog.attend(events)), False
@@ -115,7 +124,7 @@ class VoiceSession:
             asyncio.create_task(self._speak()),
         ]
         try:
-            await self._pump()
+            await self._write_frames()
             is_over = True
         except asyncio.CancelledError:
             self._cut(30.0)
@@ -126,15 +135,15 @@ class VoiceSession:
             is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
             self._end(is_whole=is_whole)
             if not is_whole:
-                await self._text_queue.cancel()  # The next answer does not begin with the rest of this one.
+                await self._text_queue.cancel()  # The next answer must not start with the rest of this one.
         if errors:
             raise errors[0]
         return self.journal
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """End the turn because the user speaks: what sounds fades, and nothing of the turn comes after.
+        """End the turn because the user speaks: its sound fades, and the rest is dropped.
 
-        To be called in the loop that `run` runs in, which returns when the fade is over.
+        Call it in the event loop of `run`, which returns when the fade is over.
         """
         if self.journal.interrupted or not self._tasks:
             return
@@ -143,7 +152,7 @@ class VoiceSession:
             self._transcript.interrupted()
 
     def _cut(self, fade_ms: float) -> None:
-        """Let what sounds fade, drop the rest, and give the tasks up."""
+        """Fade the sound, drop the rest and cancel the tasks."""
         if self.journal.interrupted:
             return
         self._output.put_out_what_is_due()
@@ -160,10 +169,10 @@ class VoiceSession:
         """Stream seconds since the turn's first sample was due."""
         return self._clock.now() - self._start_s
 
-    # A turn's beginning and end.
+    # Start and end of a turn.
 
     def _begin(self) -> None:
-        self.journal = Journal(self._mixer.sample_rate)
+        self.journal = TurnRecord(self._mixer.sample_rate)
         self._track = SpeechTrack()
         self._text_queue = TextQueue(self._speaker)
         self._n_dropped = 0
@@ -183,48 +192,47 @@ class VoiceSession:
         )
 
     def _end(self, *, is_whole: bool) -> None:
-        """Close the books of the turn."""
         self._tasks = []
         self._router.cancel()
-        journal, taken = self.journal, self._n_taken
-        journal.output_samples = self._mixer.position
-        journal.underruns = self._output.pacer.underruns
+        record, taken = self.journal, self._n_taken
+        record.output_samples = self._mixer.position
+        record.underruns = self._output.pacer.underruns
         if is_whole:
-            journal.heard_text = journal.spoken_text
+            record.heard_text = record.spoken_text
         else:
             until = taken if self._heard_until is None else self._heard_until
             n_words = self._track.n_words_heard(until)
-            journal.heard_text = heard_text(journal.spoken_text, (heard.text for heard in journal.heard), n_words)
-        self.history.add("assistant", journal.heard_text)
+            record.heard_text = heard_text(record.spoken_text, (heard.text for heard in record.heard), n_words)
+        self.history.add("assistant", record.heard_text)
         if self._transcript is not None:
-            self._transcript.done(journal)
+            self._transcript.done(record)
 
     @property
     def _n_taken(self) -> int:
-        """Speech that has been put out, samples."""
+        """Speech written to the sink, samples."""
         return self._track.n_pushed - self._n_dropped - self._output.pacer.queued_samples
 
     # The three tasks.
 
     async def _listen(self, events: AsyncIterable[Event], bytes_s: Callable[[], float | None]) -> None:
-        """Hand text to the speaker's task and everything else to the router."""
+        """Hand text to the speaker's queue and every event to the router."""
         try:
             async for event in events:
-                # A tool's result comes from whoever ran the tool, not from the model's bytes.
+                # A tool's result does not come from the model's bytes.
                 self._take(event, None if isinstance(event, ToolResult) else bytes_s())
         finally:
             self._text_queue.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
         self._output.put_out_what_is_due()
-        self._watchdog.heard_of_model()
+        self._watchdog.note_model()
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta):
             self.journal.spoken_text += event.text
             self._track.sent(event.text)
-            self._watchdog.heard_of_speaker()
+            self._watchdog.note_speaker()
             self._text_queue.say(event.text)
         else:
             self._text_queue.flush()
@@ -234,17 +242,15 @@ class VoiceSession:
             self._transcript.event(event)
 
     async def _send(self) -> None:
-        """Hand text to the speaker, as fast as it takes it."""
         try:
             await self._text_queue.deliver()
         except SpeakerError as error:
             self._speaker_failed(error)
 
     async def _speak(self) -> None:
-        """Queue the speech as it is made."""
         try:
             async for speech in self._speaker:
-                self._watchdog.heard_of_speaker()
+                self._watchdog.note_speaker()
                 self._output.pacer.push(speech.samples)
                 self._track.push(speech)
                 if speech.phrase:
@@ -260,9 +266,9 @@ class VoiceSession:
             self._tasks[1].cancel()
             self._tasks[2].cancel()
 
-    # The pump.
+    # The output loop.
 
-    async def _pump(self) -> None:
+    async def _write_frames(self) -> None:
         while not self._is_over():
             self._output.put_out_what_is_due()
             if not self.journal.interrupted:
@@ -276,28 +282,28 @@ class VoiceSession:
             return False
         if not self.journal.interrupted:
             self._track.all_passed()
-            self._router.cancel()  # Nobody is left who could tell an outcome.
+            self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active
 
     def _watch(self) -> None:
-        """Keep the waiting sound out of the speech, answer who waits for its end, and lose patience."""
+        """Stop the waiting sound for speech, resolve waiting callbacks, and apply the timeouts."""
         if queued := self._output.pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
-            self._watchdog.heard_of_speaker()
-        elif self._watchdog.speech_dried_up and not self._track.awaits_speech:
+            self._watchdog.note_speaker()
+        elif self._watchdog.speech_has_ended and not self._track.awaits_speech:
             self._track.all_passed()
         listening, _, speaking = self._tasks
-        if not listening.done() and (failed := self._watchdog.end_with_model(a_tool_runs=self._router.waits)):
+        if not listening.done() and (failed := self._watchdog.failure_of_model(tool_runs=self._router.waits)):
             self._take(failed, None)
             listening.cancel()
-        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.end_with_speaker()):
+        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.error_of_speaker()):
             self._speaker_failed(error)
 
     def _note_frame(self) -> None:
-        """Note the words that began in the frame just put out, at the output samples where they did."""
+        """Record the words that started in the frame just written, with their output samples."""
         self._router.poll()
         taken = self._n_taken
-        for at, text in self._track.begun(taken):
+        for at, text in self._track.started(taken):
             onset = self._mixer.position - self._frame_samples + max(at - (taken - self._frame_samples), 0)
             onset = min(onset, self._mixer.position - 1)
             self.journal.heard.append(Heard(text, onset))
@@ -308,5 +314,5 @@ class VoiceSession:
     # The cues.
 
     def _after_words(self, then: Callable[[int], None]) -> None:
-        """Call `then` with the output sample after the last word sent so far, as soon as that is known."""
+        """Call `then` with the output sample at which the words sent so far end, once that is known."""
         self._track.after_words(lambda at: then(self._mixer.position + max(at - self._n_taken, 0)))

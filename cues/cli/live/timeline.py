@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stream.session.record import Journal, Seen, Sounded
+    from stream.session.record import Seen, Sounded, TurnRecord
 
 __all__ = ["draw_timeline", "print_timeline"]
 
@@ -27,7 +27,7 @@ _CALL_COLOR, _CUE_COLOR, _WORD_COLOR = "#b3541e", "#2a7f62", "#555555"
 _WIDE_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Hiragino Sans", "Yu Gothic", "WenQuanYi Zen Hei", "IPAGothic")
 
 
-def print_timeline(journal: Journal) -> None:
+def print_timeline(journal: TurnRecord) -> None:
     """Print what happened, in order of time: text as it came, calls, results, and each cue with its delay."""
     from rich.table import Table
 
@@ -40,7 +40,7 @@ def print_timeline(journal: Journal) -> None:
     console().print(table)
 
 
-def _rows(journal: Journal) -> list[tuple[float, str, str]]:
+def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
     rows: list[tuple[float, str, str]] = []
     text: list[str] = []
     text_at_s = 0.0
@@ -95,7 +95,7 @@ def _event_row(seen: Seen) -> tuple[float, str, str] | None:
             return None
 
 
-def draw_timeline(journal: Journal, mixed: NDArray[np.float32], title: str, path: Path) -> None:
+def draw_timeline(journal: TurnRecord, mixed: NDArray[np.float32], title: str, path: Path) -> None:
     """Write a PNG: words, calls and cues marked over the waveform and the spectrogram of what was heard.
 
     Parameters
@@ -130,7 +130,7 @@ def draw_timeline(journal: Journal, mixed: NDArray[np.float32], title: str, path
         figure.savefig(path, dpi=110)
 
 
-def _draw_marks(axes: Axes, journal: Journal) -> None:
+def _draw_marks(axes: Axes, journal: TurnRecord) -> None:
     """The lanes above the sound: what the model sent, what was said, what sounded."""
     axes.set_ylim(0.0, 3.0)
     axes.set_yticks([0.5, 1.5, 2.5], ["cues", "words heard", "model"])
@@ -159,7 +159,7 @@ def _mark(axes: Axes, at_s: float, height: float, text: str, color: str) -> None
     label.set(va="center", fontsize=9, color=color)
 
 
-def _draw_lines(axes: Axes, journal: Journal) -> None:
+def _draw_lines(axes: Axes, journal: TurnRecord) -> None:
     for seen in journal.seen:
         if isinstance(seen.event, ToolCallStart):
             axes.axvline(seen.known_s, color=_CALL_COLOR, linewidth=1.0, linestyle="--")

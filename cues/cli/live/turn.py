@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stream.clock import WallClock
-    from stream.session.record import Journal
+    from stream.session.record import TurnRecord
 
 __all__ = ["Request", "Setup", "TurnReport", "run_turn"]
 
@@ -77,7 +77,7 @@ class Setup:
 class TurnReport:
     """A finished turn: its record, the files, the speaker that was taken, and the server that answered."""
 
-    journal: Journal
+    journal: TurnRecord
     files: TurnFiles
     speaker: str
     server: str
@@ -154,7 +154,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     return _with_record(turn, {"model": request.model, "speed": clock.speed}, title) if files.kept else turn
 
 
-def _is_worth_keeping(journal: Journal) -> bool:
+def _is_worth_keeping(journal: TurnRecord) -> bool:
     """Whether a word was heard, or a cue for something that the model did, or the answer came to its end."""
     if journal.heard or any(not isinstance(sounded.seen.event, StreamFailed) for sounded in journal.sounded):
         return True

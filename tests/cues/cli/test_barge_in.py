@@ -11,7 +11,7 @@ from cues.cli._files import TurnFiles
 from cues.cli._report import report
 from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
-from stream.session.record import Heard, Journal, Seen, Sounded
+from stream.session.record import Heard, Seen, Sounded, TurnRecord
 
 
 class Session:
@@ -43,8 +43,8 @@ def test_the_second_ctrl_c_ends_the_program():
 
 def test_an_answer_that_is_interrupted_before_anything_was_heard_ends_like_any_interrupted_command(tmp_path, capsys):
     with TurnFiles(tmp_path / "out", "speak", 24000) as files:
-        files.kept = _is_worth_keeping(Journal(24000, interrupted=True))
-    turn = TurnReport(journal=Journal(24000, interrupted=True), files=files, speaker="nobody", server="nowhere")
+        files.kept = _is_worth_keeping(TurnRecord(24000, interrupted=True))
+    turn = TurnReport(journal=TurnRecord(24000, interrupted=True), files=files, speaker="nobody", server="nowhere")
     with pytest.raises(KeyboardInterrupt):
         report(turn, as_json=False)
     assert capsys.readouterr().out == ""
@@ -58,11 +58,11 @@ FAILED = Seen(StreamFailed("no server"), None, 0.0)
 @pytest.mark.parametrize(
     ("journal", "kept"),
     [
-        (Journal(24000, failure="no server", seen=[FAILED], sounded=[Sounded("error", FAILED, 0, 0.0)]), False),
-        (Journal(24000, failure="cut", seen=[Seen(TextDelta("So"), None, 0.0)], heard=[Heard("So", 0)]), True),
-        (Journal(24000, failure="cut", seen=[CALL], sounded=[Sounded("tool_call", CALL, 0, 0.0)]), True),
-        (Journal(24000, seen=[Seen(Finish("stop"), None, 0.0)]), True),
-        (Journal(24000, failure="no speaker", seen=[Seen(Finish("stop"), None, 0.0)]), False),
+        (TurnRecord(24000, failure="no server", seen=[FAILED], sounded=[Sounded("error", FAILED, 0, 0.0)]), False),
+        (TurnRecord(24000, failure="cut", seen=[Seen(TextDelta("So"), None, 0.0)], heard=[Heard("So", 0)]), True),
+        (TurnRecord(24000, failure="cut", seen=[CALL], sounded=[Sounded("tool_call", CALL, 0, 0.0)]), True),
+        (TurnRecord(24000, seen=[Seen(Finish("stop"), None, 0.0)]), True),
+        (TurnRecord(24000, failure="no speaker", seen=[Seen(Finish("stop"), None, 0.0)]), False),
     ],
     ids=["only the failure sounded", "a word", "a call", "an empty answer", "nobody could speak it"],
 )

@@ -238,14 +238,14 @@ def test_a_voice_that_hangs_holds_no_cue_back_and_is_given_up(speaker):
     told = run_turn(IN_MID_SENTENCE, speaker=speaker(), limits=Limits(speech_s=5.0))
     assert told.cues == ["tool_call", "success"]
     assert told.journal.call_delays_ms[0] <= 2000.0 * FRAME / RATE
-    assert told.journal.failure == "the speaker has said nothing for 5 s"
+    assert told.journal.failure == "the speaker has sent nothing for 5 s"
     assert told.history.messages == []
     assert len(told.tape.mixed) < 15 * RATE
 
 
 def test_a_model_that_hangs_is_given_up_and_sounds_so():
     told = run_turn([*said("Well, let me see."), (1e6, Finish("stop"))], limits=Limits(model_s=4.0))
-    assert told.journal.failure == "the model has said nothing for 4 s"
+    assert told.journal.failure == "the model has sent nothing for 4 s"
     assert told.cues == ["error"]
     assert told.journal.heard_text == "Well, let me see."
     assert told.source_closed
@@ -257,7 +257,7 @@ def test_a_model_that_waits_for_a_tool_is_given_more_time():
     told = run_turn(turn, limits=Limits(model_s=4.0, tool_s=60.0))
     assert told.journal.failure is None
     told = run_turn(turn, limits=Limits(model_s=4.0, tool_s=10.0))
-    assert told.journal.failure == "the model has said nothing for 10 s"
+    assert told.journal.failure == "the model has sent nothing for 10 s"
 
 
 def test_a_stream_that_breaks_off_sounds_so_and_keeps_what_was_said():
