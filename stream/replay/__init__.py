@@ -1,1 +1,1 @@
-"""Model servers on tape: recordings of what real servers streamed, and a server that plays them back over HTTP."""
+"""Recordings and scripts of model servers, and a server that replays them over HTTP. Read `recording` first."""

@@ -1,9 +1,9 @@
-"""How model servers behave: one script, written as a given server would stream it. Pure: steps in, bytes out.
+"""Writes a script as a given model server would stream it. Pure: steps in, bytes out.
 
-A script is a list of steps: ``["say", text]``, ``["think", text]``, ``["call", name, arguments]`` (several in a row
-are one answer's parallel calls), ``["results", [text, …]]`` (the server ran the tools itself), ``["finish", reason]``
+A script is a list of steps: ``["say", text]``, ``["think", text]``, ``["call", name, arguments]`` (consecutive calls
+are parallel calls of one answer), ``["results", [text, …]]`` (the server ran the tools itself), ``["finish", reason]``
 in mid-stream, ``["announce"]`` (an empty `tool_calls` array), ``["fail", error]`` and ``["break"]`` (the connection
-ends there).
+breaks).
 """
 
 from __future__ import annotations
@@ -29,21 +29,24 @@ class Behavior:
 
     Attributes
     ----------
-    role_everywhere : `role` in every chunk, not in the first alone.
-    empty_content : `content: ""` beside everything else.
-    fragment : arguments in pieces of so many characters; 0 for whole ones.
-    ids : `"call"` (`call_` and 8 letters), `"long"`, or `"none"` (empty strings).
-    same_index : index 0 for every call.
-    repeat_head : id and name in every piece of a call.
-    duplicate : every call is sent twice.
-    nulls : `null` for every empty field.
-    usage, done : a usage chunk, and `[DONE]`, at the end.
-    no_finish : no finish reason ever.
-    double_finish : the last chunk comes twice.
-    calls_on_done : in Ollama's own endpoint all calls ride on the `done` line.
-    task : `task_id` and `task_status`, because the server runs the tools itself.
-    reasoning : name of the field that thinking goes into, in the OpenAI-compatible endpoint.
-    kind : mark of the text's channel.
+    role_everywhere, empty_content : bool
+        `role` in every chunk, not only in the first; `content: ""` in chunks without content.
+    fragment : int
+        Length of the pieces of arguments, characters; 0 sends them whole.
+    ids : {"call", "long", "none"}
+        `call_` and 8 digits; longer ids; empty strings.
+    same_index, repeat_head, duplicate : bool
+        Index 0 for every call; id and name in every piece of a call; every call twice.
+    nulls : bool
+        `null` for every empty field.
+    usage, done, no_finish, double_finish : bool
+        A usage chunk at the end; `[DONE]` at the end; no finish reason; the last chunk twice.
+    calls_on_done : bool
+        On Ollama's own endpoint, all calls in the `done` line.
+    task : bool
+        `task_id` and `task_status`, because the server runs the tools itself.
+    reasoning, kind : str
+        The field for reasoning on the OpenAI-compatible endpoint; the channel of the text.
     """
 
     role_everywhere: bool = False
@@ -65,7 +68,7 @@ class Behavior:
 
 
 def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
-    """The server-sent events of a script, and whether the answer came to its end."""
+    """The server-sent events of a script, and whether the answer is complete."""
     pieces: list[bytes] = []
     complete = True
     for value in _chunks(steps, behavior):
@@ -82,7 +85,7 @@ def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -
 
 
 def native_lines(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
-    """The JSON lines of a script, as Ollama's own endpoint writes them, and whether the answer came to its end."""
+    """The JSON lines of a script, as on Ollama's own endpoint, and whether the answer is complete."""
     pieces: list[bytes] = []
     for value in _lines(steps, behavior):
         if value is None:
@@ -105,7 +108,7 @@ def _chunks(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json
         if kind == "finish":
             yield _chunk({}, behavior, finish=step[1], first=first)
         elif kind == "results":
-            reason = "stop"  # This endpoint never shows what the server's tools returned.
+            reason = "stop"  # This endpoint never shows the results of the server's tools.
         else:
             reason = "tool_calls" if kind in ("calls", "announce") else reason if kind == "think" else "stop"
             for delta in _deltas(step, behavior, calls):
@@ -143,7 +146,7 @@ def _deltas(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Itera
             for _ in range(2 if behavior.duplicate else 1):
                 yield from ({"tool_calls": [piece]} for piece in _call_pieces(name, arguments, place, behavior))
     else:
-        raise StreamValueError(f"a step is {kind!r}; see stream.replay.behavior for what there is")
+        raise StreamValueError(f"a step is {kind!r}; stream.replay.behavior lists the steps")
 
 
 def _call_pieces(name: str, arguments: Any, place: int, behavior: Behavior) -> Iterator[Json]:
@@ -213,7 +216,7 @@ def _native_call(name: str, arguments: Any, place: int, behavior: Behavior) -> J
 
 
 def _failed(error: Any) -> Json:
-    """A text is a line of its own; an object comes in the done line."""
+    """A text becomes an error line; an object goes into the done line."""
     if isinstance(error, str):
         return {"error": error}
     return {"message": {"role": "assistant", "content": ""}, "done": True, "error": error}
@@ -230,7 +233,7 @@ _TIMINGS = {
 
 
 def _grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """The steps, with calls that stand in a row as one."""
+    """The steps, with consecutive calls joined to one."""
     row: list[tuple[str, Any]] = []
     for step in steps:
         if step[0] == "call":
@@ -251,7 +254,7 @@ def _call_id(place: int, behavior: Behavior) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The text in pieces of about a token: words with the space before them."""
+    """The text in pieces of about one token: words with the space before them."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text) or [text]
 
 

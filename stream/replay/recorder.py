@@ -1,4 +1,4 @@
-"""Record what a model server streams. Secrets are left out by keeping only what is known to hold none."""
+"""Records a model server's stream; a list of allowed fields keeps secrets out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT_HEADERS", "record"]
 
 KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "transfer-encoding", "x-request-id"})
-"""Response headers that are kept; a list of what is allowed cannot forget a secret. Request headers are never kept."""
+"""Response headers that are recorded; request headers never are."""
 
 
 def record(
@@ -25,20 +25,25 @@ def record(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = 120.0,
 ) -> Recording:
-    """Send `request` as JSON to `url` and keep every byte of the answer with the time at which it came.
+    """Send `request` as JSON to `url`, and record every byte of the answer with its time.
 
-    An answer that breaks off is kept as far as it came.
+    An answer that breaks off is recorded as far as it came.
 
     Parameters
     ----------
-    url : the full URL of the endpoint, such as `http://localhost:11434/v1/chat/completions`.
-    request : the JSON body.
-    headers : further request headers (an API key, say); they are sent and not kept.
-    timeout_s : longest wait for the connection, and for each read, seconds.
+    url : str
+        The full URL of the endpoint, such as `http://localhost:11434/v1/chat/completions`.
+    request : Mapping[str, Any]
+        The JSON body.
+    headers : Mapping[str, str] or None
+        More request headers (an API key, say); they are not recorded.
+    timeout_s : float
+        Longest wait for the connection, and for each read, seconds.
 
     Raises
     ------
-    StreamError : the server cannot be reached, or answered nothing.
+    StreamError
+        If the server cannot be reached, or sends no answer.
     """
     try:
         import httpx2
@@ -55,7 +60,7 @@ def record(
                     body += data
                     reads.append((len(data), round((time.perf_counter() - start_s) * 1000.0, 1)))
             except httpx2.HTTPError:
-                complete = False  # What came before the connection broke is the recording of a broken connection.
+                complete = False  # The bytes so far are the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise StreamError(f"cannot reach {_without_secrets(url)}: {str(error) or type(error).__name__}") from error
     kept = {name.lower(): value for name, value in answered.items() if name.lower() in KEPT_HEADERS}

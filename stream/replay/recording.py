@@ -1,8 +1,7 @@
-"""A recording: the bytes that a model server streamed, as they came, and what is known about how they came.
+"""A recording: the bytes that a model server streamed, and how they arrived.
 
-On disk it is up to three files side by side: `NAME.sse` (server-sent events) or `NAME.ndjson` (JSON lines) holds the
-body; `NAME.http.json` the status, some headers, and the size and time of each read; `NAME.request.json` the request.
-Only the body is needed.
+On disk: `NAME.sse` (server-sent events) or `NAME.ndjson` (JSON lines) with the body, and two optional files,
+`NAME.http.json` (status, some headers, size and time of each read) and `NAME.request.json`.
 """
 
 from __future__ import annotations
@@ -35,36 +34,39 @@ Kind: TypeAlias = Literal["sse", "ndjson"]
 CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
 
 ENDINGS = (".sse", ".ndjson")
-"""What the name of a recording's body ends in."""
+"""Suffixes of the body's file."""
 
 SIDE_ENDINGS = (".http.json", ".request.json")
-"""Endings of the files beside it."""
+"""Suffixes of the optional files."""
 
 SERVED_HEADERS = frozenset({"retry-after", "retry-after-ms", "x-request-id"})
-"""Headers of a recording that mean something when it is served again."""
+"""Headers of a recording that a replay sends."""
 
 DEFAULT_TOKENS_PER_S = 40.0
-"""Pace of a replay: a mid-sized model on one graphics card. Recordings of tiny models come far faster than any model
-that talks well."""
+"""Pace of a replay: a mid-sized model on one graphics card. The recorded, tiny models were far faster."""
 
 MAX_RECORDING_BYTES = 64 * 1024 * 1024
-"""A longer file is not taken for a recording of one answer."""
+"""Largest file that is read as a recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one request brought.
+    """The answer to one request.
 
     Attributes
     ----------
-    name : file name without folder and suffix.
-    kind : `"sse"` or `"ndjson"`.
-    body : the bytes of the answer, without HTTP's own coding.
-    status : the HTTP status.
-    reads : size (bytes) and time (ms since the request) of each read, in order; empty where they are not known.
-    headers : the headers worth keeping, names in lower case.
-    request : the request's JSON, `None` where it is not known.
-    complete : whether the answer came to its end; where not, a replay breaks the connection there.
+    name : str
+        File name without folder and suffix.
+    body : bytes
+        The answer, without HTTP's transfer coding.
+    reads : tuple of (int, float)
+        Size (bytes) and time (ms since the request) of each read, in order; empty if not known.
+    headers : Mapping[str, str]
+        The recorded headers, names in lower case.
+    request : Mapping[str, Any] or None
+        The request's JSON; `None` if not known.
+    complete : bool
+        Whether the answer came to its end; if not, a replay breaks the connection there.
     """
 
     name: str
@@ -78,11 +80,11 @@ class Recording:
 
     @property
     def content_type(self) -> str:
-        """The content type to serve the body with."""
+        """The content type of the body."""
         return self.headers.get("content-type") or CONTENT_TYPES[self.kind]
 
     def pieces(self) -> list[bytes]:
-        """The body in whole events (SSE) or lines (NDJSON), as a server writes it; a cut end is a piece too."""
+        """The body in whole events (SSE) or lines (NDJSON), as a server writes it; a cut end is a piece, too."""
         separator = b"\n\n" if self.kind == "sse" else b"\n"
         parts = self.body.split(separator)
         whole = [part + separator for part in parts[:-1]]
@@ -94,8 +96,8 @@ def load_recording(path: Path | str) -> Recording:
 
     Raises
     ------
-    RecordingError : the file cannot be read, or holds neither server-sent events nor JSON lines, or its `.http.json`
-        does not describe it.
+    RecordingError
+        If the file cannot be read, holds neither server-sent events nor JSON lines, or does not match its `.http.json`.
     """
     file = Path(path)
     body = _read(file)
@@ -125,12 +127,7 @@ def load_recording(path: Path | str) -> Recording:
 
 
 def save_recording(recording: Recording, path: Path | str) -> None:
-    """Write a recording's files: the body last, so that a body that is there is whole.
-
-    Raises
-    ------
-    RecordingError : a file cannot be written.
-    """
+    """Write a recording's files, the body last, so that an existing body is complete; may raise `RecordingError`."""
     file = Path(path)
     side = {
         "status": recording.status,
@@ -150,7 +147,7 @@ def save_recording(recording: Recording, path: Path | str) -> None:
 
 
 def samples_folder() -> Path:
-    """The folder with the recordings that come with the package."""
+    """The folder with the package's own recordings."""
     installed = Path(__file__).resolve().parent.parent / "samples"
     checkout = installed.parent.parent / "samples" / "streams"
     for folder in (installed, checkout):
@@ -171,7 +168,7 @@ def _read(file: Path) -> bytes:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    """The JSON object in a side file; empty if the file is not there."""
+    """The JSON object in a side file; empty if the file does not exist."""
     try:
         value = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -184,7 +181,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _kind(file: Path, body: bytes) -> Kind:
-    """Events or lines: by what the body begins with; a file without a body goes by its suffix."""
+    """The kind of a body by its first bytes; of an empty one, by its suffix."""
     head = body.lstrip()[:64]
     if head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         return "sse"

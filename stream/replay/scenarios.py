@@ -1,4 +1,4 @@
-"""What servers do, by name: scripts in a table, played by the behaviors of the servers they were seen on."""
+"""Scenarios by name: a table of scripts, each with the behavior of the server on which it was seen."""
 
 from __future__ import annotations
 
@@ -21,20 +21,26 @@ __all__ = ["Scenario", "names", "scenario"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A server's behavior that `ReplayServer` can serve, on both endpoints where both have it.
+    """A server's script that `ReplayServer` can serve.
 
     Attributes
     ----------
-    name : such as `fork-duplicate`; begins with the server it was seen on.
-    about : what happens, in a sentence.
-    behavior : how the server writes.
-    turns : what it says at first, after the first tool results, and so on; the last one repeats.
-    without_tools : what it says when no tools are offered; `None` makes no difference.
-    endpoints : which of `"openai"` and `"ollama"` it answers.
-    refusal : status, headers and body of an answer that is no stream; `None` streams.
-    refuses_tools_only : whether that answer is for requests with tools alone.
-    read_bytes, read_ms : size of each read, and the time between two, where these matter; 0 leaves them to the server.
-    pages : other paths and the JSON they answer with.
+    name, about : str
+        A name that starts with the server (`fork-duplicate`), and the scenario in one sentence.
+    behavior : Behavior
+        How the server writes.
+    turns : sequence of scripts
+        The answers: to the question, after the first tool results, and so on; the last one repeats.
+    without_tools : script or None
+        The answer if no tools are offered; `None` for the same as with tools.
+    endpoints : tuple of str
+        `"openai"`, `"ollama"` or both.
+    refusal, refuses_tools_only : Mapping or None, bool
+        Status, headers and body of an answer that is not a stream; whether only requests with tools get it.
+    read_bytes, read_ms : int, float
+        Size of each read and time between two; 0 leaves them to the server.
+    pages : Mapping[str, Any]
+        Other paths, and their JSON answers.
     """
 
     name: str
@@ -51,17 +57,17 @@ class Scenario:
 
     @property
     def as_recorded(self) -> bool:
-        """Whether its reads are part of it."""
+        """Whether the scenario prescribes the reads."""
         return self.read_bytes > 0 or self.read_ms > 0.0
 
     def steps(self, request: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        """The script that a request is answered with."""
+        """The script that answers a request."""
         if self.without_tools is not None and not request.get("tools"):
             return self.without_tools
         return self.turns[min(turn_index(request), len(self.turns) - 1)]
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
-        """The answer to a chat request; `None` where the server has no such endpoint."""
+        """The answer to a chat request; `None` if the server has no such endpoint."""
         endpoint = "ollama" if path.endswith("/api/chat") else "openai"
         if endpoint not in self.endpoints:
             return None
@@ -90,16 +96,12 @@ class Scenario:
 
 
 def names() -> list[str]:
-    """The names of all scenarios, in order."""
+    """The names of all scenarios, sorted."""
     return sorted(_table())
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of a name.
-
-    Raises
-    ------
-    StreamValueError : there is none.
+    """The scenario of a name; an unknown name raises a `StreamValueError`.
 
     Examples
     --------

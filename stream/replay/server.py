@@ -1,7 +1,7 @@
-"""A server that plays recordings or scenarios over real HTTP, at the pace of a model.
+"""A server that replays recordings or scenarios over HTTP, at the pace of a model.
 
-It answers `POST …/chat/completions` and `POST /api/chat` with the turn that the conversation has reached: a request
-whose last messages are tool results gets the next turn. So it keeps no state, and any number of clients may talk to it.
+It answers `POST …/chat/completions` and `POST /api/chat` with the turn that the conversation has reached: each round of
+tool results in the request moves on by one turn. So it keeps no state and serves any number of clients.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ CHAT_PATHS = ("/chat/completions", "/api/chat")
 
 
 class Script(Protocol):
-    """What a server says, request by request; a list of turns is one of them, a `Scenario` another."""
+    """A server's answers, request by request; `Turns` and `Scenario` are scripts."""
 
     @property
     def as_recorded(self) -> bool:
-        """Whether the reads of its recordings are part of it, whatever the pace of the server."""
+        """Whether the script prescribes the reads, whatever the server's pace."""
         ...
 
     @property
     def pages(self) -> Mapping[str, Any]:
-        """Further paths, and the JSON that they answer with."""
+        """Other paths, and their JSON answers."""
         ...
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
-        """The answer to a chat request; `None` for a path that there is not."""
+        """The answer to a chat request; `None` for an unknown path."""
         ...
 
 
 class Turns:
-    """Recorded turns as a script: the first is the answer at first, the last one is repeated."""
+    """Recorded turns as a script; the last one repeats."""
 
     as_recorded = False
     pages: Mapping[str, Any] = {}
@@ -56,7 +56,7 @@ class Turns:
             raise StreamValueError("turns is empty; a replay needs at least one recording")
         self._turns = tuple(turns)
 
-    def answer(self, path: str, request: Mapping[str, Any]) -> Recording:  # noqa: ARG002  (a Script's)
+    def answer(self, path: str, request: Mapping[str, Any]) -> Recording:  # noqa: ARG002  (of the protocol)
         """The turn that the conversation has reached, on either path."""
         return self._turns[min(turn_index(request), len(self._turns) - 1)]
 
@@ -66,11 +66,15 @@ class ReplayServer:
 
     Parameters
     ----------
-    turns : what to answer at first, after the first tool results, and so on (the last one is repeated); or a script.
-    tokens_per_s : pace of the events; `None` plays each read at its recorded time.
-    on_request : told the path and the JSON of every chat request.
-    clock : stream time; its speed is the server's.
-    host, port : where to listen; port 0 takes a free one.
+    turns : sequence of Recording, or Script
+        The answers: to the question, after the first tool results, and so on; the last one repeats.
+    tokens_per_s : float or None
+        Pace of the events, above 0; `None` replays each read at its recorded time.
+    on_request : callable or None
+        Gets the path and the JSON of every chat request.
+    clock : Clock or None
+    host, port : str, int
+        The address to listen on; port 0 takes a free one.
 
     Examples
     --------
@@ -100,7 +104,7 @@ class ReplayServer:
         self._connections: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Listen; raises `StreamError` if the port cannot be had."""
+        """Listen; raises `StreamError` if the port is not available."""
         try:
             self._server = await asyncio.start_server(self._accept, self._host, self._port)
         except OSError as error:
@@ -109,7 +113,7 @@ class ReplayServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop listening and end the connections that are still open."""
+        """Stop listening and close open connections."""
         assert self._server is not None
         self._server.close()
         for task in tuple(self._connections):
@@ -119,7 +123,7 @@ class ReplayServer:
 
     @property
     def base_url(self) -> str:
-        """What an OpenAI client takes as `base_url`."""
+        """The `base_url` for an OpenAI client."""
         return f"http://{self._host}:{self._port}/v1"
 
     async def serve_forever(self) -> None:
@@ -132,7 +136,7 @@ class ReplayServer:
         assert task is not None
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
-        # A client that goes away, or talks something else than HTTP, ends its connection and nothing more.
+        # A client that disconnects, or does not speak HTTP, ends only its own connection.
         with contextlib.suppress(ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1024)
             while await self._answer_one(connection, reader, writer):
@@ -144,16 +148,16 @@ class ReplayServer:
     async def _answer_one(
         self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answer one request; True if another may follow on the connection."""
+        """Answer one request; True if the connection may carry another."""
         request, body = await _receive(connection, reader)
         if request is None:
             return False
         path = request.target.decode("latin-1").split("?")[0]
-        asked = _decoded(body)
+        payload = _decoded(body)
         is_chat = request.method == b"POST" and path.endswith(CHAT_PATHS)
         if is_chat and self._on_request is not None:
-            self._on_request(path, asked)
-        recording = self._script.answer(path, asked) if is_chat else None
+            self._on_request(path, payload)
+        recording = self._script.answer(path, payload) if is_chat else None
         if recording is not None:
             return await self._play(connection, writer, recording)
         if path in self._script.pages:
@@ -166,7 +170,7 @@ class ReplayServer:
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
     async def _play(self, connection: h11.Connection, writer: asyncio.StreamWriter, recording: Recording) -> bool:
-        """Send a recording; False if the connection is to be closed, as after one that did not come to its end."""
+        """Send a recording; False if the connection must close, as after an incomplete answer."""
         start_s = self._clock.now()
         kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
         headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
@@ -182,7 +186,7 @@ class ReplayServer:
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
     def _schedule(self, recording: Recording) -> Iterator[tuple[bytes, float]]:
-        """The pieces of a recording, each with its time in seconds since the request."""
+        """The pieces of a recording, with their times in seconds since the request."""
         if self._tokens_per_s is not None:
             for ordinal, piece in enumerate(recording.pieces()):
                 yield piece, ordinal / self._tokens_per_s
@@ -194,7 +198,7 @@ class ReplayServer:
 
 
 def turn_index(request: Mapping[str, Any]) -> int:
-    """How many rounds of tool results follow the last user message of a request.
+    """Number of rounds of tool results after the last user message of a request.
 
     Examples
     --------
@@ -211,7 +215,7 @@ def turn_index(request: Mapping[str, Any]) -> int:
 
 
 def _decoded(body: bytes) -> Mapping[str, Any]:
-    """The JSON object of a request; empty if it is none."""
+    """The JSON object of a request; empty if it is not one."""
     try:
         value = json.loads(body)
     except ValueError:
@@ -220,7 +224,7 @@ def _decoded(body: bytes) -> Mapping[str, Any]:
 
 
 async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:
-    """The next request and its body; `None` when the client has closed."""
+    """The next request and its body; `None` if the client has closed the connection."""
     request: h11.Request | None = None
     body = bytearray()
     while True:

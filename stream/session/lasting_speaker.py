@@ -35,9 +35,8 @@ class LastingSpeaker:
     make : callable
         Returns a new speaker, not started.
     clock : Clock or None
-        Stream time.
     keep_alive_s : float
-        Interval of the calls of `keep_alive` in a pause, for a speaker with that method, seconds.
+        In a pause, `keep_alive` is called so often, for a speaker with that method, seconds.
     idle_s : float
         A speaker without that method is replaced after a longer silence, seconds.
     attempts : int

@@ -1,1 +1,1 @@
-"""Speakers: what turns text into audio. All stand behind one small protocol, so that any of them can be taken."""
+"""Speakers, which turn text into audio. Read `speaker` first: the protocol that all of them share."""

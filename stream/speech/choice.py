@@ -1,4 +1,4 @@
-"""Which speaker to take: the one asked for, or the best that is there."""
+"""Chooses a speaker by name, or the best one available."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ SPEAKERS = ("auto", "openai", "espeak", "voice-like")
 
 
 async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] = os.environ) -> Speaker:
-    """A speaker that has been started.
+    """A started speaker.
 
     Parameters
     ----------
-    name : one of `SPEAKERS`. `"auto"` takes the speech server that `CUES_SPEECH_URL` names, else espeak-ng where it is
-        installed and runs, else the voice-like generator.
-    environment : `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
+    name : str
+        One of `SPEAKERS`. `"auto"` takes the speech server of `CUES_SPEECH_URL`, else espeak-ng if it is installed and
+        runs, else the voice-like generator.
+    environment : Mapping[str, str]
+        `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
 
     Raises
     ------
-    SpeakerError : the speaker asked for cannot be started. `"auto"` never raises for espeak-ng.
+    StreamValueError, SpeakerError
+        If `name` is unknown, or the chosen speaker cannot be started.
     """
     if name not in SPEAKERS:
         raise StreamValueError(f"speaker is {name!r}; it must be one of {', '.join(SPEAKERS)}")
@@ -41,7 +44,7 @@ async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] =
         try:
             return await _started(_espeak())
         except SpeakerError:
-            pass  # The next best speaker needs nothing.
+            pass  # The next choice has no dependencies.
     from stream.speech.voice_like import VoiceLikeSpeaker
 
     return VoiceLikeSpeaker()

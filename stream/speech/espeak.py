@@ -1,7 +1,7 @@
-"""espeak-ng as a speaker: a real voice with no model to download, in a child process.
+"""espeak-ng as a speaker, in a child process: a real voice without a model to download.
 
-espeak-ng is GPL-3.0 and keeps one engine per process with state that outlives a call. Both are reasons for a process
-of its own: nothing of it is linked into the program that uses us, and two speakers do not disturb each other.
+espeak-ng is GPL-3.0 and keeps one engine with global state per process. In a process of its own it is not linked into
+the user's program, and two speakers do not interfere.
 """
 
 from __future__ import annotations
@@ -25,13 +25,7 @@ __all__ = ["EspeakSpeaker"]
 
 
 class EspeakSpeaker(PhraseSpeaker):
-    """Speaks through espeak-ng.
-
-    Parameters
-    ----------
-    voice : a voice of espeak-ng, such as `"en-us"` or `"de"`.
-    words_per_minute : speed of speech, 80 … 450.
-    """
+    """Speaks through espeak-ng, with one of its voices (`"en-us"`, `"de"`, …), at 80 … 450 words per minute."""
 
     def __init__(self, voice: str = "en-us", words_per_minute: int = 165) -> None:
         super().__init__()
@@ -60,7 +54,7 @@ class EspeakSpeaker(PhraseSpeaker):
             raise
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
-        """The speech of one phrase: resampled to 24 kHz as it comes from the child."""
+        """The speech of one phrase, resampled to 24 kHz as the child delivers it."""
         import soxr
 
         process = self._running()
@@ -81,7 +75,7 @@ class EspeakSpeaker(PhraseSpeaker):
             yield Speech(np.asarray(resampler.resample_chunk(samples, last=is_last), dtype=np.float32), words)
 
     async def cancel(self) -> None:
-        """Forget what was sent; a child in mid-phrase is replaced, because its rest would come before what follows."""
+        """Drop the text sent; a child in mid-phrase is replaced, because its audio would precede the next answer."""
         await super().cancel()
         if self._is_speaking:
             await self.aclose()
@@ -106,7 +100,7 @@ class EspeakSpeaker(PhraseSpeaker):
         return self._process
 
     async def _header(self) -> dict[str, Any]:
-        """The next header line of the child; raises `SpeakerError` with its own words if it has died."""
+        """The child's next header line; raises `SpeakerError` with the child's message if it has ended."""
         process = self._running()
         assert process.stdout is not None
         assert process.stderr is not None
@@ -114,5 +108,5 @@ class EspeakSpeaker(PhraseSpeaker):
         if line:
             header: dict[str, Any] = json.loads(line)
             return header
-        said = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
-        raise SpeakerError(f"espeak-ng ended: {said[-1] if said else f'exit code {await process.wait()}'}")
+        message = (await process.stderr.read()).decode(errors="replace").strip().splitlines()
+        raise SpeakerError(f"espeak-ng ended: {message[-1] if message else f'exit code {await process.wait()}'}")

@@ -1,7 +1,7 @@
-"""The child process that runs espeak-ng: a JSON string a line comes in, audio goes out as it is made.
+"""The child process that runs espeak-ng: JSON strings in, one per line; audio packets out.
 
-Every answer is a JSON line `{"sample_rate", "n_bytes", "words", "last"}` followed by `n_bytes` of little-endian int16.
-The first line says that the engine is ready.
+A packet is a JSON line `{"sample_rate", "n_bytes", "words", "last"}` and `n_bytes` of little-endian int16. The first
+packet says that the engine is ready.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVENT_WORD = 1
 RATE_PARAMETER = 1
 BUFFER_MS = 60
 
-# An English voice spells what is written in these as "Chinese letter"; the voice of the script's language reads it.
+# An English voice reads "Chinese letter" for these scripts; a voice of their language reads the text.
 FOREIGN_SCRIPTS = (
     (re.compile("[㐀-鿿豈-﫿]+"), "cmn"),
     (re.compile("[぀-ヿ]+"), "ja"),
@@ -54,7 +54,7 @@ Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes
 
 
 def main(voice: str, words_per_minute: str) -> None:
-    """Speak what comes on standard input until it ends."""
+    """Speak the phrases of standard input until it ends."""
     import espeakng_loader
 
     library = ctypes.CDLL(espeakng_loader.get_library_path())
@@ -72,7 +72,7 @@ def main(voice: str, words_per_minute: str) -> None:
 
 
 class Engine:
-    """One espeak-ng engine that writes what it speaks to standard output."""
+    """One espeak-ng engine that writes its speech to standard output."""
 
     def __init__(self, library: ctypes.CDLL, sample_rate: int) -> None:
         self._library = library
@@ -80,18 +80,18 @@ class Engine:
         self._callback = Callback(self._on_audio)
         self._words: list[str] = []
         self._starts: list[int] = []
-        self._n_words_begun = 0
+        self._n_words_started = 0
         self._n_sent = 0
         library.espeak_SetSynthCallback(self._callback)
 
     def speak(self, phrase: str) -> None:
-        """Speak one phrase; the packet that ends it holds no audio."""
+        """Speak one phrase; its last packet holds no audio."""
         self._words = phrase.split()
         marked = [ssml(word) for word in self._words]
         head = "<speak>"
         ends = itertools.accumulate((len(word) + 1 for word in marked), initial=len(head))
         self._starts = list(ends)[:-1]
-        self._n_words_begun = self._n_sent = 0
+        self._n_words_started = self._n_sent = 0
         text = f"{head}{' '.join(marked)}</speak>".encode() + b"\0"
         self._library.espeak_Synth(text, len(text), 0, POS_CHARACTER, 0, CHARS_UTF8 | SSML, None, None)
         self._library.espeak_Synchronize()
@@ -109,23 +109,23 @@ class Engine:
             if events[place].type == EVENT_LIST_TERMINATED:
                 break
             if events[place].type == EVENT_WORD:
-                words += self._begun(events[place])
+                words += self._started(events[place])
         if n_samples > 0:
             self._n_sent += n_samples
             self.send(ctypes.string_at(samples, 2 * n_samples), words, last=False)
         return 0
 
-    def _begun(self, event: Event) -> list[tuple[str, int]]:
-        """The word of the phrase that an event begins; none if it is in the middle of one ("21" is "twenty one")."""
+    def _started(self, event: Event) -> list[tuple[str, int]]:
+        """The word that starts at an event; none inside a word ("21" is "twenty one")."""
         ordinal = bisect.bisect_right(self._starts, event.text_position - 1) - 1
-        if ordinal < self._n_words_begun:
+        if ordinal < self._n_words_started:
             return []
-        self._n_words_begun = ordinal + 1
+        self._n_words_started = ordinal + 1
         return [(self._words[ordinal], max(event.sample - self._n_sent, 0))]
 
 
 def ssml(word: str) -> str:
-    """A word in espeak's markup, with runs of other scripts given to the voices that can read them.
+    """A word as SSML; runs of other scripts get a voice that can read them.
 
     Examples
     --------

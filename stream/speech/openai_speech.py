@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible `audio.speech` server as a speaker (OpenAI, Kokoro-FastAPI, openedai-speech, …)."""
+"""A speaker for any OpenAI-compatible `audio.speech` server (OpenAI, Kokoro-FastAPI, openedai-speech, …)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ class OpenAISpeaker(PhraseSpeaker):
 
     Parameters
     ----------
-    base_url : of the server, with `/v1`; `None` is OpenAI's own.
-    model, voice : names that the server knows.
-    api_key : `None` takes `OPENAI_API_KEY`; local servers take anything.
+    base_url : str or None
+        The server's address with `/v1`; `None` is OpenAI's own.
+    model, voice : str
+        Names that the server knows.
+    api_key : str or None
+        `None` takes `OPENAI_API_KEY`; local servers accept any.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class OpenAISpeaker(PhraseSpeaker):
         self._client: Any = None
 
     async def start(self) -> None:
-        """Make the client; whether the server answers is seen with the first phrase."""
+        """Make the client; no request is sent before the first phrase."""
         try:
             from openai import AsyncOpenAI, OpenAIError
         except ImportError as error:
@@ -53,7 +56,7 @@ class OpenAISpeaker(PhraseSpeaker):
             raise SpeakerError(f"cannot make a client for {self.name}: {error}") from error
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
-        """The speech of one phrase as the network brings it: reads of odd sizes are put together to whole samples."""
+        """The speech of one phrase as it arrives; network reads of odd size are joined to whole samples."""
         from openai import OpenAIError
 
         if self._client is None:

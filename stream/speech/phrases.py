@@ -1,4 +1,4 @@
-"""Words to phrases: the pieces that a voice speaks with one melody."""
+"""Cuts words into phrases: the pieces that a voice speaks with one melody."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import re
 
 __all__ = ["Phrases"]
 
-# A clause ends at a mark that a space may follow; "3.5" and "10:30" hold no such end because words come whole.
+# A clause ends at a mark at the end of a word, so "3.5" and "10:30" are not cut.
 _CLAUSE_END = re.compile(r"[.,;:!?…。、!?:;,—][\"'”’)\]]*$")
 
 
 class Phrases:
-    """Cuts a flow of words at the marks where a reader takes breath.
-
-    Parameters
-    ----------
-    max_words : a phrase is cut after so many words although no mark came, because the listener waits.
-    """
+    """Cuts a flow of words at punctuation, and after `max_words`, because the listener waits."""
 
     __slots__ = ("_held", "_max_words")
 
@@ -25,7 +20,7 @@ class Phrases:
         self._held: list[str] = []
 
     def feed(self, word: str) -> list[str]:
-        """The phrases that this word completes: none or one.
+        """The phrase that this word completes, in a list; else an empty list.
 
         Examples
         --------
@@ -40,7 +35,7 @@ class Phrases:
         return []
 
     def flush(self) -> list[str]:
-        """What is held back, as a phrase; none if that is nothing."""
+        """The words held back, as a phrase in a list; else an empty list."""
         phrase = "".join(self._held).strip()
         self._held.clear()
         return [phrase] if phrase else []

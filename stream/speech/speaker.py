@@ -1,4 +1,4 @@
-"""The protocol of a speaker, and the base for those that speak a phrase at a time."""
+"""The protocol of a speaker, and a base class for speakers that speak one phrase at a time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
 
 SAMPLE_RATE = 24000
-"""What every speaker delivers (Hz)."""
+"""The sample rate of every speaker, Hz."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A spoken word and where it begins and ends, in samples from the start of its piece of speech.
+    """A spoken word, with its start and end in samples from the start of its piece of speech.
 
-    The end may lie in a later piece; it is `None` where the speaker does not tell.
+    The end may lie in a later piece; it is `None` if the speaker does not know it.
     """
 
     text: str
@@ -40,9 +40,12 @@ class Speech:
 
     Attributes
     ----------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0, 24 kHz mono; of any length.
-    words : the words that begin in this piece, where the speaker knows them.
-    phrase : the text whose speech is complete with this piece, where the speaker knows; `""` in the middle of it.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0
+        24 kHz mono, of any length.
+    words : tuple of Word
+        The words that start in this piece, if the speaker knows them.
+    phrase : str
+        The text whose speech this piece completes, if the speaker knows it; `""` otherwise.
     """
 
     samples: NDArray[np.float32]
@@ -53,30 +56,30 @@ class Speech:
 class Speaker(Protocol):
     """Text in, speech out, in order.
 
-    `send` takes whole words with the space before them, as `stream.words` makes them. `flush` says that what was sent
-    is a phrase of its own (a tool call interrupts it, say). `finish` says that no more text will come: the iteration
-    ends once all is spoken. An error of the speaker is raised by the iteration as a `SpeakerError`.
+    `send` takes whole words with the space before them, as `stream.words` yields them. `flush` ends a phrase (before a
+    tool call, say). After `finish` no more text comes, and the iteration ends when all is spoken. It raises a
+    `SpeakerError` if the speaker fails.
     """
 
     @property
     def name(self) -> str:
-        """What a person would call it."""
+        """A name for people."""
         ...
 
     async def start(self) -> None:
-        """Get ready; raises `SpeakerError`, and holds nothing, if it cannot speak at all."""
+        """Get ready; raises `SpeakerError`, and holds no resources, if it cannot speak."""
         ...
 
     async def send(self, text: str) -> None:
-        """Take words to be spoken."""
+        """Take words to speak."""
         ...
 
     async def flush(self) -> None:
-        """Speak what is held back for the sake of a phrase's melody."""
+        """Speak the words held back for a longer phrase."""
         ...
 
     async def finish(self) -> None:
-        """Take no more text."""
+        """Accept no more text."""
         ...
 
     def __aiter__(self) -> AsyncIterator[Speech]:
@@ -84,12 +87,12 @@ class Speaker(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds (processes, connections); may be called at any time."""
+        """Release its resources (processes, connections); may be called at any time."""
         ...
 
 
 class PhraseSpeaker(ABC):
-    """A speaker that is told how to speak one phrase, and does the rest: it cuts phrases, queues and orders them."""
+    """Cuts text into phrases, queues them, and speaks them in order through `speak`."""
 
     name: str
 
@@ -101,24 +104,24 @@ class PhraseSpeaker(ABC):
     def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The speech of one phrase, piece by piece."""
 
-    async def start(self) -> None:  # noqa: B027  (nothing to do is a fair default)
-        """Get ready; raises `SpeakerError` if it cannot speak at all."""
+    async def start(self) -> None:  # noqa: B027  (a default that does nothing)
+        """Get ready; raises `SpeakerError` if it cannot speak."""
 
     async def aclose(self) -> None:  # noqa: B027
-        """Let go of what it holds."""
+        """Release its resources."""
 
     async def send(self, text: str) -> None:
-        """Take words to be spoken; a phrase that they complete is queued."""
+        """Take words to speak; a phrase that they complete is queued."""
         for phrase in self._phrases.feed(text):
             self._queue.put_nowait(phrase)
 
     async def flush(self) -> None:
-        """Queue what is held back."""
+        """Queue the words held back."""
         for phrase in self._phrases.flush():
             self._queue.put_nowait(phrase)
 
     async def finish(self) -> None:
-        """Take no more text; the iteration ends after what is queued."""
+        """Accept no more text; the iteration ends after the queued phrases."""
         await self.flush()
         self._queue.put_nowait(None)
 
@@ -130,7 +133,7 @@ class PhraseSpeaker(ABC):
             yield Speech(np.zeros(0, dtype=np.float32), phrase=phrase)
 
     async def cancel(self) -> None:
-        """Forget what was sent and not spoken yet: the listener has interrupted."""
+        """Drop the text that was not spoken yet, at a barge-in."""
         self._phrases.flush()
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -1,4 +1,4 @@
-"""The speaker that needs nothing: a deterministic voice-like signal instead of a voice."""
+"""A speaker without dependencies: a deterministic voice-like signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["VoiceLikeSpeaker"]
 
 
 class VoiceLikeSpeaker(PhraseSpeaker):
-    """Speaks without words: syllables, melody and pauses of the text, the same on every machine."""
+    """Speaks syllables, melody and pauses of the text, without words; the same on every machine."""
 
     name = "voice-like generator"
 
