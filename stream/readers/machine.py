@@ -51,7 +51,6 @@ class TextMachine:
 
     def __init__(self, turn: Collector, table: Table, start: str = "text", *, nested: bool = False) -> None:
         self.nested = nested
-        self._turn = turn
         self._table = table
         self._parser = Parser(turn, table.declared, self)
         self.path = FastPath(self._parser, table, counted=nested)
@@ -69,7 +68,7 @@ class TextMachine:
     def feed(self, text: str) -> None:
         """Read on."""
         if self.path.delta(text) is not None:
-            self._turn.text(text)
+            self._parser.turn.text(text)
             return
         self.path.catch_up()
         self._parser.put(text)
@@ -179,12 +178,12 @@ class TextMachine:
             yield from parser.more()
         except CutOff:
             half, fresh = parser.buffer[parser.position :], parser.line.fresh
-            if self._superseded or (fresh and self._turn.has_calls and self._closes(normalize(half))):
+            if self._superseded or (fresh and parser.turn.has_calls and self._closes(normalize(half))):
                 raise
             parser.attempt_at = parser.passed + parser.position
             if parser.was_cut and len(half) >= _SHORTEST_HALF and table.begins_marker(half, fresh=fresh):
                 if table.begins_call(half, fresh=fresh):
-                    self._turn.finish(parser.new_draft().call, "incomplete")
+                    parser.turn.finish(parser.new_draft().call, "incomplete")
                 raise
             parser.release()
             parser.pass_text(len(half))
@@ -230,13 +229,16 @@ class TextMachine:
             draft = parser.draft
             if (parser.fenced and parser.recording) or (draft and not draft.strong and not draft.announced):
                 raise NotACall from None
-            self._settle_malformed()
             yield from skip_malformed(parser, row, self._table)
         except CutOff:
-            self._cut_off(row)
+            if not _ends_as_call(parser) and not self._superseded:
+                _cut_off(parser, row)
+            parser.held.clear()
+            parser.position = len(parser.buffer)
             raise
+        self._row = None
         parser.line.unclosed.update(row.closers)
-        yield from self._after_candidate()
+        yield from _after_candidate(parser)
 
     def row_here(self) -> Reading[tuple[Dialect | None, int]]:
         """Return the row of the marker that comes next, and the marker's size; nothing is read."""
@@ -253,54 +255,8 @@ class TextMachine:
         return self._superseded or (self._parser.was_cut and len(half) >= _SHORTEST_HALF)
 
     def inside(self, collector: Collector) -> TextMachine:
-        """Return a machine for the inside of a block."""
+        """Return a machine for the inside of a block of reasoning."""
         return TextMachine(collector, self._table, nested=True)
-
-    # --- how a candidate ends -------------------------------------------------------------------------------------
-
-    def _after_candidate(self) -> Reading[None]:
-        """Drop closing brackets directly after a call, and hold what separates it from the next one."""
-        parser = self._parser
-        ended_call, parser.ended_call = parser.ended_call, False
-        parser.draft, self._row = None, None
-        parser.held.clear()
-        parser.recording = True
-        parser.line.fresh, parser.line.previous = True, ""
-        if ended_call:
-            while (yield from parser.peek()) in "}]":
-                parser.position += 1
-        if self._turn.has_calls:
-            yield from parser.skip_space(_SEPARATORS)
-
-    def _settle_malformed(self) -> None:
-        parser = self._parser
-        draft = parser.draft or parser.new_draft()
-        parser.draft = None
-        parser.commit()
-        self._turn.finish(draft.call, "malformed", draft.arguments or "")
-
-    def _cut_off(self, row: Dialect) -> None:
-        """End what is open at the end of the stream."""
-        parser = self._parser
-        draft, parser.draft = parser.draft, None
-        if draft and draft.complete:
-            parser.settle(draft, draft.arguments or "")
-        elif draft and draft.announced:
-            self._turn.finish(draft.call, "incomplete")
-        elif self._superseded:
-            pass
-        elif draft and draft.begun:
-            draft.call.name = clean_name(draft.name)
-            self._turn.finish(draft.call, "incomplete")
-        elif row.calls and parser.recording and (
-            row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))
-        ):  # fmt: skip
-            self._turn.finish(parser.new_draft().call, "incomplete")
-        elif parser.recording and not row.token:
-            parser.take_to(None)
-            parser.release()
-        parser.held.clear()
-        parser.position = len(parser.buffer)
 
 
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -317,6 +273,48 @@ def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         raise Unreadable
     else:
         raise NotACall
+
+
+def _after_candidate(parser: Parser) -> Reading[None]:
+    """Drop closing brackets directly after a call, and hold what separates it from the next one."""
+    ended_call, parser.ended_call = parser.ended_call, False
+    parser.draft = None
+    parser.held.clear()
+    parser.recording = True
+    parser.line.fresh, parser.line.previous = True, ""
+    if ended_call:
+        while (yield from parser.peek()) in "}]":
+            parser.position += 1
+    if parser.turn.has_calls:
+        yield from parser.skip_space(_SEPARATORS)
+
+
+def _ends_as_call(parser: Parser) -> bool:
+    """End an announced call at the end of the stream; return whether there was one."""
+    draft = parser.draft
+    if draft is None or not draft.announced:
+        return False
+    parser.draft = None
+    if draft.arguments is None:
+        parser.turn.finish(draft.call, "incomplete")
+    else:
+        parser.settle(draft, draft.arguments)
+    return True
+
+
+def _cut_off(parser: Parser, row: Dialect) -> None:
+    """End what is open at the end of the stream and was not announced."""
+    draft, parser.draft = parser.draft, None
+    if draft and draft.begun:
+        draft.call.name = clean_name(draft.name)
+        parser.turn.finish(draft.call, "incomplete")
+    elif row.calls and parser.recording and (
+        row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))
+    ):  # fmt: skip
+        parser.turn.finish(parser.new_draft().call, "incomplete")
+    elif parser.recording and not row.token:
+        parser.take_to(None)
+        parser.release()
 
 
 def _inline_code(parser: Parser) -> Reading[None]:

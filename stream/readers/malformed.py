@@ -1,4 +1,4 @@
-"""Skipping the rest of a call that cannot be read."""
+"""Calls that cannot be read."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched 
 
 
 def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
-    """Skip the rest of a call that cannot be read: to its closing marker, else to the end of the line.
+    """End a call that cannot be read, and skip its rest: to its closing marker, else to the end of the line.
 
     The closing marker may still come after that line, so text is held there for up to `_LONGEST_DETOUR` characters.
     """
-    behind = 0
-    while behind < _LONGEST_DETOUR:
+    draft, parser.draft = parser.draft or parser.new_draft(), None
+    parser.commit()
+    parser.turn.finish(draft.call, "malformed", draft.arguments or "")
+    detour = 0
+    while detour < _LONGEST_DETOUR:
         match = table.recovery.search(parser.buffer, parser.position)
-        end = min(match.start() if match else len(parser.buffer), parser.position + _LONGEST_DETOUR - behind)
-        behind += _skip(parser, end - parser.position)
+        end = min(match.start() if match else len(parser.buffer), parser.position + _LONGEST_DETOUR - detour)
+        detour += _skip(parser, end - parser.position)
         if match is None or end < match.start():
-            if behind < _LONGEST_DETOUR:
+            if detour < _LONGEST_DETOUR:
                 yield from _more_or_release(parser)
             continue
         marker = normalize(match.group())
@@ -43,13 +46,13 @@ def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
                 yield from _bracket_lines(parser)
                 return
             parser.recording = True
-            behind += _skip(parser, 1)
+            detour += _skip(parser, 1)
             continue
         found = table.row_at(match)
         if found is None:
             yield from _more_or_release(parser)
         elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
-            behind += _skip(parser, len(match.group()))
+            detour += _skip(parser, len(match.group()))
         else:
             break
     parser.release()

@@ -69,7 +69,7 @@ class MessageReader(ABC):
         """Return the events that this piece of the stream makes certain."""
 
     def pass_over(self, value: object) -> None:
-        """Take notice of a decoded value that came in place of a message; it says nothing, and the stream goes on."""
+        """Note a decoded value that came in place of a message; the stream goes on."""
         if self._misfit is None:
             self._misfit = _dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
 

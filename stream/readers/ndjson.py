@@ -21,7 +21,7 @@ class NdjsonDecoder:
     r"""Cuts a byte stream into JSON objects.
 
     Blank lines, carriage returns, a byte order mark, a `data:` prefix, `[DONE]`, other fields of server-sent events, an
-    object over several lines and a missing last line end are accepted. What is no JSON is skipped to its line's end.
+    object over several lines and a missing last line end are accepted. Anything else is skipped to the end of its line.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class NdjsonDecoder:
         return found
 
     def close(self) -> None:
-        """Take notice of the end: what has begun is a bad line."""
+        """End the stream: an object that is not complete is a bad line."""
         if self._scanner:
             self._note_bad("".join(self._pieces))
         else:

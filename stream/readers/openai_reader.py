@@ -24,7 +24,7 @@ class OpenAIReader(MessageReader):
     """Reads chunks as an OpenAI-compatible server streams them.
 
     Text that holds calls is read as `TextReader` reads it. A chunk's reasoning comes before its text, then calls, then
-    the finish reason, behind which the stream may go on.
+    the finish reason, after which the stream may go on.
 
     See `MessageReader` for the parameters.
 
@@ -154,7 +154,7 @@ class OpenAIReader(MessageReader):
 def _lone_text(chunk: Any) -> str:
     """Return the text of a package's object that is a piece of text and nothing else, as nearly all are; "" for others.
 
-    What has its fields elsewhere, or a field too many, is read the long way: this one costs a third of it.
+    Objects with other fields are read the long way, which costs three times as much.
     """
     try:
         fields = chunk.__dict__

@@ -78,7 +78,7 @@ class CallAssembler:
         return True
 
     def note_text(self) -> None:
-        """Take notice of text behind the calls that are open."""
+        """Note text after the calls that are open."""
         self._text_followed = True
 
     def take(self, fragments: Iterable[Any], index: object = None) -> None:
@@ -165,7 +165,7 @@ class CallAssembler:
         return assembly
 
     def _complete_bare(self) -> None:
-        """Complete calls behind which text and another call have come: there are no arguments to wait for."""
+        """Complete calls after which text and another call have come: they have no arguments."""
         for assembly in self._bare:
             if not assembly.size and assembly.call.name and not assembly.complete:
                 self._complete(assembly)

@@ -1,4 +1,4 @@
-"""The order of events: calls where their first fragment came, text behind the calls that it follows."""
+"""The order of events: calls where their first fragment came, text after the calls that it follows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Turn:
         self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
         self.channel: str | None = None  # of the text that comes next
-        self.idle = False  # text can be passed on with nothing to take notice of, and no channel
+        self.idle = False  # text can be passed on without a change of state, and has no channel
         self.silent = True  # neither spoken text nor a call so far
 
     @property

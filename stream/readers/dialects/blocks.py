@@ -45,7 +45,7 @@ def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Drop a closing marker at the start of a line, behind a call, or behind text that came before it."""
+    """Drop a closing marker at the start of a line, after a call, or if a call on this line lacks it."""
     marker = normalize(parser.take(size))
     if not (parser.line.fresh or row.token or marker in parser.line.unclosed):
         raise NotACall
@@ -55,7 +55,7 @@ def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Drop a token and the name of the role behind it."""
+    """Drop a token and the name of the role after it."""
     marker = normalize(parser.take(size))
     parser.commit()
     if marker in _HEADER_ENDS:

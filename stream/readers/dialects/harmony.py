@@ -73,7 +73,7 @@ def _mark(parser: Parser) -> Reading[str]:
 
 
 def _role(header: str) -> str:
-    """Return who speaks: the word behind the start token."""
+    """Return who speaks: the word after the start token."""
     words = header.removeprefix("<|start|>").split("<|", 1)[0].split()
     return "assistant" if not words or words[0].startswith("to=") else words[0]
 
@@ -135,7 +135,7 @@ def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read the message behind a role and a channel that stand there without a token between them."""
+    """Read the message after a role and a channel without a token between them."""
     channel = parser.take(size)
     parser.commit()
     if channel == "assistantanalysis":
@@ -155,7 +155,7 @@ def _is_call(parser: Parser) -> Reading[bool]:
 
 
 def _cut_call(parser: Parser) -> bool:
-    """Note the call of a header that was cut off behind its recipient; return whether there is one."""
+    """Note the call of a header that was cut off after its recipient; return whether there is one."""
     recipient = _WHOLE_RECIPIENT.search(parser.buffer, parser.position)
     if recipient:
         parser.turn.finish(parser.call(recipient.group(1)).call, "incomplete")

@@ -22,7 +22,7 @@ BRACES = Shape(SPACE, "call:", NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
 _HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
-_NUMBER = re.compile(r":\d+\Z")  # of the call, behind its name
+_NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
 _TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
 _FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
 _FENCE_END = Shape(SPACE, "```")
@@ -49,7 +49,7 @@ def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None
     parser.take(len(separator))
     header = header.strip()
     if separator == "<|tool_sep|>":
-        # The header may be no more than the kind of call; then the name stands behind the separator.
+        # The header may be no more than the kind of call; then the name follows the separator.
         title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
         draft = parser.call(title.group(1) if title else header)
     else:

@@ -131,7 +131,7 @@ class Table:
         self.extendable = {
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
-        # A name inside a word is none, and most letters of a text stand inside one: the pattern looks behind itself.
+        # Most letters of a text stand inside a word, where no name begins: the pattern has look-behinds.
         in_word = {word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0].isalpha() and word not in harmony.GLUED}
         at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))

@@ -39,7 +39,7 @@ class _Markup:
 
     Parameters
     ----------
-    tag : `"function"`, where a title stands behind `=`, or `"invoke"`, where it is the attribute `name`.
+    tag : `"function"`, with a title after `=`, or `"invoke"`, with the title in the attribute `name`.
     prefix : what stands before the name of each tag.
 
     Attributes
@@ -108,7 +108,7 @@ def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
-    """Read parameters up to the call's own end, or to the end of its block behind a value."""
+    """Read parameters up to the call's own end, or to the end of its block after a value."""
     values: dict[str, str] = {}
     size = 0
     while True:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from stream.readers.parse.outcomes import Reading
     from stream.readers.rounds import Call
 
-__all__ = ["Collector", "Dispatcher", "NestedMachine"]
+__all__ = ["Collector", "Dispatcher"]
 
 
 class Collector(Protocol):
@@ -20,43 +20,14 @@ class Collector(Protocol):
     silent: bool
 
     @property
-    def has_calls(self) -> bool:
-        """Whether a call has come."""
-
-    def new_array(self) -> int:
-        """Return the number of an array of calls."""
-
-    def text(self, text: str, /) -> None:
-        """Take in text to be spoken."""
-
-    def reasoning(self, text: str, /) -> None:
-        """Take in reasoning."""
-
-    def begin(self, call: Call, /) -> None:
-        """Take in a call whose name is certain."""
-
-    def finish(self, call: Call, status: CallStatus, arguments: str = "", /) -> None:
-        """Take in the end of a call."""
-
-    def speculate(self, raw: str, calls: list[Call], /) -> None:
-        """Take in calls that end a block of reasoning, and their text."""
-
-    def replay(self, call: Call, /) -> None:
-        """Take in a call of a block that the stream has ended in."""
-
-
-class NestedMachine(Protocol):
-    """Reads the inside of a block."""
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is held back and no call is open."""
-
-    def feed(self, text: str, /) -> None:
-        """Read on."""
-
-    def close(self, *, was_cut: bool) -> None:
-        """End the text."""
+    def has_calls(self) -> bool: ...
+    def new_array(self) -> int: ...
+    def text(self, text: str, /) -> None: ...
+    def reasoning(self, text: str, /) -> None: ...
+    def begin(self, call: Call, /) -> None: ...
+    def finish(self, call: Call, status: CallStatus, arguments: str = "", /) -> None: ...
+    def speculate(self, raw: str, calls: list[Call], /) -> None: ...
+    def replay(self, call: Call, /) -> None: ...
 
 
 class Dispatcher(Protocol):
@@ -75,5 +46,15 @@ class Dispatcher(Protocol):
     def drops(self, half: str) -> bool:
         """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""
 
-    def inside(self, collector: Collector) -> NestedMachine:
-        """Return a machine for the inside of a block."""
+    def inside(self, collector: Collector) -> Dispatcher:
+        """Return a dispatcher for the inside of a block of reasoning."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is held back and no call is open."""
+
+    def feed(self, text: str, /) -> None:
+        """Read on."""
+
+    def close(self, *, was_cut: bool) -> None:
+        """End the text."""

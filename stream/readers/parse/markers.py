@@ -34,7 +34,7 @@ def trie(markers: Iterable[str], after: dict[str, str] | None = None) -> str:
     Parameters
     ----------
     markers : normalized spellings.
-    after : for markers that only count in some places, what must stand behind their first character, as a
+    after : for markers that only count in some places, what must follow their first character, as a
         look-behind; by first character.
     """
     root: dict[str, dict] = {}  # type: ignore[type-arg]  # a tree of itself

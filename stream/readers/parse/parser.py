@@ -196,18 +196,16 @@ class Parser:
         if self.held:
             text = "".join(self.held)
             self.held.clear()
-            self._emit(text)
+            self.line.note(text)
+            self.turn.text(text)
 
     def pass_text(self, size: int) -> None:
         """Read `size` characters as text."""
         text = self.buffer[self.position : self.position + size]
         self.position += size
         if text:
-            self._emit(text)
-
-    def _emit(self, text: str) -> None:
-        self.line.note(text)
-        self.turn.text(text)
+            self.line.note(text)
+            self.turn.text(text)
 
     def note_passed(self, text: str) -> None:
         """Take note of text that came after the buffer and was passed on without being put there."""

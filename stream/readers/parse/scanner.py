@@ -64,7 +64,7 @@ class JsonScanner:
         return self._state == ERROR
 
     def scan(self, text: str, start: int) -> int:
-        """Return where the scan stopped: at the end of the text, behind the value, or at what cannot be JSON.
+        """Return where the scan stopped: at the end of the text, after the value, or where it cannot be JSON.
 
         Parameters
         ----------
