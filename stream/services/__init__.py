@@ -1,7 +1,6 @@
-"""Model services: thin parts above the readers, each of use on its own.
+"""Clients of model servers, with tools and retries: read `connection`, then `runner`, `recovery` and `tiers`.
 
-Read `connection` first (one server, one model), then `runner` (tools), `recovery` and `tiers`. Each has a `chat` of the
-same form (`source`), so that they nest. Names are imported from their modules when they are first used.
+All have the same `chat` (`source.ChatSource`), so they nest. A public name is imported at its first use.
 """
 
 from __future__ import annotations

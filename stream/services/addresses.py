@@ -1,4 +1,4 @@
-"""Where a server is, and which model is asked, where the caller does not say: from the environment, or the defaults."""
+"""Default addresses and the default model, from the environment."""
 
 from __future__ import annotations
 
@@ -19,28 +19,24 @@ OLLAMA_PORT = 11434
 
 
 def default_model() -> str:
-    """`ACTOR_MODEL`, or `qwen3-coder:480b`."""
+    """`ACTOR_MODEL`, else `qwen3-coder:480b`."""
     return os.environ.get("ACTOR_MODEL", "").strip() or MODEL_DEFAULT
 
 
 def local_address() -> str:
-    """`OLLAMA_LOCAL_BASE`, or `OLLAMA_HOST`, which Ollama itself reads, or port 11434 of this machine."""
+    """`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST` (which Ollama reads, too), else port 11434 of this machine."""
     return _of_variable("OLLAMA_LOCAL_BASE") or _of_variable("OLLAMA_HOST") or LOCAL_DEFAULT
 
 
 def cloud_address() -> str:
-    """`OLLAMA_CLOUD_HOST`, or Ollama's cloud."""
+    """`OLLAMA_CLOUD_HOST`, else Ollama's cloud."""
     return _of_variable("OLLAMA_CLOUD_HOST") or CLOUD_DEFAULT
 
 
 def _of_variable(name: str) -> str | None:
-    """The address in a variable, in any form that Ollama's own clients take; `None` where it is empty.
+    """The address in a variable, in any form that Ollama's clients accept; `None` if the variable is empty.
 
-    A scheme may lack, and so may host or port. `0.0.0.0` and `::`, where a server listens, are this machine.
-
-    Raises
-    ------
-    StreamValueError : it holds no address.
+    Scheme, host or port may be missing.
     """
     text = os.environ.get(name, "").strip(" \t\"'")
     if not text:
@@ -54,13 +50,15 @@ def _of_variable(name: str) -> str | None:
     except ValueError:
         parts, host, port = urlsplit(""), None, None
     if parts.scheme not in ("http", "https") or (not host and (marked or port is None)):
-        raise StreamValueError(f"{name} is {text!r}; it must be an address, as 'host', 'host:11434' or 'http://host'")
+        raise StreamValueError(
+            f"{name} is {text!r}; it must be an address, such as 'host', 'host:11434' or 'http://host'"
+        )
     ending = f":{port}" if port is not None else "" if marked else f":{OLLAMA_PORT}"
     return f"{parts.scheme}://{_reachable(host or '127.0.0.1')}{ending}{parts.path.rstrip('/')}"
 
 
 def _bracketed(host: str) -> str:
-    """A bare IPv6 address as it stands in a URL; anything else as it is."""
+    """A bare IPv6 address in brackets, as in a URL; anything else unchanged."""
     try:
         return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
     except ValueError:
@@ -68,7 +66,7 @@ def _bracketed(host: str) -> str:
 
 
 def _reachable(host: str) -> str:
-    """The address to connect to: a server that listens everywhere is reached on this machine's own."""
+    """The address to connect to: loopback for the wildcard addresses `0.0.0.0` and `::`."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

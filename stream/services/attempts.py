@@ -1,4 +1,4 @@
-"""How often questions are answered at the first attempt, and how often a second one helps: counted, never sent."""
+"""Counters of attempts, retries, invalid calls and tool results; nothing is sent anywhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 class Attempts:
-    """Counts per model: outcomes by position, empty answers, invalid calls, results by tool.
+    """Counters per model: outcomes by position, empty answers, invalid calls, results by tool.
 
-    A conversation's first question, its later ones and retries stand apart: the first is where a cold model and a long
-    tool list hurt most. One object may serve many sessions of one event loop.
+    First questions are counted apart from later ones and retries: a cold model and a long tool list hurt them most.
+    Sessions of one event loop may share an object.
     """
 
     def __init__(self) -> None:
@@ -34,45 +34,40 @@ class Attempts:
         self._results: Counter[tuple[str, str, bool]] = Counter()
 
     def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
-        """Count one attempt and log it in one line; `retry` is the number of the retry, from 1."""
+        """Count and log one attempt; `retry` is the number of the retry, from 1."""
         self._outcomes[model, position, ok] += 1
-        # A counter of floats: mypy's Counter holds whole numbers only.
+        # Counts floats; for mypy, a Counter holds integers.
         self._seconds[model, position] += seconds  # type: ignore[assignment]  # see above
         what = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
         rate = self.rate(model, position)
         logger.info("%s: %s (%s, %.2f s, rate %.3f)", what, "success" if ok else "failure", model, seconds, rate)
 
     def empty(self, model: str) -> None:
-        """Count an answer without text and without calls."""
+        """Count an answer without text or calls."""
         self._empty[model] += 1
 
     def invalid(self, model: str, call: InvalidToolCall) -> None:
-        """Count a call that must not be run."""
+        """Count an invalid call."""
         self._invalid[model, call.reason] += 1
 
     def result(self, model: str, result: ToolResult) -> None:
-        """Count the result of a registered tool; names that models invent would be labels without end."""
+        """Count the result of a registered tool; invented names would be labels without bound."""
         self._results[model, result.tool_name, not result.is_error] += 1
 
     def tool_rate(self, model: str, tool: str) -> float:
-        """The share of a tool's results that are no errors, 0 to 1; 0 where there were none."""
+        """Share of a tool's results that are not errors, 0 to 1; 0 without results."""
         return _share(self._results[model, tool, True], self._results[model, tool, False])
 
     def rate(self, model: str, position: Position) -> float:
-        """The share of attempts that succeeded, 0 to 1; 0 where there were none."""
+        """Share of attempts that succeeded, 0 to 1; 0 without attempts."""
         return _share(self._outcomes[model, position, True], self._outcomes[model, position, False])
 
     def snapshot(self) -> dict[str, Any]:
-        """All counts by model, ready for JSON."""
+        """All counts by model, as JSON values."""
         return {model: self._of(model) for model in sorted(self._models())}
 
     def prometheus(self, prefix: str = "cue_engine") -> str:
-        """All counts in Prometheus' text format, for a metrics endpoint of the application's own.
-
-        References
-        ----------
-        Prometheus text-based exposition format, version 0.0.4.
-        """
+        """All counts in Prometheus' text-based exposition format, version 0.0.4."""
         attempts = [
             (f'{{model="{_escaped(model)}",position="{position}",outcome="{"success" if ok else "failure"}"}}', count)
             for (model, position, ok), count in sorted(self._outcomes.items())
@@ -93,8 +88,8 @@ class Attempts:
         return "".join(
             (
                 _metric(f"{prefix}_attempts_total", "Questions asked, by position and outcome.", attempts),
-                _metric(f"{prefix}_attempt_seconds_total", "Time spent on them, seconds.", seconds),
-                _metric(f"{prefix}_empty_answers_total", "Answers without text and without calls.", empty),
+                _metric(f"{prefix}_attempt_seconds_total", "Time spent on questions, seconds.", seconds),
+                _metric(f"{prefix}_empty_answers_total", "Answers without text or calls.", empty),
                 _metric(f"{prefix}_invalid_calls_total", "Calls that were not run, by reason.", invalid),
                 _metric(f"{prefix}_tool_results_total", "Results of tools, by tool and outcome.", results),
             )

@@ -1,7 +1,7 @@
-"""What a caller asks, and how it is written for each endpoint. Pure: no network, nothing kept.
+"""A chat request, and its body for each endpoint: pure functions.
 
-Messages are OpenAI's form everywhere: `tool_calls` with arguments as JSON text, results as messages of role `tool`
-with `tool_call_id`. Ollama's own endpoint gets its own form, made here.
+Messages are in OpenAI's form: `tool_calls` with arguments as JSON text, results as messages of role `tool` with
+`tool_call_id`. They are converted here for Ollama's own endpoint.
 """
 
 from __future__ import annotations
@@ -24,27 +24,16 @@ Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
 
 DEEPEST_ARGUMENTS = 100
-"""Levels of a call's arguments as an object: some fewer than those of a body."""
+"""Deepest nesting of a call's arguments as an object: less than a body's, which contains them."""
 EFFORTS: dict[object, str] = {False: "none", True: "medium"}
-"""`think` as OpenAI's `reasoning_effort`; words go as they are."""
+"""`think` as OpenAI's `reasoning_effort`; text is passed unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One request, before it is written for an endpoint.
+    """One request for either endpoint, with the fields of `Connection.chat`.
 
-    Attributes
-    ----------
-    model, messages : as sent.
-    tools : in the form that both endpoints take; empty leaves `tools` and `tool_choice` out.
-    tool_choice : a word, or the object that forces one function.
-    parallel_tool_calls : whether one answer may hold several calls; `None` leaves it to the server.
-    format : `"json"`, or a JSON Schema that the answer must fit.
-    response_format : the same in OpenAI's form; goes to `/v1/chat/completions` as it is.
-    temperature : sampling temperature, ≥ 0.
-    think : whether, or how much, a reasoning model thinks.
-    stream : whether the answer comes while it is written, or whole at its end.
-    extra : further fields of the body, which win over all others.
+    Tools are in OpenAI's form; `tool_choice` is a word or the object that forces one function. `None` is not sent.
     """
 
     model: str
@@ -83,7 +72,7 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
         "messages": [_openai_message(message) for message in request.messages],
         "stream": request.stream,
     }
-    if usage and request.stream:  # a whole answer has the counts anyway
+    if usage and request.stream:  # an answer that is not streamed has the counts anyway
         body["stream_options"] = {"include_usage": True}
     body.update(_tools(request))
     if request.response_format is not None:
@@ -116,7 +105,7 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
-    """The messages with something added to the system prompt, or with a system prompt of it alone."""
+    """The messages with `words` added to the system prompt, or as the system prompt if there is none."""
     if not words:
         return list(messages)
     if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
@@ -125,10 +114,10 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
 
 
 def _tools(request: ChatRequest) -> dict[str, Any]:
-    """The tools and the fields that go with them, the same on both endpoints.
+    """The fields about tools, the same for both endpoints.
 
-    Stock Ollama reads neither `tool_choice` nor `parallel_tool_calls`, on either endpoint. They are sent for servers
-    that do. Without them too, `"none"` sends no tools, and a tool that is named goes alone.
+    Stock Ollama ignores `tool_choice` and `parallel_tool_calls`; they are sent for servers that read them. For `"none"`
+    no tools are sent; a named tool is sent alone.
     """
     choice = request.tool_choice
     if not request.tools or choice == "none":
@@ -142,7 +131,7 @@ def _tools(request: ChatRequest) -> dict[str, Any]:
 def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(wanted, str):
         return {"type": "json_object"}
-    # OpenAI takes letters, digits, `_` and `-` in the name, at most 64, and refuses the request otherwise.
+    # OpenAI refuses names that are not 1 to 64 letters, digits, `_` and `-`.
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(wanted.get("title") or "answer"))[:64]
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(wanted)}}
 
@@ -153,7 +142,7 @@ def _format_of(response_format: Mapping[str, Any]) -> Any:
     if kind in (None, "text"):
         return None
     if kind == "json_object":
-        return response_format.get("schema", "json")  # llama-server's form may have a schema beside the type
+        return response_format.get("schema", "json")  # llama-server allows a schema beside the type
     schema = (response_format.get("json_schema") or {}).get("schema")
     if kind != "json_schema" or schema is None:
         raise StreamValueError(
@@ -164,12 +153,12 @@ def _format_of(response_format: Mapping[str, Any]) -> Any:
 
 
 def _openai_message(message: Message) -> dict[str, Any]:
-    """Without `thinking`, which is Ollama's own field and refused by strict servers."""
+    """The message without `thinking`, a field of Ollama that strict servers refuse."""
     return {key: value for key, value in message.items() if key != "thinking"}
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
-    """Ollama's form: arguments as objects, results with their tool's name, content as one text and its images."""
+    """Messages in Ollama's form: arguments as objects, results with the tool's name, content as one text and images."""
     names: dict[str, str] = {}
     for message in messages:
         out = {key: message[key] for key in ("role", "thinking", "tool_call_id", "images") if message.get(key)}
@@ -194,13 +183,13 @@ def _ollama_call(call: Mapping[str, Any], place: int) -> dict[str, Any]:
         try:
             arguments = sendable(json.loads(arguments), DEEPEST_ARGUMENTS)
         except (ValueError, RecursionError):
-            arguments = {}  # What the model wrote cannot be sent back in this form; the tool's answer says what it was.
+            arguments = {}  # This form holds objects only; the call's result says what was wrong.
     written = {"index": place, "name": function["name"], "arguments": arguments if isinstance(arguments, dict) else {}}
     return {"id": call["id"], "function": written} if call.get("id") else {"function": written}
 
 
 def _text_and_images(content: Any) -> tuple[str, list[str]]:
-    """The text of a content, and its images as base64 without their `data:` head."""
+    """The text of a content, and its images as base64 without the `data:` prefix."""
     if content is None or isinstance(content, str):
         return content or "", []
     texts, images = [], []
@@ -210,6 +199,6 @@ def _text_and_images(content: Any) -> tuple[str, list[str]]:
         elif part.get("type") == "image_url":
             url = part["image_url"]["url"] if hasattr(part["image_url"], "get") else part["image_url"]
             if not url.startswith("data:"):
-                raise StreamValueError("Ollama's own endpoint takes images as data: URLs, not as addresses to fetch")
+                raise StreamValueError("for /api/chat the URL of an image must begin with 'data:'")
             images.append(url.split(",", 1)[-1])
     return "".join(texts), images

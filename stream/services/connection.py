@@ -50,29 +50,41 @@ def connect(
     connect_timeout_s: float = 5.0,
     tap: Callable[[Any], None] | None = None,
 ) -> Connection:
-    """A connection to one model of one server. Nothing is sent before `chat` or `learn`.
+    """A connection to one model of one server. It sends nothing until `chat` or `learn`.
 
     Parameters
     ----------
-    base_url : with or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
+    base_url : str or None
+        With or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
         (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`); `"cloud"` is Ollama's cloud
         (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
-    model : its name; cloud names are written as the server expects them. `None` takes `ACTOR_MODEL`, else
+    model : str or None
+        Name; names of cloud models are rewritten as the server expects them. `None` takes `ACTOR_MODEL`, else
         `qwen3-coder:480b`.
-    endpoint : `"auto"` takes Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
-    api_key : `None` takes `OLLAMA_API_KEY` or `OPENAI_API_KEY` for the hosts that these belong to, none for others.
-    capabilities : what the model can do with tools; `None` takes the table's word.
-    overrides : a file, or entries, that win over the table.
-    guide : whether to add words about the tools, in the model's style, to the system prompt.
-    usage : whether to ask the OpenAI-compatible endpoint for token counts, which a few strict servers refuse.
-    retries : how requests that fail before their first event are sent again.
-    timeout_s, connect_timeout_s : longest wait for the next bytes, and for the connection, seconds.
-    tap : given everything as it came, before it is read: decoded chunks, or bytes of Ollama's own endpoint.
+    endpoint : {"auto", "openai", "ollama"}
+        `"auto"` is Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
+    api_key : str or None
+        `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, and no key for other hosts.
+    capabilities : ModelCapabilities or None
+        What the model can do with tools; `None` looks it up with `capabilities_of`.
+    overrides : Path, str, Sequence[Mapping] or None
+        A file of `[[family]]` entries, or the entries, that override the table.
+    guide, usage : bool
+        Whether to add guidance about the tools to the system prompt; whether to ask the OpenAI-compatible endpoint for
+        token counts, which a few strict servers refuse.
+    retries : Retries or None
+        When to repeat a request that fails before its first event; `None` takes the defaults.
+    timeout_s, connect_timeout_s : float
+        Longest wait for the next bytes, and for the connection, seconds.
+    tap : Callable or None
+        Gets all input before it is parsed: decoded chunks, or bytes from Ollama's own endpoint.
 
     Raises
     ------
-    StreamValueError : the URL is not one of HTTP, the model's name is empty, or `endpoint` is unknown.
-    MissingFeatureError : the `services` extra is not installed.
+    StreamValueError
+        If the URL is not http(s), the model's name is empty, or `endpoint` is unknown.
+    MissingFeatureError
+        If the `services` extra is not installed.
     """
     asks_cloud = base_url == "cloud"
     address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
@@ -80,7 +92,7 @@ def connect(
     host = urlsplit(url).hostname or ""
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
-    # A key from the environment goes to the host it belongs to, and to no other.
+    # A key from the environment goes to its own host only.
     variable = "OLLAMA_API_KEY" if asks_cloud else "OPENAI_API_KEY" if host == "api.openai.com" else ""
     key = api_key or os.environ.get(variable)
     known = capabilities or capabilities_of(name, overrides)
@@ -121,20 +133,24 @@ def endpoint_of(base_url: str, endpoint: str = "auto") -> tuple[Endpoint, str, s
     root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
     if endpoint == "ollama" or (endpoint == "auto" and parts.hostname in CLOUD_HOSTS):
         return "ollama", root, root
-    # A path that is neither empty nor /v1 is a server's own, such as /openai/v2: it is taken as it stands.
+    # Any other path, such as /openai/v2, is the server's own and kept.
     return "openai", root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
 
 
 class Connection:
-    """Asks one model of one server; made by `connect`.
+    """One model of one server; made by `connect`.
 
     Attributes
     ----------
-    endpoint : `"openai"` or `"ollama"`.
-    base_url : the server's address, without the endpoint's path.
-    model : the name as it is sent.
-    capabilities : what the model can do with tools, as far as it is known.
-    server_too_old : why the server is too old for the model's calls, as far as `learn` has found; `""` if it is not.
+    endpoint : {"openai", "ollama"}
+    base_url : str
+        Address of the server, without the endpoint's path.
+    model : str
+        The name as sent.
+    capabilities : ModelCapabilities
+        `learn` and refused requests correct them.
+    server_too_old : str
+        After `learn`: why the server is too old for the model's calls, or `""`.
     """
 
     def __init__(
@@ -167,24 +183,23 @@ class Connection:
             self._wire = OllamaEndpoint(self._http, url)
 
     async def __aenter__(self) -> Self:
-        """The connection itself."""
+        """Return the connection."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the connection."""
         await self.close()
 
     async def close(self) -> None:
-        """Close the sockets; a stream that is still being read ends with a failure."""
+        """Close the sockets; a stream that is being read ends with a failure."""
         await self._http.aclose()
         if self._openai is not None:
             await self._openai.close()
 
     async def learn(self) -> ModelCapabilities:
-        """What the model can do, asked from the server where it is an Ollama; elsewhere what the table says.
+        """The model's capabilities, corrected by the server if it is an Ollama, and used from now on.
 
-        The connection goes by the answer from then on. An Ollama that is older than the model's `min_ollama` is a
-        warning in the log.
+        Logs a warning if the Ollama is older than the model's `min_ollama`.
         """
         shown = await self._page("POST", "/api/show", json={"model": self.model})
         if shown:
@@ -196,7 +211,7 @@ class Connection:
         return self.capabilities
 
     async def _page(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
-        """A page of an Ollama; empty of another kind of server, or of none: asking it to chat will tell."""
+        """A page of an Ollama; empty if there is no server or another kind: `chat` reports that."""
         import httpx2
 
         try:
@@ -213,32 +228,40 @@ class Connection:
         tools: Iterable[ToolLike] | None = None,
         tool_choice: str | Mapping[str, Any] | None = None,
         parallel_tool_calls: bool | None = None,
-        format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the wire's own word)
+        format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the field's name in the protocol)
         response_format: Mapping[str, Any] | None = None,
         temperature: float | None = None,
         think: Think | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer. What a server does wrong comes as `StreamFailed`, never as an exception.
+        """The events of one answer. A fault of the server is a `StreamFailed`, never an exception.
 
         Parameters
         ----------
-        messages : OpenAI's form, for either endpoint.
-        tools : offered to the model as it is used to; without them the request is as if tools did not exist.
-        tool_choice : `"auto"`, `"none"`, `"required"` (also `"any"`) or a tool's name.
-        parallel_tool_calls : whether one answer may hold several calls; `None` asks for one at a time where the model
-            can do no more.
-        format, response_format : `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
-        temperature : sampling temperature, ≥ 0.
-        think : whether, or how much, a reasoning model thinks.
-        extra : further fields of the body.
+        messages : Sequence[Mapping]
+            In OpenAI's form, for either endpoint.
+        tools : Iterable or None
+            Tools to offer, in the model's own style; without them the request mentions no tools.
+        tool_choice : str, Mapping or None
+            `"auto"`, `"none"`, `"required"` (also `"any"`), a tool's name, or OpenAI's object.
+        parallel_tool_calls : bool or None
+            Whether one answer may hold several calls; `None` asks for one at a time if the model requires it.
+        format, response_format : str, Mapping or None
+            `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
+        temperature : float or None
+            Sampling temperature, ≥ 0.
+        think : bool, {"low", "medium", "high", "max"} or None
+            Whether, or how much, a reasoning model thinks.
+        extra : Mapping or None
+            Further fields of the body; they override all others.
 
         Raises
         ------
-        StreamValueError, StreamTypeError : a parameter cannot be sent.
+        StreamValueError, StreamTypeError
+            If a parameter cannot be sent.
         """
         if format is not None and response_format is not None:
-            raise StreamTypeError("format and response_format are the same thing in two forms; give one of them")
+            raise StreamTypeError("format and response_format are both given; give one of them")
         wanted = as_tools(tools)
         offered, left_out = translate_tools(wanted, self.capabilities)
         if left_out:
@@ -277,12 +300,12 @@ class Connection:
                 yield self._left_out(names, "refused")
                 request = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
             else:
-                logger.warning("%s does not think, says the server: asked again without `think`", self.model)
+                logger.warning("The server says that %s does not think: asked again without `think`", self.model)
                 self.capabilities = replace(self.capabilities, reasoning=False, source="server")
                 request = replace(request, think=None)
 
     def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
-        """The notice; the same tools are logged once, and not again with each request of a conversation."""
+        """The event; the same tools are logged once, not with each request of a conversation."""
         if names != self._logged_left_out:
             self._logged_left_out = names
             listed = logged_list(logged_name(name) for name in names)
@@ -306,7 +329,7 @@ _WHY = {
 
 
 def _refused(event: Event, request: ChatRequest) -> str:
-    """What Ollama refuses a whole request for, if the model can do without: `"tools"`, `"thinking"`, or `""`."""
+    """The part of a request because of which Ollama refused it: `"tools"`, `"thinking"`, or `""` for neither."""
     if not isinstance(event, StreamFailed) or event.status != 400:
         return ""
     asked = {"tools": request.tools, "thinking": request.think}

@@ -1,4 +1,4 @@
-"""What went wrong between us and a server, as a `StreamFailed`; and which failures may pass by themselves."""
+"""Errors of a server or a connection as `StreamFailed`, and which of them are transient."""
 
 from __future__ import annotations
 
@@ -18,39 +18,28 @@ __all__ = ["failure_of_answer", "failure_of_transport", "is_transient"]
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 TRANSIENT_CODES = frozenset({"connection", "unfinished"})
 LONGEST_MESSAGE = 500
-"""An error page of a proxy is not a message; its first characters say enough."""
+"""Characters of a message that are kept: a proxy may send a whole error page."""
 
 
 def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str, str]) -> StreamFailed:
-    """The failure that an HTTP error answer describes.
+    """The failure in an HTTP error response.
 
-    Parameters
-    ----------
-    status : the HTTP status, ≥ 400.
-    body : the answer's body, as bytes, text, or JSON already decoded.
-    headers : of the answer, with names in lower case or without regard to it.
+    `body` may be decoded JSON. Names in `headers` are in lower case, or the mapping ignores case.
     """
     value = _decoded(body)
     error = value.get("error", value) if isinstance(value, dict) else value
-    told = failure(error or {})
+    parsed = failure(error or {})
     return replace(
-        told,
-        message=told.message[:LONGEST_MESSAGE],
+        parsed,
+        message=parsed.message[:LONGEST_MESSAGE],
         status=status,
-        retry_after_ms=retry_after_ms(headers) if told.retry_after_ms is None else told.retry_after_ms,
-        request_id=told.request_id or headers.get("x-request-id"),
+        retry_after_ms=retry_after_ms(headers) if parsed.retry_after_ms is None else parsed.retry_after_ms,
+        request_id=parsed.request_id or headers.get("x-request-id"),
     )
 
 
 def failure_of_transport(error: BaseException, *, url: str, timed_out: bool) -> StreamFailed:
-    """The failure of a connection that could not be made, broke, or gave no answer in time.
-
-    Parameters
-    ----------
-    error : the HTTP client's exception, or its cause.
-    url : what was asked; user, password and query are left out.
-    timed_out : whether an answer was waited for in vain.
-    """
+    """The failure of a connection that was refused, broke or timed out; user, password and query are left out."""
     parts = urlsplit(url)
     address = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
     what = "no answer in time from" if timed_out else "cannot reach"
@@ -59,7 +48,7 @@ def failure_of_transport(error: BaseException, *, url: str, timed_out: bool) -> 
 
 
 def is_transient(failure: StreamFailed) -> bool:
-    """Whether the same request may succeed when it is sent again. A timeout is not: the user has waited already."""
+    """Whether the same request may succeed if repeated. A timeout is not transient: the user has waited already."""
     if failure.status is not None:
         return failure.status in TRANSIENT_STATUS
     return failure.code in TRANSIENT_CODES

@@ -1,4 +1,4 @@
-"""The sample tools, `list_directory` and `read_file`: as a request for a server that runs them, and to run here."""
+"""The sample tools `list_directory` and `read_file`, for a server that runs them or to run here."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ FILESYSTEM_TOOLS: list[dict[str, Any]] = [
     _definition("list_directory", "List contents of a directory", "Directory path"),
     _definition("read_file", "Read contents of a file", "File path"),
 ]
-"""The definitions to send to a server that runs the tools itself: it takes absolute paths, and nothing runs here."""
+"""Definitions for a server that runs the tools itself, with absolute paths."""
 
 
 def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
-    """The same pair with functions that run here: they see the folder `root` and nothing outside of it.
+    """The same tools with functions that run here and see nothing outside the folder `root`.
 
-    Paths are relative to the root; absolute ones are taken inside of it.
+    Paths are relative to `root`, or absolute; a path outside it is refused.
 
     Raises
     ------
-    StreamValueError : `root` is not a folder.
+    StreamValueError
+        If `root` is not a folder.
     """
     base = Path(root).expanduser().resolve()
     if not base.is_dir():
@@ -60,7 +61,7 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
 
 
 def _inside(base: Path, path: str) -> Path:
-    """The path, with links followed; a path that leaves the root is refused without saying what is there."""
+    """The path with links resolved. The error does not say whether a path outside exists."""
     target = (base / path).resolve()
     if not target.is_relative_to(base):
         raise PermissionError("the path leads out of the folder")

@@ -1,4 +1,4 @@
-"""Model names as Ollama's local daemon and its cloud expect them, by a table of rules."""
+"""Model names as Ollama's local daemon and its cloud expect them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ __all__ = ["normalize_model"]
 
 
 def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:
-    """The name to send.
-
-    Parameters
-    ----------
-    model : as the user wrote it.
-    target : `"local"` for a daemon, `"cloud"` for the cloud's own API. Other servers' names are never touched.
+    """The name to send to the cloud's own API, or (`"local"`) to any server: only names that end in `cloud` change.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a model can do with tools: a table of families with patterns, an override file, and what the server says."""
+"""Capabilities of models with tools: from a table of families, an override file, and the server."""
 
 from __future__ import annotations
 
@@ -32,22 +32,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCapabilities:
-    """What one model can do with tools.
+    """Capabilities of one model with tools; the head of `models.toml` documents the other attributes.
 
     Attributes
     ----------
-    family : the table's line; `"unknown"` for the safe default.
-    tools : whether tools are sent at all.
-    format : `"openai"` (plain), `"hermes"` (`<tool_call>` text underneath) or `"custom"` (a text form of its own).
-    dialect : the name of that text form, for people: the readers know every form. `""` if there is none.
-    parallel : whether one answer may hold several calls; if not, one at a time is asked for.
-    streaming : whether an answer with tools can be streamed; if not, it is asked for whole where tools are offered.
-    max_tools : how many tools are sent at most.
-    prompt : wording of the guidance: `"standard"`, `"agentic"` or `"hermes"`.
-    multi_turn : how well results are used over several rounds: `"excellent"`, `"good"` or `"poor"`.
-    reasoning : whether it thinks before it answers; `think` is not sent once the server has said that it does not.
-    min_ollama : the first Ollama that parses its calls while it streams; `Connection.learn` warns of an older one.
-    source : `"table"`, `"override"`, `"default"`, or `"server"` where the server corrected it.
+    family : str
+        Entry of the table; `"unknown"` for the safe default.
+    source : {"table", "override", "default", "server"}
+        Origin of the values; `"server"` if the server corrected them.
     """
 
     family: str = "unknown"
@@ -70,7 +62,7 @@ class ModelCapabilities:
         if self.max_tools != int(self.max_tools) or self.max_tools < 0:
             raise StreamValueError(f"max_tools is {self.max_tools!r}; it must be a whole number from 0")
         if _version_of(self.min_ollama) is None:
-            raise StreamValueError(f"min_ollama is {self.min_ollama!r}; it must be a version, as '0.8.0'")
+            raise StreamValueError(f"min_ollama is {self.min_ollama!r}; it must be a version, such as '0.8.0'")
 
     def toml(self, pattern: str) -> str:
         """The capabilities as an entry of an override file."""
@@ -101,7 +93,8 @@ def load_families(path: Path | str) -> list[dict[str, Any]]:
 
     Raises
     ------
-    StreamValueError : the file cannot be read, or an entry lacks patterns or has unknown keys or values.
+    StreamValueError
+        If the file cannot be read, or an entry lacks patterns or has unknown keys or values.
     """
     try:
         entries = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("family", [])
@@ -110,18 +103,20 @@ def load_families(path: Path | str) -> list[dict[str, Any]]:
     for entry in entries:
         unknown = sorted(set(entry) - _KEYS - {"name", "patterns"})
         if unknown or not entry.get("patterns"):
-            raise StreamValueError(f"{path}: a family needs `patterns` and knows {sorted(_KEYS)}, not {unknown}")
+            raise StreamValueError(f"{path}: a family needs `patterns` and allows {sorted(_KEYS)}, not {unknown}")
         _made(entry, "override")
     return list(entries)
 
 
 def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, Any]] | None = None) -> ModelCapabilities:
-    """What the table says of a model; the keys of the first matching override win over it, one by one.
+    """The table's capabilities of a model; the first matching override replaces them key by key.
 
     Raises
     ------
-    StreamTypeError : for a name that is no text.
-    StreamValueError : for overrides that cannot be used.
+    StreamTypeError
+        If `model` is not text.
+    StreamValueError
+        If `overrides` is an unusable file or has unknown values.
 
     Examples
     --------
@@ -131,7 +126,7 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     'unknown'
     """
     if not isinstance(model, str):
-        raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, as "qwen3:8b"')
+        raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, such as "qwen3:8b"')
     entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
     name = _plain(model)
     found, over = _first(name, _table()["family"]), _first(name, entries)
@@ -142,9 +137,9 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
 
 
 def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> ModelCapabilities:
-    """The capabilities corrected by an answer of Ollama's `/api/show`: whether the template takes tools, and thinking.
+    """The capabilities, with `tools` and `reasoning` corrected by an answer of Ollama's `/api/show`.
 
-    A name that the table does not know is looked up once more by the model's own family.
+    A model that the table does not know is looked up by the family in the answer.
     """
     words = shown.get("capabilities")
     details = shown.get("details")
@@ -157,7 +152,7 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
 
 
 def _version_of(text: object) -> tuple[int, ...] | None:
-    """The three numbers of a version, without `-rc` and the like; `None` of anything else.
+    """The three numbers of a version, without a suffix such as `-rc0`; `None` for anything else.
 
     Examples
     --------
@@ -169,7 +164,7 @@ def _version_of(text: object) -> tuple[int, ...] | None:
 
 
 def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str:
-    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or has no version.
+    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or the version is unknown.
 
     Examples
     --------
@@ -177,7 +172,7 @@ def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str
     ''
     """
     running, needed = _version_of(version), _version_of(capabilities.min_ollama)
-    if running is None or needed is None or running >= needed or not any(running):  # built from source it is 0.0.0
+    if running is None or needed is None or running >= needed or not any(running):  # 0.0.0: built from source
         return ""
     form = capabilities.dialect or "plain JSON"
     return (
@@ -189,10 +184,7 @@ def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str
 def translate_tools(
     tools: Iterable[Tool], capabilities: ModelCapabilities
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The tools as the model should be offered them, and the names of those that were left out.
-
-    All are left out where the model knows no tools, those past its maximum where it does.
-    """
+    """The definitions to offer, and the names of the tools left out: those past the model's maximum, or all."""
     wanted = tuple(tools)
     kept = wanted[: capabilities.max_tools if capabilities.tools else 0]
     offered = [tool.openai() for tool in kept]
@@ -205,7 +197,7 @@ def translate_tools(
 
 
 def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
-    """What to add to a system prompt about the tools, in the words that suit the model; `""` without tools."""
+    """Text about the tools for a system prompt, in the model's style; `""` without tools."""
     named = [f"- {tool.name}: {tool.description}".rstrip(": ") for tool in tools]
     if not named or not capabilities.tools:
         return ""
@@ -214,7 +206,7 @@ def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
 
 
 def _plain(model: str) -> str:
-    """The name to match: lower case, without path, cloud suffix and `:latest`."""
+    """The name to match: lower case, without path, cloud suffix or `:latest`."""
     name = model.strip().lower().rsplit("/", 1)[-1]
     for suffix in (":cloud", "-cloud", ":latest"):
         name = name.removesuffix(suffix)

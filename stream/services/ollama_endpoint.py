@@ -1,4 +1,4 @@
-"""Ollama's own `/api/chat`: JSON lines by httpx2, read by `OllamaReader`."""
+"""Client of Ollama's own `/api/chat`: JSON lines from httpx2, parsed by `OllamaReader`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["OllamaEndpoint", "http_client", "trusted"]
 
 
 def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: float) -> httpx2.AsyncClient:
-    """The HTTP client for what is not the `openai` package's."""
+    """The HTTP client for all requests outside the `openai` package."""
     try:
         import httpx2
-        import stamina  # noqa: F401  (used with the first request; here nobody waits for an answer yet)
+        import stamina  # noqa: F401  (imported now, so that the first request need not wait for it)
     except ImportError as error:
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -35,14 +35,14 @@ def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: flo
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificates that all connections trust; reading them takes 40 ms, a hundred times as long as the rest."""
+    """The trusted certificates, shared by all connections: loading them takes 40 ms."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 class OllamaEndpoint:
-    """Sends bodies to `{root}/api/chat`."""
+    """Client of `{root}/api/chat`."""
 
     def __init__(self, client: httpx2.AsyncClient, root: str) -> None:
         self._client, self._url = client, f"{root}/api/chat"
@@ -50,7 +50,7 @@ class OllamaEndpoint:
     async def ask(
         self, body: Mapping[str, Any], tools: Sequence[str] | None, tap: Callable[[Any], None] | None
     ) -> AsyncGenerator[Event, None]:
-        """The events of one answer; every trouble is a `StreamFailed`. `tap` is given each read as it came."""
+        """The events of one answer; every failure is a `StreamFailed`. `tap` gets the bytes of each read."""
         import httpx2
 
         reader = OllamaReader(tools=tools)

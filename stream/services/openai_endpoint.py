@@ -1,4 +1,4 @@
-"""An OpenAI-compatible `/v1/chat/completions`: server-sent events by the `openai` package, read by `stream.read`."""
+"""Client of `/v1/chat/completions`: server-sent events from the `openai` package, parsed by `stream.read`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["OpenAIEndpoint", "openai_client"]
 
 
 def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, connect_timeout_s: float) -> AsyncOpenAI:
-    """The `openai` package's client, without retries of its own."""
+    """The `openai` package's client, with its own retries switched off."""
     try:
         import openai
     except ImportError as error:
         raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
-    # A key from the environment is for OpenAI itself: a server that was named here must not be given it.
+    # With "none" the package does not take OPENAI_API_KEY from the environment: that key is for OpenAI only.
     timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
     http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
     return openai.AsyncOpenAI(
@@ -38,18 +38,18 @@ def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, conne
 
 
 class OpenAIEndpoint:
-    """Sends bodies to `{base_url}/chat/completions`."""
+    """Client of `{base_url}/chat/completions`."""
 
     def __init__(self, client: AsyncOpenAI) -> None:
         self._base_url = str(client.base_url)
-        # Looked up here, because the package imports its resources (a quarter of a second) at the first use: not then,
-        # when somebody waits for an answer. The typed overloads know no server but OpenAI's own.
+        # The first access imports the package's resources (0.25 s): do it before a request has to wait for it.
+        # The typed overloads fit OpenAI's own server only.
         self._completions: Any = client.chat.completions
 
     async def ask(
         self, body: Mapping[str, Any], tools: Sequence[str] | None, tap: Callable[[Any], None] | None
     ) -> AsyncGenerator[Event, None]:
-        """The events of one answer; every trouble is a `StreamFailed`. `tap` is given each chunk as it came."""
+        """The events of one answer; every failure is a `StreamFailed`. `tap` gets each decoded chunk."""
         import openai
 
         try:
@@ -61,7 +61,7 @@ class OpenAIEndpoint:
             yield failure_of_transport(error.__cause__ or error, url=self._base_url, timed_out=_waited(error))
             return
         chunks = answer if body["stream"] else _whole(answer)
-        held: list[Event] = []  # a finish reason: the counts come after it and are passed on first, as in `/api/chat`
+        held: list[Event] = []  # the `Finish`: the usage comes after it but is yielded first, as on `/api/chat`
         try:
             async for event in read(chunks if tap is None else _tapped(chunks, tap), tools=tools):
                 if held and not isinstance(event, Usage):
@@ -83,18 +83,18 @@ class OpenAIEndpoint:
             with bodies_unlogged():
                 return await self._completions.create(**known, extra_body=rest)
         except json.JSONDecodeError:
-            return None  # a page of some kind in place of a whole answer
+            return None  # a web page instead of an answer
 
 
 def _waited(error: Exception) -> bool:
-    """Whether an answer was waited for in vain; a connection that could not be made in time is another matter."""
+    """Whether the answer timed out; a timeout while connecting does not count."""
     import openai
 
     return isinstance(error, openai.APITimeoutError) and type(error.__cause__).__name__ != "ConnectTimeout"
 
 
 async def _whole(answer: Any) -> AsyncGenerator[Any, None]:
-    """An answer that was not streamed, as the only chunk of a stream; no chunk if it is not an answer."""
+    """An answer that was not streamed as a stream of one chunk; no chunk if it is no answer."""
     if hasattr(answer, "choices"):
         yield answer
 

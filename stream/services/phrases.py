@@ -1,14 +1,14 @@
-"""Patterns of whole words: for what people say, and for the names of tools.
+"""Patterns of whole words, for spoken questions and for names of tools.
 
 =============  ===============================================================
-``word``       this word, without regard to case
+``word``       this word, in upper or lower case
 ``(a|b c)``    one of these
-``[a]``        may be missing
-``{a|b}``      any number of times, none included
+``[a]``        optional
+``{a|b}``      any number of times, or none
 ``?``, ``*``   one word; up to six words
 ``#``          a number in digits: ``7``, ``7.30``, ``7th``, ``7pm``
 ``*.txt``      a word of a question with this ending
-``^``, ``$``   beginning and end of the sentence, words of politeness left out
+``^``, ``$``   beginning and end of the sentence, without polite phrases
 =============  ===============================================================
 """
 
@@ -34,15 +34,15 @@ POLITE = (
     "do me a (favor|favour) [and]|go (ahead and|and)|(try|remember|able|help me) [to]|any idea|let me know",
     "i (think|guess|wonder|was wondering)|do you (know|think)|(tell|telling|remind|ask|help) me [of]",
 )
-"""Left out at the beginning of a sentence."""
+"""Removed from the beginning of a sentence."""
 POLITE_END = (
     "please|thanks|thank you|for me|right now|now|at the moment|currently|again",
     "if you can|if possible|would you|ok|okay",
 )
-"""Left out at the end of one."""
+"""Removed from the end of a sentence."""
 
 LONGEST = 500
-"""Characters of a question that are looked at: a spoken request is short."""
+"""Characters of a question that are searched: a spoken request is short."""
 
 BRACKETS = {"(": "(?:", ")": ")", "[": "(?:", "]": ")?", "{": "(?:", "}": ")*", "|": "|", "^": "^", "$": "$"}
 GAPS = {"?": ".", "*": ".{0,6}"}
@@ -68,14 +68,15 @@ NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][
 
 
 class Phrases:
-    """Patterns, compiled.
+    """Compiled patterns.
 
-    Each word that they know becomes one character, and any other word one and the same: so a regular expression
-    works on words, and a list of two hundred words costs it no more than a list of two hundred characters.
+    Each known word becomes one character, and all other words share one. A regular expression then matches words at
+    the cost of characters, also for lists of 200 words.
 
     Raises
     ------
-    StreamValueError : a pattern is empty, or has brackets that do not match.
+    StreamValueError
+        If a pattern is empty or its brackets do not match.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -88,7 +89,7 @@ class Phrases:
         self._compiled = re.compile(ALTERNATIVES.sub(_one_of, regex) if read else "(?!)")
 
     def find(self, words: Sequence[str]) -> re.Match[str] | None:
-        """Where in a sentence the first of the patterns is; the match counts in words."""
+        """The first match in a sentence, with positions in words."""
         return self._compiled.search("".join(self._codes.get(word) or self._unknown(word) for word in words))
 
     def _unknown(self, word: str) -> str:
@@ -106,7 +107,7 @@ def phrases(patterns: tuple[str, ...]) -> Phrases:
 
 @lru_cache(maxsize=4096)
 def fits(patterns: tuple[str, ...], name: str) -> bool:
-    """Whether one of the patterns fits a name from end to end.
+    """Whether a pattern matches a whole name.
 
     Examples
     --------
@@ -118,12 +119,12 @@ def fits(patterns: tuple[str, ...], name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def name_phrases(patterns: tuple[str, ...]) -> Phrases:
-    """Patterns for `name_words`, from end to end."""
+    """Patterns for `name_words` that match whole names."""
     return Phrases(f"^ ({' '.join(name_words(pattern.replace('*', ' * ')))}) $" for pattern in patterns)
 
 
 def name_words(name: str) -> list[str]:
-    """A name's words: split at ``_ - . / :`` and at capitals.
+    """The words of a name, split at ``_ - . / :`` and at capitals.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def name_words(name: str) -> list[str]:
 
 
 def sentences(text: str) -> list[list[str]]:
-    """The words of each sentence and clause of a text, without politeness at both ends.
+    """The words of each sentence and clause of a text, without polite phrases at both ends.
 
     Examples
     --------
@@ -162,11 +163,12 @@ def _plain(text: str) -> str:
 
 
 def check_pattern(pattern: str) -> None:
-    """Take a pattern that is not empty and whose brackets match.
+    """Check a pattern.
 
     Raises
     ------
-    StreamValueError : for any other.
+    StreamValueError
+        If the pattern is empty or its brackets do not match.
     """
     open_: list[str] = []
     tokens = TOKEN.findall(pattern)
@@ -184,12 +186,12 @@ def check_pattern(pattern: str) -> None:
 def _tokens(pattern: str) -> list[str]:
     check_pattern(pattern)
     if named := re.search("<[^>]*>?", pattern):
-        raise StreamValueError(f"pattern {pattern!r} has {named[0]}; only the patterns of a file name its [words]")
+        raise StreamValueError(f"pattern {pattern!r} has {named[0]}; only the patterns of a file can name its [words]")
     return ["(", *TOKEN.findall(pattern), ")"]
 
 
 def _one_of(match: re.Match[str]) -> str:
-    """Alternatives of one word each as a set; words of one list stand in a row, and make a range."""
+    """Single-word alternatives as a character set; the codes of one list are consecutive and make a range."""
     codes = sorted(map(ord, match[0].replace("|", "")))
     firsts = [code for code in codes if code - 1 not in codes]
     lasts = [code for code in codes if code + 1 not in codes]

@@ -1,4 +1,4 @@
-"""A live model put to the test: asked what needs a tool, and what needs none; what came is reported."""
+"""A test of a live model: one question that needs a tool, one that does not, and a report."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ NEEDS_NONE = "Say hello in one short sentence."
 
 
 class Observer:
-    """Looks at a stream as it came, before it is read; its `tap` goes into `connect`."""
+    """Recorder of a stream before it is parsed; pass its `tap` to `connect`."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was seen: a new answer begins."""
+        """Start a new answer."""
         self.start_s = self.now()
         self.content: list[str] = []
         self.entries: list[dict[str, Any]] = []
         self._lines = NdjsonDecoder()
 
     def tap(self, piece: Any) -> None:
-        """Note a decoded chunk, or bytes of Ollama's own endpoint."""
+        """Record a decoded chunk, or bytes from Ollama's own endpoint."""
         for message in self._messages(piece):
             self.content.append(message.get("content") or "")
             self.entries += message.get("tool_calls") or ()
@@ -68,11 +68,11 @@ class Observer:
 
     @property
     def heads(self) -> list[dict[str, Any]]:
-        """The entries of structured calls that bring a name."""
+        """The entries of structured calls that have a name."""
         return [entry for entry in self.entries if (entry.get("function") or {}).get("name")]
 
     def dialect(self) -> str:
-        """The form in which calls stand in the text: by the first marker in it, else by its shape."""
+        """The dialect of calls in the text: by the first marker, else by the first characters."""
         text = normalize("".join(self.content))
         places = {
             row.name: place
@@ -87,25 +87,26 @@ class Observer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReport:
-    """What a model did with a tool.
+    """Result of `probe`; the `plain_` attributes are of the question that needs no tool.
 
     Attributes
     ----------
-    model, endpoint : who was asked, and where.
-    form : `"structured"` (the server parsed the calls), `"raw"` (they came as text), `"none"` (there were none).
-    dialect : the form of raw calls.
-    calls : how many came, duplicates not counted; `duplicates` : how many entries repeated a call.
-    ids : `"present"`, `"missing"`, or `"repeated"` (one id for two calls).
-    invalid : what was wrong with calls, by reason.
-    order : kinds of the first answer's events, in order.
-    name_ms, call_ms, text_ms : from the request to a call's certain name, its complete arguments, the first text of
-        the answer after the result; `None` where there was none.
-    answered : whether text followed the results.
-    server_too_old : why the server is too old for the model's calls; `None` if it is not, as far as it is known.
-    tool_refused : whether the server or the table kept the tools from the model.
-    plain_answered : whether the question that needs no tool got a text; `plain_calls` : calls in that answer.
-    failure : why an answer broke off, `None` if none did.
-    suggestion : an entry for an override file.
+    form : {"structured", "raw", "none"}
+        Whether the server parsed the calls, they came as text (in `dialect`), or there were none.
+    calls, duplicates : int
+        Number of calls, and of further entries that repeated one.
+    ids : {"present", "missing", "repeated", "none"}
+        `"repeated"`: two calls had the same id.
+    invalid : dict[str, int]
+        Number of invalid calls by reason.
+    order : list[str]
+        Types of the first answer's events, in order.
+    name_ms, call_ms, text_ms : float or None
+        From the request to a call's name, to its complete arguments, and to the first text after the result.
+    tool_refused : bool
+        Whether the server or the table withheld the tool.
+    suggestion : str
+        An entry for an override file.
     """
 
     model: str
@@ -130,12 +131,12 @@ class ProbeReport:
 
     @property
     def passed(self) -> bool:
-        """The tool-call check: a valid call came, its result was used, and a plain question got a plain answer."""
+        """Whether a valid call came, its result was used, and the plain question got a plain answer."""
         return not self.faults
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What the model failed in, in words; empty if it passed."""
+        """Reasons why the model failed; empty if it passed."""
         if self.failure is not None:
             return (self.failure,)
         found = []
@@ -153,17 +154,17 @@ class ProbeReport:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing came at all: no server, or one that refused both questions."""
+        """Whether nothing came: no server, or one that refused both questions."""
         return self.failure is not None and self.order == [StreamFailed.__name__] and not self.plain_answered
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """The report as JSON values."""
         return {"passed": self.passed, "faults": list(self.faults), **asdict(self)}
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Events with their times, milliseconds since the request."""
+    """Events with their times since the request, milliseconds."""
 
     events: list[tuple[float, ServiceEvent]] = field(default_factory=list)
 
@@ -179,13 +180,7 @@ class _Seen:
 
 
 async def probe(connection: Connection, observer: Observer) -> ProbeReport:
-    """Ask a live model two questions and report what came.
-
-    Parameters
-    ----------
-    connection : made with `observer.tap` as its tap.
-    observer : what looks at the stream.
-    """
+    """Ask a live model two questions; the connection is made with `tap=observer.tap`."""
     tool = Tool(
         name="get_weather",
         description="Get the weather in a city right now.",
@@ -237,7 +232,7 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
 async def _ask(
     connection: Connection, observer: Observer, question: str, tool: Tool | None
 ) -> tuple[_Seen, tuple[list[dict[str, Any]], str]]:
-    """The events of a question, and how the calls of its first answer came: structured entries, and the text's form."""
+    """The events of a question; the structured entries and the text's dialect of its first answer."""
     seen = _Seen()
     observer.clear()
     source = connection if tool is None else ToolRunner(connection, [tool], rounds=2)
@@ -255,7 +250,7 @@ def _counts(event: object) -> bool:
 
 
 def _order(seen: _Seen) -> list[str]:
-    """The kinds of events up to the first result, neighbors of one kind once."""
+    """The types of events up to the first result, without immediate repeats."""
     kinds: list[str] = []
     for _, event in seen.events:
         if isinstance(event, ToolResult):
@@ -275,7 +270,7 @@ def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "
 
 
 def _duplicates(heads: list[dict[str, Any]]) -> int:
-    """Entries that say a whole call once more: same name, same arguments, same id."""
+    """Number of entries that repeat a whole call: same name, arguments and id."""
     whole = Counter(
         (entry.get("id") or "", entry["function"]["name"], str(entry["function"].get("arguments")))
         for entry in heads
@@ -285,7 +280,7 @@ def _duplicates(heads: list[dict[str, Any]]) -> int:
 
 
 def _parallel(seen: _Seen) -> bool:
-    """Whether one answer brought several calls."""
+    """Whether the first answer held several calls."""
     before_results = 0
     for _, event in seen.events:
         if isinstance(event, (ToolResult, Finish, EmptyToolCalls)):

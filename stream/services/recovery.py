@@ -1,4 +1,4 @@
-"""An answer with nothing in it is asked for again, so that no question ends in silence."""
+"""Retries after an empty answer, so that no question ends in silence."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """The last way to an answer, such as a web search, with tools that are offered for that one question alone.
+    """A last attempt with other tools, such as a web search, which are offered for that question only.
 
     Attributes
     ----------
-    load_tools : called when it has come to that, sync or async; its tools must have functions.
-    guidance : added to the system prompt of that question.
+    load_tools : Callable
+        Returns the tools, sync or async; called when they are needed. Each tool must have a function.
+    guidance : str
+        Added to the system prompt of that question.
     """
 
     load_tools: Callable[[], Iterable[ToolLike] | Awaitable[Iterable[ToolLike]]]
@@ -48,23 +50,29 @@ class Fallback:
 
 
 class Recovery:
-    """Stands in front of a source; an answer without text and without calls is asked for again.
+    """A source that asks again after an answer without text and calls.
 
-    An empty `tool_calls` array, announced calls that never come and an answer of nothing at all are one thing here. A
-    question that was asked with tools is asked once more without them; if that brings nothing either, or there were
-    no tools, the fallback is asked. What was said stays said: only an answer that is empty is asked for again.
+    An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty. A
+    question with tools is repeated once without them. If that answer is empty, too, or there were no tools, the
+    fallback is tried. An answer with any content is never repeated.
 
     Parameters
     ----------
-    source : what to chat with; `ToolTiers` stands in front, as it would leave out the fallback's tools.
-    retry : whether to ask again without tools.
-    fallback : what to do after that; `None` ends with the empty answer.
-    attempts : where to count; `None` counts for this object alone.
-    now : a clock in seconds.
+    source : ChatSource
+        The source to ask. A `ToolTiers` would withhold the fallback's tools: use `ToolTiers(Recovery(model))`.
+    retry : bool
+        Whether to repeat a question without tools.
+    fallback : Fallback or None
+        The last attempt; `None` ends with the empty answer.
+    attempts : Attempts or None
+        Counters to share; `None` makes new ones.
+    now : Callable
+        A clock, seconds.
 
     Raises
     ------
-    StreamTypeError : `source` is a `ToolTiers`.
+    StreamTypeError
+        If `source` is a `ToolTiers`.
     """
 
     def __init__(
@@ -77,7 +85,7 @@ class Recovery:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         if isinstance(source, ToolTiers):
-            raise StreamTypeError("source is a ToolTiers; it must stand in front: ToolTiers(Recovery(model))")
+            raise StreamTypeError("source is a ToolTiers; it must wrap Recovery: ToolTiers(Recovery(model))")
         self._source, self._retry, self._fallback, self._now = source, retry, fallback, now
         self.attempts = attempts or Attempts()
 
@@ -88,13 +96,13 @@ class Recovery:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do with tools."""
+        """The model's capabilities with tools."""
         return capabilities_behind(self._source)
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer, and of the attempts to get one."""
+        """The events of one answer, retries included."""
         offered = tuple(tools or ())
         first = _Attempt(self._now)
         async with aclosing(first.watch(self._source.chat(messages, tools=offered, **fields))) as events:
@@ -120,7 +128,7 @@ class Recovery:
             yield held
 
     def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
-        """What is left to try, in order."""
+        """The retries that are left, in order."""
         plain = fields.copy()
         plain.pop("tool_choice", None)
         ways: list[Any] = []
@@ -149,7 +157,7 @@ class Recovery:
                 yield event
 
     def _count(self, messages: Sequence[Message], attempt: _Attempt) -> None:
-        """A round that only brings tool results back is no question of its own."""
+        """Count a question; a round that only returns tool results is not one."""
         if not messages or messages[-1].get("role") == "tool":
             return
         asked_before = any(message.get("role") == "assistant" for message in messages)
@@ -170,7 +178,7 @@ class Recovery:
 
 
 class _Attempt:
-    """One answer as it comes: passes it on, and holds its end back while there is nothing in it."""
+    """One answer; its end is held back while it is empty, because a retry may follow."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now, self._start_s = now, now()
@@ -180,12 +188,12 @@ class _Attempt:
 
     @property
     def empty(self) -> bool:
-        """Whether the answer has ended in order, with nothing in it."""
+        """Whether the answer has no content and no failure."""
         return not self._something and not self._failed
 
     @property
     def ok(self) -> bool:
-        """Whether there is an answer."""
+        """Whether the answer has content and no failure."""
         return self._something and not self._failed
 
     async def watch(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:

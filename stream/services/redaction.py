@@ -1,4 +1,4 @@
-"""What a log may say of tool calls: names and types, bounded in size. No value of an argument is ever logged."""
+"""Tool calls for logs: names and types, limited in size; values of arguments are never logged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["argument_types", "logged_arguments", "logged_list", "logged_name"]
 
-# Names and keys come from a model, which may write any number of them, of any length.
+# Names and keys come from a model: their number and length are unlimited.
 LONGEST_NAME = 64
 LONGEST_KEY = 24
 LONGEST_LINE = 400
@@ -41,7 +41,7 @@ def argument_types(value: Any, depth: int = 0) -> Any:
 
 
 def logged_arguments(arguments_json: str) -> str:
-    """Arguments as a log may show them: keys and types; control characters in a key are escaped.
+    """Arguments for a log: keys and types; control characters in a key are escaped.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def logged_name(name: str) -> str:
 
 
 def logged_list(items: Iterable[str]) -> str:
-    """The items, each once, in one line; past the eighth only their number.
+    """The distinct items in one line; past the eighth, only their number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Another try at a request that failed before its first event; afterwards a failure is an event like any other."""
+"""Retries of a request that fails before its first event; a later failure is passed on as an event."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often, and after what wait. The defaults are short: somebody is listening to the silence.
+    """Number and spacing of attempts. The defaults are short, because a listener hears the silence.
 
     Attributes
     ----------
-    attempts : requests in all, ≥ 1.
-    wait_s : the first wait; it doubles, with a random part as long as itself, seconds.
-    wait_max_s : the longest wait; a server that asks for a longer one is not asked again, seconds.
-    timeout_s : no further try once this much time has passed, seconds.
+    attempts : int
+        Requests in all, ≥ 1.
+    wait_s : float
+        First wait and its largest random addition, seconds, ≥ 0; it doubles with each retry.
+    wait_max_s : float
+        Longest wait, seconds, ≥ 0; if the server asks for a longer one, there is no retry.
+    timeout_s : float
+        Time after which there is no further retry, seconds, ≥ 0.
     """
 
     attempts: int = 3
@@ -44,7 +48,7 @@ class Retries:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
 
     def wait_for(self, error: Exception) -> bool | float:
-        """Whether to try again, or the wait that the server asked for, seconds."""
+        """Whether to retry, or the wait that the server asked for, seconds."""
         if not isinstance(error, _FirstEventError):
             return False
         asked_ms = error.failure.retry_after_ms
@@ -54,16 +58,16 @@ class Retries:
 
 
 class _FirstEventError(Exception):
-    """A failure as the first event. Its text goes to logs, so it says nothing that a server or a user wrote."""
+    """A failure as the first event. Logs show its text, so it quotes neither the server nor the user."""
 
     def __init__(self, failure: StreamFailed) -> None:
-        # A failure without a status is one of ours, and so is its code.
+        # Without a status the failure, and its code, is our own.
         super().__init__(failure.code if failure.status is None else f"status {failure.status}")
         self.failure = failure
 
 
 async def with_retries(ask: Callable[[], AsyncGenerator[Event, None]], retries: Retries) -> AsyncGenerator[Event, None]:
-    """The events of `ask()`, which is called again while its first event is a failure that may pass."""
+    """The events of `ask()`, which is repeated while its first event is a transient failure."""
     import stamina
 
     pace: dict[str, Any] = {

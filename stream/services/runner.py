@@ -1,4 +1,4 @@
-"""Runs the tools that a model calls, hands the results back and reads on until there is an answer."""
+"""A runner that executes the tools a model calls and returns the results until there is an answer."""
 
 from __future__ import annotations
 
@@ -43,37 +43,46 @@ if TYPE_CHECKING:
 __all__ = ["ToolRunner"]
 
 ROUNDS = {"excellent": 8, "good": 5, "poor": 2}
-"""Rounds of tool calls, by how well a model uses results over several rounds."""
+"""Most rounds of tool calls, by `multi_turn`."""
 
 logger = logging.getLogger(__name__)
 
 
 class ToolRunner:
-    """Stands in front of a source and runs the tools that the model calls.
+    """A source that runs the tools that the model calls.
 
-    Some servers (an Ollama with tools of its own) run the tools themselves: where a stream says so, nothing is run
-    here. The calls of one answer run at the same time, after it has ended. Where the request
-    (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time, they run one after the other.
-    Every outcome is a `ToolResult`, an exception and a call that cannot be run included. In the last round no tools are
-    offered, so that it brings an answer; a model that calls one all the same gets an error for its result, and nothing
-    is run.
+    The calls of one answer run at the same time, after it has ended; one after the other if the request
+    (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Nothing runs here if the stream
+    shows that the server runs the tools, as some forks of Ollama do. Each call gets a `ToolResult`, also if the tool
+    raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an error.
 
     Parameters
     ----------
-    source : what to chat with.
-    tools : what may run; each needs a function, unless the server runs them.
-    validation : how calls are checked before they run; see `Validator`.
-    executes : who runs the tools; `"auto"` sees it from the stream. With `"server"` no call counts as invented.
-    server_tools : patterns for tools that the server offers and runs by itself, with `"auto"`; see `Validator`.
-    timeout_s : longest run of one tool, seconds.
-    rounds : at most so many rounds of calls; `None` goes by the model's `multi_turn`.
-    parallel : whether the calls of one answer run at the same time; never where one call at a time was asked for.
-    longest_result : longer results are cut to so many characters.
-    attempts : where invalid calls and the results of the tools are counted.
+    source : ChatSource
+        The source to ask.
+    tools : Iterable
+        The tools that may run; each needs a function unless the server runs them.
+    validation : {"off", "on", "strict"}
+        How calls are checked before they run; see `Validator`.
+    executes : {"auto", "client", "server"}
+        Who runs the tools; `"auto"` decides by the stream. With `"server"` no call counts as invented.
+    server_tools : Collection[str]
+        With `"auto"`: patterns for tools that the server offers and runs by itself; see `Validator`.
+    timeout_s : float
+        Longest run of one tool, seconds, > 0.
+    rounds : int or None
+        Most rounds of calls, ≥ 1; `None` decides by the model's `multi_turn`.
+    parallel : bool
+        Whether calls of one answer may run at the same time.
+    longest_result : int
+        Most characters of a result; longer ones are cut.
+    attempts : Attempts or None
+        Counters for invalid calls and results.
 
     Raises
     ------
-    StreamValueError : a tool has no function, or a number is out of range.
+    StreamValueError
+        If a tool has no function, or a number is out of range.
     """
 
     def __init__(
@@ -113,7 +122,7 @@ class ToolRunner:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do with tools."""
+        """The model's capabilities with tools."""
         return capabilities_behind(self._source)
 
     async def chat(
@@ -128,10 +137,14 @@ class ToolRunner:
 
         Parameters
         ----------
-        messages : OpenAI's form.
-        tools : what to offer; `None` offers all that may run.
-        added : takes the messages of the rounds (calls and results) for the caller's history.
-        fields : as in `Connection.chat`; `tool_choice` holds for the first round, or a forced call would never end.
+        messages : Sequence[Mapping]
+            In OpenAI's form.
+        tools : Iterable or None
+            Tools to offer; `None` offers all of the runner's.
+        added : list or None
+            The messages of the rounds (calls and results) are appended to it, for the caller's history.
+        **fields
+            As in `Connection.chat`; `tool_choice` applies to the first round only, so that a forced call can end.
         """
         history, offered = list(messages), self.tools if tools is None else as_tools(tools)
         rounds, calls_so_far = self._rounds or ROUNDS[self.capabilities.multi_turn], 0
@@ -177,13 +190,13 @@ class ToolRunner:
             self._attempts.result(self.model, event)
 
     def _is_ours(self, turn: _Turn) -> bool:
-        """Whether there are calls that nobody has run."""
+        """Whether calls are left to run here."""
         if self._executes == "server" or turn.failed or not turn.calls:
             return False
         return self._executes == "client" or not turn.server_ran
 
     async def _run(self, turn: _Turn, *, at_once: bool) -> AsyncGenerator[tuple[int, ToolResult], None]:
-        """The results, each with its call's place, as they come."""
+        """Each result with the place of its call, as soon as it is there."""
         if not at_once:
             for place, call in enumerate(turn.calls):
                 yield place, await self._outcome(call, turn.problems.get(call.index))
@@ -191,7 +204,7 @@ class ToolRunner:
         results: dict[int, ToolResult] = {}
 
         async def run(place: int, call: ToolCallEnd) -> None:
-            # Not the task's own result: in debug mode asyncio logs the beginning and the end of that.
+            # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
             results[place] = await self._outcome(call, turn.problems.get(call.index))
 
         tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(turn.calls)}
@@ -200,7 +213,7 @@ class ToolRunner:
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in sorted(done, key=tasks.__getitem__):
-                    task.result()  # raises what ended it
+                    task.result()  # raises the exception of a failed task
                     yield tasks[task], results[tasks[task]]
         finally:
             for task in tasks:
@@ -223,14 +236,14 @@ class ToolRunner:
         return ToolResult(call.tool_call_id, call.tool_name, is_error=is_error, content=content)
 
     def _log_unknown(self, turn: _Turn) -> None:
-        """Log the calls that the validator let pass and that cannot be run: no tool has their name."""
+        """Log valid calls of tools that are not registered: they cannot run."""
         unknown = [call.tool_name for call in turn.calls if call.status == "ok" and call.tool_name not in self._by_name]
         if unknown:
             names = logged_list(logged_name(name) for name in unknown)
             logger.warning("%d calls from %s not run, there are no such tools: %s", len(unknown), self.model, names)
 
     async def _called(self, tool: Tool, call: ToolCallEnd) -> tuple[bool, str]:
-        """Whether the tool failed, and what it returned as text; whatever it raises is an outcome."""
+        """Whether the tool failed, and its result or exception as text."""
         assert tool.function is not None
         limit = asyncio.timeout(self._timeout_s)
         task = asyncio.current_task()
@@ -247,16 +260,16 @@ class ToolRunner:
             return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
         except asyncio.CancelledError as error:
             if task is None or task.cancelling() > cancelled_before:
-                raise  # the turn is cancelled, not something inside of the tool
+                raise  # the turn was cancelled, not a task inside the tool
             return True, _words(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (a tool may raise anything; the model is told)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a tool may raise anything; the model gets it as the result)
             if limit.expired():
                 return True, f"The tool took longer than {self._timeout_s:g} s."
             return True, _words(error)
 
 
 def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Any]:
-    """What a function returned or raised; asyncio hands no StopIteration from thread to thread."""
+    """The result or exception of a function, in a future: asyncio cannot pass a StopIteration between threads."""
     outcome: Future[Any] = Future()
     try:
         outcome.set_result(function(**arguments))
@@ -266,7 +279,6 @@ def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future
 
 
 def _words(error: BaseException) -> str:
-    """What a tool raised, as the model reads it."""
     name = type(error).__name__
     try:
         said = str(error)
@@ -277,7 +289,7 @@ def _words(error: BaseException) -> str:
 
 @dataclass(slots=True)
 class _Turn:
-    """One answer: what it said, what it called, and who ran that."""
+    """State of one answer: its text and calls, and whether the server ran them."""
 
     first_index: int
     text: list[str] = field(default_factory=list)
@@ -291,7 +303,7 @@ class _Turn:
     reason: str = ""
 
     def take(self, event: ServiceEvent) -> ServiceEvent:
-        """Note an event; returns it with an index that counts through all rounds."""
+        """Record an event; return it with an index that counts through all rounds."""
         if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
             event = replace(event, index=event.index + self.first_index)
             self.next_index = max(self.next_index, event.index + 1)
@@ -303,7 +315,7 @@ class _Turn:
         elif isinstance(event, TextDelta):
             follows_call = self.text and self.calls and not self.said_after
             if follows_call and not (self.text[-1][-1:].isspace() or event.text[:1].isspace()):
-                self.text.append(" ")  # or the words before and after the call become one
+                self.text.append(" ")  # otherwise the words before and after the call would join
             self.text.append(event.text)
             self.said_after = self.said_after or bool(event.text.strip())
         elif isinstance(event, ReasoningDelta):
@@ -318,11 +330,11 @@ class _Turn:
 
     @property
     def server_ran(self) -> bool:
-        """The server reports on its tools, or has answered after them although its last word is not the calls."""
+        """Whether the server reported on tools, or wrote text after the calls and its last word is not `tool_calls`."""
         return self.reported or (self.said_after and self.reason != "tool_calls")
 
     def messages(self, results: Sequence[ToolResult]) -> list[Message]:
-        """The turn and its results as messages, in OpenAI's form; a call without an id gets one for this."""
+        """The answer and its results as messages in OpenAI's form; a call without an id gets one."""
         ids = [call.tool_call_id or f"call_{call.index}" for call in self.calls]
         assistant: dict[str, Any] = {
             "role": "assistant",
@@ -339,7 +351,7 @@ class _Turn:
 
 
 def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
-    """A call as it goes back to the server, which refuses arguments that are no JSON."""
+    """A call for the history; arguments that are no JSON object become `{}`, because servers refuse them."""
     arguments = call.arguments_json
     try:
         if not isinstance(json.loads(arguments), dict):
@@ -350,7 +362,7 @@ def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str:
-    """What a tool returned, as the model reads it: text as it is, an MCP result's texts, anything else as JSON."""
+    """A tool's result as text for the model: text unchanged, the texts of an MCP result, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     parts = getattr(value, "content", None)

@@ -1,4 +1,4 @@
-"""What can be sent: UTF-8 has no half of a surrogate pair, and JSON no infinity. Files, users and models bring both."""
+"""Request bodies that can be encoded: no lone surrogates (not in UTF-8), no infinite numbers (not in JSON)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stream.errors import StreamValueError
 __all__ = ["sendable", "sendable_text"]
 
 DEEPEST = 200
-"""Levels of a body. Python's writer of JSON ends at some hundreds, and where depends on who calls it."""
+"""Deepest nesting of a body. Python's JSON encoder fails at some hundreds of levels, depending on the stack."""
 
 
 def sendable_text(text: str) -> str:
-    r"""Return a text with halves of surrogate pairs joined, or U+FFFD for one that is alone.
+    r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD.
 
     Examples
     --------
@@ -25,11 +25,12 @@ def sendable_text(text: str) -> str:
 
 
 def sendable(value: Any, deepest: int = DEEPEST) -> Any:
-    r"""Return a request's body with all of its texts as `sendable_text` makes them, keys included.
+    r"""A body with `sendable_text` applied to all of its texts and keys.
 
     Raises
     ------
-    StreamValueError : it nests deeper than `deepest` levels, or a number in it is not finite.
+    StreamValueError
+        If it nests deeper than `deepest` levels, or a number in it is not finite.
 
     Examples
     --------
@@ -39,11 +40,11 @@ def sendable(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, str):
         return sendable_text(value)
     if isinstance(value, float) and not math.isfinite(value):
-        raise StreamValueError(f"a number to be sent is {value}; it must be finite")
+        raise StreamValueError(f"the request has the number {value}; it must be finite")
     if not isinstance(value, dict | list | tuple):
         return value
     if not deepest:
-        raise StreamValueError("what is to be sent nests too deep")
+        raise StreamValueError("the request nests too deep")
     if isinstance(value, dict):
         return {sendable(key): sendable(one, deepest - 1) for key, one in value.items()}
     return [sendable(one, deepest - 1) for one in value]

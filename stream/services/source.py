@@ -1,4 +1,4 @@
-"""What every part above a connection takes and is: something to chat with. So the parts nest."""
+"""The interface of all sources: a connection, and everything that wraps one, so that they nest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ChatFields", "ChatSource", "capabilities_behind", "last_question"]
 
 
 class ChatFields(TypedDict, total=False):
-    """What a request may say beside messages and tools; `Connection.chat` has what each means."""
+    """Options of a request beside messages and tools, as documented in `Connection.chat`."""
 
     tool_choice: str | Mapping[str, Any] | None
     parallel_tool_calls: bool | None
@@ -29,7 +29,7 @@ class ChatFields(TypedDict, total=False):
 
 
 class ChatSource(Protocol):
-    """A `Connection`, or a part that stands in front of one."""
+    """A `Connection`, or an object that wraps one."""
 
     @property
     def model(self) -> str:
@@ -44,7 +44,7 @@ class ChatSource(Protocol):
 
 
 def capabilities_behind(source: ChatSource) -> ModelCapabilities:
-    """What the model of a source can do with tools; the safe default where a source of another kind does not say."""
+    """The capabilities of a source's model; the safe default if the source has none."""
     known: ModelCapabilities | None = getattr(source, "capabilities", None)
     return known or ModelCapabilities()
 

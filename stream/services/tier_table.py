@@ -1,4 +1,4 @@
-"""Kinds of questions and their tools as a table, and the file that it comes from."""
+"""The table of tiers (kinds of questions and their tools), and its file."""
 
 from __future__ import annotations
 
@@ -21,18 +21,23 @@ __all__ = ["Tier", "load_tiers"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """A kind of question and its tools. The head of `phrases.py` has the grammar of patterns.
+    """A kind of question and its tools. `phrases` documents the syntax of patterns.
 
     Attributes
     ----------
-    name : what a classifier returns.
-    groups : patterns of `Tool.group`; tools of these groups belong to this tier and to no other.
-    tools : patterns of tool names, for tools whose group is unknown or stands in no tier.
-    keywords : patterns of such questions.
+    name : str
+        The classifier's result.
+    groups : tuple[str, ...]
+        Patterns of `Tool.group`; tools of these groups belong to this tier only.
+    tools : tuple[str, ...]
+        Patterns of tool names, for tools whose group is unknown or in no tier.
+    keywords : tuple[str, ...]
+        Patterns of questions.
 
     Raises
     ------
-    StreamTypeError, StreamValueError : an attribute is of another type, or a pattern cannot be read.
+    StreamTypeError, StreamValueError
+        If an attribute has another type, or a pattern is invalid.
     """
 
     name: str
@@ -60,7 +65,8 @@ def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
 
     Raises
     ------
-    StreamValueError : the file cannot be read, or is not of the form of the built-in one.
+    StreamValueError
+        If the file cannot be read, or has another form than the built-in one.
     """
     source = files("stream.services").joinpath("tiers.toml") if path is None else Path(path)
     try:
@@ -99,7 +105,7 @@ def _tier(entry: Any, words: Mapping[str, str]) -> Tier:
 
 
 def _words(table: Any) -> dict[str, str]:
-    """Each list as one group of alternatives, with the lists above it put in."""
+    """Each list as one group of alternatives, with the lists that it names filled in."""
     if not isinstance(table, dict):
         raise StreamTypeError(f"words is {table!r}; it must be a table of lists")
     words: dict[str, str] = {}
@@ -113,7 +119,7 @@ def _words(table: Any) -> dict[str, str]:
 
 
 def _expanded(key: str, pattern: str, words: Mapping[str, str]) -> str:
-    """The pattern with the lists that it names."""
+    """The pattern with the lists that it names filled in."""
 
     def listed(match: re.Match[str]) -> str:
         if match[1] not in words:

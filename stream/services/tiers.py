@@ -1,4 +1,4 @@
-"""Tools by kind of question: a small model that is offered thirty tools chooses worse than one that is offered six."""
+"""Selection of tools by kind of question: small models choose better among six tools than among thirty."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class IntentClassifier(Protocol):
-    """What kind of question is asked."""
+    """A classifier of questions."""
 
     def classify(self, question: str) -> str | Awaitable[str]:
         """The name of a tier; an unknown name counts as `GENERAL`."""
@@ -42,9 +42,10 @@ class IntentClassifier(Protocol):
 
 
 class KeywordClassifier:
-    """Looks for keywords, sentence by sentence: the first tier with one has the sentence.
+    """A classifier by keywords.
 
-    The question belongs to the first tier of its sentences that is not `GENERAL`.
+    A sentence belongs to the first tier with a matching keyword, the question to the first of these tiers that is not
+    `GENERAL`.
 
     Examples
     --------
@@ -68,17 +69,21 @@ class KeywordClassifier:
 
 
 class ToolTiers:
-    """Stands in front of a source and offers the tools of the question's tier alone.
+    """A source that offers only the tools of the question's tier.
 
-    A tool that the question names is offered too, and so is the one that `tool_choice` names. A general question gets
-    no tools. A tier that has no tool although it names some is logged as a warning.
+    A tool that the question or `tool_choice` names is offered, too. A general question gets no tools. A tier whose
+    patterns match no tool is a warning in the log.
 
     Parameters
     ----------
-    source : what to chat with.
-    tools : all tools there are; `None` leaves it to each `chat`.
-    tiers : kinds of questions; `None` takes the built-in table (device, datetime, files, general).
-    classifier : what kind a question is; `None` goes by keywords.
+    source : ChatSource
+        The source to ask.
+    tools : Iterable or None
+        All tools; `None` takes the tools of each `chat`.
+    tiers : Sequence[Tier] or None
+        Kinds of questions; `None` takes the built-in table (device, datetime, files, browser, general).
+    classifier : IntentClassifier or None
+        Finds a question's tier; `None` is a `KeywordClassifier`.
     """
 
     def __init__(
@@ -103,11 +108,11 @@ class ToolTiers:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do with tools."""
+        """The model's capabilities with tools."""
         return capabilities_behind(self._source)
 
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
-        """The tools to offer for a question, in their own order."""
+        """The tools to offer for a question, in the order given."""
         named = self._classifier.classify(question)
         name = named if isinstance(named, str) else await named
         tier = self._tiers.get(name) or Tier(name=GENERAL)
@@ -121,7 +126,7 @@ class ToolTiers:
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer; the tiers choose from `tools`, and the tool that `tool_choice` names is offered."""
+        """The events of one answer; the tools to offer are chosen from `tools`."""
         every = self._tools if tools is None else as_tools(tools)
         chosen = await self.choose(last_question(messages), every)
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
@@ -135,10 +140,10 @@ class ToolTiers:
                 yield event
 
     def _asks_for(self, tool_name: str, question: str, asked: Sequence[Sequence[str]]) -> bool:
-        """Whether the question has the tool's name as it is written, or in words; one plain word is no name.
+        """Whether the question contains the tool's name as written, or in words; one plain word does not count.
 
-        In words, a sentence that the general tier knows has to begin with it: "Why do people play music?" asks for no
-        `play_music`. At the beginning an article may stand between: "Set a timer" asks for `set_timer`.
+        A sentence of the general tier must begin with the words: "Why do people play music?" does not ask for
+        `play_music`. At the beginning, an article between the words is allowed: "Set a timer" asks for `set_timer`.
         """
         if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
@@ -151,7 +156,7 @@ class ToolTiers:
         )
 
     def _belongs(self, tool: Tool, tier: Tier) -> bool:
-        """Whether a tool is one of the tier's: by its group where some tier names that, else by its name."""
+        """Whether a tool belongs to the tier: by its group if a tier names it, else by its name."""
         if tool.group and fits(self._groups, tool.group):
             return fits(tier.groups, tool.group)
         return fits(tier.tools, tool.name)
@@ -159,12 +164,11 @@ class ToolTiers:
 
 @lru_cache(maxsize=4096)
 def _in_words(tool_name: str) -> tuple[Phrases, Phrases] | None:
-    """The words of a name anywhere, and at the beginning, perhaps with an article; `None` for one plain word."""
+    """Patterns for a name's words anywhere, and at the beginning with articles allowed; `None` for one plain word."""
     words = name_words(tool_name)
     return (Phrases([" ".join(words)]), Phrases(["^ " + ARTICLE.join(words)])) if len(words) > 1 else None
 
 
 def _listed(tools: Sequence[Tool], most: int = 8) -> str:
-    """The names of the first tools, each with its group."""
     named = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in tools[:most]]
     return ", ".join([*named, "…"] if len(tools) > most else named)

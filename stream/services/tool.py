@@ -1,4 +1,4 @@
-"""A tool: its name, what it is for, the JSON Schema of its arguments, and perhaps the Python callable behind it."""
+"""Tools: name, description, JSON Schema of the arguments, and a Python function to run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/:]{0,63}")
 CHOICE_WORDS = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
-"""`any` is Mistral's word for what OpenAI, vLLM and llama-server call `required`."""
+"""Mistral says `any` for the `required` of OpenAI, vLLM and llama-server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What a model is offered, and what may run when it calls.
+    """A tool to offer to a model, and the function to run when the model calls it.
 
     Attributes
     ----------
-    name : letters, digits and ``_ . - / :``, at most 64, starting with a letter or ``_``.
-    description : when and for what to use it; the model reads this.
-    parameters : JSON Schema of the arguments, of type `object`.
-    function : called with the arguments as keywords, sync or async; `None` where somebody else runs the tool.
-    group : where the tool comes from, such as an MCP server's name, for `ToolTiers`; `""` if unknown.
+    name : str
+        1 to 64 letters, digits or ``_ . - / :``, starting with a letter or ``_``.
+    description : str
+        When to use the tool, for the model.
+    parameters : Mapping[str, Any]
+        JSON Schema of the arguments, of type `object`.
+    function : Callable or None
+        Called with the arguments as keywords, sync or async; `None` if it runs elsewhere.
+    group : str
+        Origin of the tool, such as the name of an MCP server, for `ToolTiers`; `""` if unknown.
 
     Examples
     --------
@@ -47,19 +52,19 @@ class Tool:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(str(self.name)):
             raise StreamValueError(
-                f"name is {self.name!r}; a tool's name is 1 to 64 letters, digits or _ . - / : and starts with a letter"
+                f"name is {self.name!r}; it must be 1 to 64 letters, digits or _ . - / :, starting with a letter or _"
             )
         if not isinstance(self.parameters, Mapping):
             raise StreamTypeError(f"parameters of {self.name} is {self.parameters!r}; it must be a JSON Schema object")
         if self.parameters.get("type", "object") != "object":
             raise StreamValueError(
-                f"parameters of {self.name} has type {self.parameters['type']!r}; arguments are always an object"
+                f"parameters of {self.name} has type {self.parameters['type']!r}; it must be 'object'"
             )
         if not isinstance(self.group, str):
             raise StreamTypeError(f'group of {self.name} is {self.group!r}; it must be text, or "" if unknown')
 
     def openai(self) -> dict[str, Any]:
-        """The tool as both endpoints take it in `tools`."""
+        """The tool's definition in a request's `tools`, for both endpoints."""
         schema = {"type": "object", "properties": {}, **self.parameters}
         return {
             "type": "function",
@@ -68,11 +73,12 @@ class Tool:
 
     @classmethod
     def of(cls, source: ToolLike) -> Self:
-        """A tool from a `Tool`, a dict (OpenAI's, a bare function object, or an MCP listing) or a Python function.
+        """A tool from a `Tool`, a dict (OpenAI's form, its function object, or an MCP listing) or a Python function.
 
         Raises
         ------
-        StreamTypeError, StreamValueError : it is none of these, or has no usable name or schema.
+        StreamTypeError, StreamValueError
+            If `source` is of another type, or has no usable name or schema.
         """
         if isinstance(source, cls):
             return source
@@ -96,13 +102,9 @@ class Tool:
 
     @classmethod
     def of_mcp(cls, listed: Any, call: Callable[[str, dict[str, Any]], Any] | None = None, *, group: str = "") -> Self:
-        """A tool from one entry of an MCP server's `tools/list`.
+        """A tool from one entry of an MCP server's `tools/list`, an object or a dict.
 
-        Parameters
-        ----------
-        listed : the entry: an object or a dict with `name`, `description` and `inputSchema`.
-        call : runs it, such as an MCP session's `call_tool(name, arguments)`; `None` where nothing of ours runs it.
-        group : the server's name, such as ``"zwave"``.
+        `call(name, arguments)` runs it, such as an MCP session's `call_tool`; `group` is the server's name.
         """
         entry: Any = listed if isinstance(listed, Mapping) else {key: getattr(listed, key, None) for key in MCP_FIELDS}
         if not isinstance(entry.get("inputSchema"), Mapping):
@@ -116,12 +118,14 @@ class Tool:
     def of_function(cls, function: Callable[..., Any]) -> Self:
         """A tool from a function with type hints: its schema by pydantic, its description from the docstring.
 
-        `Annotated[str, "what it is"]` describes an argument. Arguments are converted to the hinted types at the call.
+        `Annotated[str, "what it is"]` describes an argument. Calls convert the arguments to the hinted types.
 
         Raises
         ------
-        MissingFeatureError : pydantic, which the `services` extra brings, is not installed.
-        StreamTypeError : the function takes positional-only or variable arguments, or a hint has no JSON Schema.
+        MissingFeatureError
+            If pydantic (`services` extra) is not installed.
+        StreamTypeError
+            If the function takes positional-only or variable arguments, or a hint has no JSON Schema.
         """
         name = getattr(function, "__name__", type(function).__name__)
         return cls(
@@ -136,31 +140,28 @@ MCP_FIELDS = ("name", "title", "description", "inputSchema")
 
 
 def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
-    """Every source as a `Tool`; `None` is none at all.
+    """Each source as a `Tool`; `()` for `None`.
 
     Raises
     ------
-    StreamValueError : two tools have one name.
+    StreamValueError
+        If two tools have the same name.
     """
     tools = tuple(Tool.of(source) for source in sources or ())
     names = [tool.name for tool in tools]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise StreamValueError(f"two tools are called {twice[0]!r}; a model tells tools apart by name alone")
+        raise StreamValueError(f"two tools are called {twice[0]!r}; names must differ")
     return tools
 
 
 def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, ...]) -> str | dict[str, Any] | None:
-    """`tool_choice` as it goes on the wire: a word, or the form that forces one function.
-
-    Parameters
-    ----------
-    choice : `None`, `"auto"`, `"none"`, `"required"` (also `"any"`), a tool's name, or the wire's own object.
-    names : the tools that are offered.
+    """`tool_choice` as sent: a word, or the object that forces one of the offered functions.
 
     Raises
     ------
-    StreamValueError : it names a tool that is not offered.
+    StreamValueError
+        If `choice` names a tool that is not offered.
     """
     if choice is None:
         return None
@@ -174,13 +175,13 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
 
 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """The JSON Schema of a function's arguments, without the titles that cost tokens and say nothing."""
+    """The JSON Schema of a function's arguments, without titles, which cost tokens."""
     pydantic = _pydantic()
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise StreamTypeError(f"{name} takes {parameter}; a tool's arguments are passed by keyword and have names")
+            raise StreamTypeError(f"{name} takes {parameter}; a tool's arguments are passed by keyword")
         hint = hints.get(parameter.name, Any)
         words = [word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)]
         default = ... if parameter.default is parameter.empty else parameter.default
@@ -188,12 +189,12 @@ def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     try:
         schema = pydantic.create_model(name, **fields).model_json_schema()
     except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticSchemaGenerationError, TypeError) as error:
-        raise StreamTypeError(f"{name} has an argument that no JSON can be: {error}") from error
+        raise StreamTypeError(f"{name} has an argument without a JSON Schema: {error}") from error
     return {"type": "object", "properties": {}, **_untitled(schema)}
 
 
 def _untitled(schema: Any) -> Any:
-    """The schema without pydantic's made-up titles; a property that is called `title` stays."""
+    """The schema without pydantic's generated titles; a property called `title` stays."""
     if isinstance(schema, list):
         return [_untitled(item) for item in schema]
     if not isinstance(schema, dict):

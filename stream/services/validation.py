@@ -1,4 +1,4 @@
-"""Calls checked against what was offered: is there such a tool, are the arguments JSON, do they fit its schema."""
+"""Validation of calls: the tool is registered, the arguments are JSON and fit its schema."""
 
 from __future__ import annotations
 
@@ -29,22 +29,28 @@ logger = logging.getLogger(__name__)
 
 
 class Validator:
-    """Checks calls, counts what was wrong with them, and marks the end of an invalid call as malformed.
+    """A validator that counts calls by outcome and marks the end of an invalid call as malformed.
 
     Parameters
     ----------
-    tools : the registered tools.
-    strictness : `"off"` lets everything pass. `"on"` rejects a call that cannot be run; text in place of a number,
-        boolean or object that it spells is taken for that value, because some models have no other way to write it.
-        `"strict"` takes no text for a number and no argument that the schema does not name.
-    model : the name under which the counts stand.
-    server_tools : patterns for tools that the server offers and runs by itself. A call of one is not invented, and
-        neither is any later call in a stream that shows that the server runs the tools; see `KnownInStream`.
+    tools : Iterable
+        The registered tools.
+    strictness : {"off", "on", "strict"}
+        `"off"` checks nothing. `"on"` rejects calls that cannot run, but accepts text that spells a number, boolean or
+        object, because some dialects have no other form. `"strict"` rejects such text, and arguments that the schema
+        does not name.
+    model : str
+        Name in the counts.
+    server_tools : Collection[str]
+        Patterns for tools that the server offers and runs by itself. Their calls do not count as invented, nor do later
+        calls in a stream that shows that the server runs the tools; see `KnownInStream`.
 
     Raises
     ------
-    StreamValueError : a tool's schema is not a JSON Schema, or `strictness` is unknown.
-    StreamTypeError : `server_tools` is not a collection of patterns.
+    StreamValueError
+        If a tool's schema is not a JSON Schema, or `strictness` is unknown.
+    StreamTypeError
+        If `server_tools` is not a collection of patterns.
     """
 
     def __init__(
@@ -66,38 +72,38 @@ class Validator:
 
     @property
     def counts(self) -> dict[tuple[str, str], int]:
-        """How many calls were checked and found bad, by model and outcome (`"ok"` or a reason)."""
+        """Number of checked calls by model and outcome (`"ok"`, or the reason)."""
         return dict(self._counts)
 
     def check(self, call: ToolCallEnd) -> InvalidToolCall | None:
-        """What is wrong with a call; `None` if nothing is, or if nothing is checked."""
+        """The problem of a call; `None` if it is valid or not checked."""
         return self._checked(call, KnownInStream(self._known))
 
     def arguments(self, call: ToolCallEnd) -> dict[str, Any]:
-        """The arguments of a good call as values of its own; text that spells what the schema wants is that value."""
-        given = json.loads(call.arguments_json)  # not the event's: a tool may change what it is given
+        """A new copy of a valid call's arguments; text that spells a value of the schema's type is converted."""
+        given = json.loads(call.arguments_json)  # a copy: a tool may change its arguments
         tool = self._tools.get(call.tool_name)
         values = given if isinstance(given, dict) else {}
         return values if tool is None or self.strictness == "strict" else _spelled_out(values, tool.parameters)
 
     async def watch(self, events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one stream, with an `InvalidToolCall` before each invalid call's end, which is then malformed.
+        """The events of one stream; the end of an invalid call is malformed and follows an `InvalidToolCall`.
 
-        The invalid calls of an answer are logged in one line: a WARNING with the model and the tools' names.
+        All invalid calls of an answer are one WARNING in the log, with the names of the model and the tools.
         """
         known, problems, rejected = KnownInStream(self._known), list[InvalidToolCall](), False
         try:
             async for event in events:
                 known.note(event)
                 if isinstance(event, AskedAgain) and event.how == "fallback":
-                    known.trust()  # The fallback has tools of its own, and a runner that checks their calls.
+                    known.trust()  # The fallback has its own tools, and its runner checks the calls.
                 if isinstance(event, ToolCallEnd) and not rejected and (problem := self._checked(event, known)):
                     problems.append(problem)
                     yield problem
                     yield replace(event, status="malformed")
                 else:
                     yield event
-                rejected = isinstance(event, InvalidToolCall)  # by another validator: it is not reported twice
+                rejected = isinstance(event, InvalidToolCall)  # by another validator: do not report it twice
         finally:
             self._log(problems)
 
@@ -127,18 +133,18 @@ class Validator:
         if arguments is None:
             return bad("not_json", f"the arguments of {call.tool_name} are not a JSON object")
         if tool is None:
-            return None  # The server's own tool: it has the schema.
+            return None  # The server's own tool: only the server knows its schema.
         if self.strictness == "on":
             arguments = _spelled_out(arguments, tool.parameters)
-        # The deepest error is the telling one; its own message would repeat values, so it is put in words here.
+        # The first error by depth is reported. Its own message would quote values, so we write another.
         try:
             error = next(iter(sorted(self._checkers[call.tool_name].iter_errors(arguments), key=_order)), None)
-        except (RecursionError, ArithmeticError, ValueError):  # by a schema that follows them, or counts with them
+        except (RecursionError, ArithmeticError, ValueError):  # raised by a schema that recurses, or by its arithmetic
             return bad("schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite")
         return None if error is None else bad("schema", _words(call.tool_name, error))
 
     def unknown(self, name: str) -> str:
-        """What to tell a model that called a tool which is not registered."""
+        """The message to a model that called a tool that is not registered."""
         near = _near(name, self._tools)
         hint = f"; did you mean {' or '.join(near)}" if near else f"; there is {', '.join(self._tools) or 'none'}"
         return f"there is no tool {name[:64]!r}{hint}"
@@ -161,7 +167,7 @@ def _checker(tool: Tool, strictness: Strictness) -> Any:
 
 
 def _near(name: str, tools: Iterable[str]) -> tuple[str, ...]:
-    """Registered names close to `name`, without regard to case, `-` or `.`."""
+    """Registered names close to `name`; case, `-`, `.` and `_` do not matter."""
     plain = {other.lower().replace("-", "_").replace(".", "_"): other for other in tools}
     close = get_close_matches(name.lower().replace("-", "_").replace(".", "_"), plain, n=3, cutoff=0.6)
     return tuple(plain[one] for one in close)
@@ -172,7 +178,7 @@ def _order(error: Any) -> tuple[int, list[str]]:
 
 
 def _words(name: str, error: Any) -> str:
-    """What is wrong, by the schema's words and never by the value's."""
+    """An error in terms of the schema; it quotes no value."""
     where = ".".join(str(step) for step in error.path)
     if error.validator == "required":
         missing = [key for key in error.validator_value if key not in error.instance]
@@ -184,7 +190,6 @@ def _words(name: str, error: Any) -> str:
 
 
 def _spelled_out(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, with text that spells a value of the wanted type as that value."""
     properties = schema.get("properties", {})
     return {key: _spelled(value, properties.get(key, {})) for key, value in arguments.items()}
 

@@ -132,7 +132,7 @@ def test_a_model_that_does_not_think_is_asked_again_without_it_and_later_at_once
     field = "reasoning_effort" if endpoint == "openai" else "think"
     assert [field in body for body in exchange.bodies] == [True, False, False]
     lines = [record.getMessage() for record in caplog.records if "think" in record.getMessage()]
-    assert lines == ["llama3.2 does not think, says the server: asked again without `think`"]
+    assert lines == ["The server says that llama3.2 does not think: asked again without `think`"]
 
 
 @BOTH

@@ -117,7 +117,7 @@ def variable(**rest): ...
         ({"type": "function"}, StreamValueError, "needs `function`"),
         ({"name": "with space"}, StreamValueError, "with space"),
         ({"name": "x" * 65}, StreamValueError, "1 to 64"),
-        ({"name": "w", "parameters": {"type": "array"}}, StreamValueError, "always an object"),
+        ({"name": "w", "parameters": {"type": "array"}}, StreamValueError, "it must be 'object'"),
         ({"name": "w", "parameters": "city"}, StreamTypeError, "JSON Schema"),
         (SimpleNamespace(name="w", inputSchema=None), StreamValueError, "inputSchema"),
         (positional, StreamTypeError, "passed by keyword"),
