@@ -16,6 +16,7 @@ import numpy as np
 from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
+from cues.signal.pcm import float_of_int16
 
 FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 
@@ -178,7 +179,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
             raise CueValueError(f"audio has layout {layout!r} and shape {audio.shape}; cues are mixed into mono speech")
         samples = audio.reshape(-1)
         if samples.dtype == np.int16:
-            samples = samples.astype(np.float32) / np.float32(32768.0)
+            samples = float_of_int16(samples)
         elif samples.dtype.kind != "f":
             raise CueTypeError(f"audio has dtype {audio.dtype}; it must be int16 or floating point")
         samples = samples.astype(np.float32, copy=False)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues.errors import AudioFileError, CueValueError
-from cues.library.audiofile import check_complete, dithered_int16
+from cues.library.audiofile import check_complete
+from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,11 +171,10 @@ def _raise_if_full(folder: Path) -> None:
 def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
     """Samples as the file holds them. libsndfile would scale by 32767, and change samples that nothing touched."""
     if subtype == "PCM_16":
-        whole = np.clip(np.rint(mixed * 32768.0), -32768, 32767).astype(np.int16)
         touched = np.ones(mixed.shape, dtype=bool)
         touched[: len(before)] = mixed[: len(before)] != before
         dithered = np.stack([dithered_int16(mixed[:, k]) for k in range(mixed.shape[1])], axis=1)
-        return np.where(touched, dithered, whole)
+        return np.where(touched, dithered, int16_of_float(mixed))
     if subtype == "PCM_24":
         steps = np.clip(np.rint(mixed.astype(np.float64) * 8388608.0), -8388608, 8388607)
         return steps.astype(np.int32) << 8

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from cues.errors import AudioFileError, CueValueError
+from cues.signal.pcm import dithered_int16
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,6 @@ __all__ = [
     "check_format",
     "decoded",
     "default_subtype",
-    "dithered_int16",
     "encoded",
     "file_bytes",
     "read_audio",
@@ -233,16 +233,3 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     except (RuntimeError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise AudioFileError(f"{path}: cannot be written: {reason}") from error
-
-
-def dithered_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
-    """`samples` as 16-bit integers with triangular dither of ±1 step; digital silence stays silent.
-
-    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers,
-    so that the same samples give the same bytes on every machine.
-    """
-    bits = np.random.PCG64(16).random_raw(2 * len(samples))
-    uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    dither = np.where(samples != 0.0, uniform[: len(samples)] - uniform[len(samples) :], 0.0)
-    steps = np.rint(samples.astype(np.float64) * 32768.0 + dither)
-    return np.clip(steps, -32768, 32767).astype(np.int16)
