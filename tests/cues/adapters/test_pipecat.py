@@ -205,7 +205,7 @@ def test_an_interruption_is_over_after_its_fade_and_one_chunk_and_nothing_comes_
 
 def test_the_end_that_interrupted_speech_gets_has_the_speechs_own_scale():
     mixer, _ = create(RATE)
-    chunk = pcm16_of_float(steady_voice(1.0, level=0.6)[:-RATE // 4][-CHUNK:])
+    chunk = pcm16_of_float(steady_voice(1.0, level=0.6)[: -RATE // 4][-CHUNK:])
 
     async def interrupted():
         await mixer.mix(chunk)
