@@ -15,8 +15,8 @@ import numpy as np
 from cues.adapters._packages import require
 from cues.adapters._pipeline_cues import PipelineCues
 from cues.errors import CueTypeError
-from cues.pacing.extrapolation import faded_continuation
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import TextDelta, ToolCallStart, ToolResult
 

@@ -22,8 +22,8 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 import cues
 from cues.adapters.pipecat import CueFrame, create
-from cues.pacing.extrapolation import faded_continuation
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from cues.signal.prediction import faded_continuation
 from stream.errors import StreamError
 from stream.events import ToolCallStart
 from stream.routing.rules import CueRules
