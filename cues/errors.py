@@ -1,6 +1,11 @@
-"""The errors of the audio engine: one root, and subclasses that are the matching builtin too."""
+"""The errors of the audio engine: one root, subclasses that are the matching builtin too, and how they are worded."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "AudioFileError",
@@ -11,6 +16,8 @@ __all__ = [
     "MixerClosedError",
     "PackError",
     "UnknownCueError",
+    "did_you_mean",
+    "reason_of",
 ]
 
 
@@ -55,3 +62,16 @@ class MissingFeatureError(CueError, RuntimeError):
 
 class MixerClosedError(CueError, RuntimeError):
     """A cue was posted to a session that has ended."""
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one that it resembles, or nothing if none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(name), known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in the words of the system or of libsndfile, without the path that they repeat."""
+    return str(getattr(error, "strerror", None) or getattr(error, "error_string", error)) or type(error).__name__

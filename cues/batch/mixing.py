@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError, CueValueError
-from cues.library.audiofile import check_complete
+from cues.batch.tasks import FATAL_ERRNOS
+from cues.errors import AudioFileError, CueValueError, reason_of
+from cues.files import replacing, unfinished_name
+from cues.library.audiofile import check_complete, in_memory
 from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "chan
 
 # Sample formats that are kept; all others become 24 bits.
 _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
-_PART = ".cues-part"
-_PART_NAME = re.compile(r"\.(?P<output>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +89,7 @@ def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
             channels = file.read(dtype="float32", always_2d=True)
             kind = int(file.samplerate), str(file.subtype)
     except (RuntimeError, TypeError, ValueError, MemoryError) as error:
-        reason = getattr(error, "error_string", error)
-        raise AudioFileError(f"{source.file}: cannot be read as audio: {reason}") from error
+        raise AudioFileError(f"{source.file}: cannot be read as audio: {reason_of(error)}") from error
     if not len(channels):
         raise AudioFileError(f"{source.file}: holds no samples")
     if not np.isfinite(channels).all():
@@ -130,22 +126,14 @@ def _write(
     subtype: str,
 ) -> None:
     """Write under another name, then move into place: a broken-off run leaves no half file."""
-    import soundfile
-
-    output.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=_PART)
-    os.close(handle)
-    temporary = Path(name)
     try:
-        soundfile.write(temporary, _encoded(before, mixed, subtype), rate, subtype, format=file_format)
-        temporary.chmod(0o644)
-        temporary.replace(output)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as part:
+            part.write_bytes(in_memory(_encoded(before, mixed, subtype), rate, file_format, subtype))
     except (RuntimeError, OSError) as error:
-        _raise_if_full(output.parent)
-        raise AudioFileError(f"{output}: cannot be written: {getattr(error, 'error_string', error)}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if getattr(error, "errno", None) in FATAL_ERRNOS:
+            raise
+        raise AudioFileError(f"{output}: cannot be written: {reason_of(error)}") from error
 
 
 def sweep(outputs: Iterable[str]) -> None:
@@ -156,16 +144,8 @@ def sweep(outputs: Iterable[str]) -> None:
     for folder, wanted in names.items():
         with contextlib.suppress(OSError):  # the folder may not be there yet
             for path in folder.iterdir():
-                found = _PART_NAME.fullmatch(path.name)
-                if found and found["output"] in wanted:
+                if unfinished_name(path) in wanted:
                     path.unlink(missing_ok=True)
-
-
-def _raise_if_full(folder: Path) -> None:
-    """The error of a full disk, if that is why libsndfile, which does not say, could not write."""
-    with tempfile.TemporaryFile(dir=folder) as probe:
-        probe.write(bytes(65536))
-        probe.flush()
 
 
 def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cues.errors import AudioFileError, CueError, MissingFeatureError
+from cues.files import explained
 
 __all__ = ["ENDINGS", "Source", "find_sources"]
 
@@ -44,10 +45,8 @@ class Source:
         """
         if not _REMOTE.match(self.file):
             path = Path(self.file)
-            try:
+            with explained(path, "cannot be read", AudioFileError):
                 regular = stat.S_ISREG(path.stat().st_mode)
-            except OSError as error:
-                raise AudioFileError(f"{path}: cannot be read: {error.strerror or error}") from error
             if not regular:
                 raise AudioFileError(f"{path}: is no regular file")
             return path

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, CueValueError, MissingFeatureError
+from cues.errors import CueValueError, MissingFeatureError
+from cues.files import explained, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from cues.batch.tasks import Row
 
@@ -82,17 +80,5 @@ def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None
     ------
     CueError : it cannot be written.
     """
-    temporary = None
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        temporary = Path(name)
-        _WRITERS[path.suffix.lower()](temporary, rows, columns)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    with explained(path), replacing(path) as part:
+        _WRITERS[path.suffix.lower()](part, rows, columns)

@@ -8,6 +8,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cues.errors import reason_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -74,5 +76,4 @@ def failed_row(task: Task, error: str) -> Row:
 
 def _sentence(error: Exception) -> str:
     """One line that says what went wrong."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())
+    return " ".join(reason_of(error).split())

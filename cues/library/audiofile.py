@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError, CueValueError
+from cues.errors import AudioFileError, CueValueError, reason_of
 from cues.signal.pcm import dithered_int16
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "default_subtype",
     "encoded",
     "file_bytes",
+    "in_memory",
     "read_audio",
     "write_audio",
 ]
@@ -84,7 +85,7 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
         if isinstance(error, AudioFileError):
             raise
         # soundfile's own message would name the buffer instead of the file.
-        reason = str(getattr(error, "error_string", error)).rstrip(".")
+        reason = reason_of(error).rstrip(".")
         raise AudioFileError(
             f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file"
         ) from error
@@ -108,7 +109,7 @@ def file_bytes(path: Path) -> bytes:
         fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
         data = path.read_bytes() if fit else None
     except (OSError, ValueError) as error:
-        raise AudioFileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise AudioFileError(f"{path}: cannot be read: {reason_of(error)}") from error
     if data is not None:
         return data
     if not stat.S_ISREG(status.st_mode):
@@ -211,11 +212,19 @@ def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, su
     CueValueError : for a pair that `FORMATS` does not hold.
     """
     check_format(file_format, subtype)
+    data = dithered_int16(samples) if subtype == "16" else samples
+    return in_memory(data, sample_rate, file_format.upper(), FORMATS[file_format][subtype])
+
+
+def in_memory(samples: NDArray[Any], sample_rate: int, file_format: str, subtype: str) -> bytes:
+    """An audio file's bytes, format and subtype by libsndfile's names.
+
+    Not written by libsndfile itself, which calls every fault of the disk a "System error".
+    """
     import soundfile
 
-    data = dithered_int16(samples) if subtype == "16" else samples
     buffer = io.BytesIO()
-    soundfile.write(buffer, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+    soundfile.write(buffer, samples, sample_rate, subtype, format=file_format)
     return buffer.getvalue()
 
 
@@ -228,8 +237,6 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     AudioFileError : if the file cannot be written.
     """
     try:
-        # Not by soundfile, which calls every fault of the disk a "System error".
         path.write_bytes(encoded(samples, sample_rate, file_format, subtype))
     except (RuntimeError, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise AudioFileError(f"{path}: cannot be written: {reason}") from error
+        raise AudioFileError(f"{path}: cannot be written: {reason_of(error)}") from error

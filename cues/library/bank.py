@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues.cue import Cue
-from cues.errors import AudioFileError, CueError, PackError, UnknownCueError
+from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, did_you_mean
 from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
-from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, did_you_mean, find_pack_dir, read_pack
+from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
 from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES
 from cues.synthesis.motifs import motif

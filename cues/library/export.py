@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import AudioFileError, CueValueError
+from cues.files import explained
 from cues.library.audiofile import check_format, default_subtype, encoded
 from cues.library.bank import NEW_CUE_LU, Bank
 from cues.library.pack import PACK_FILE
@@ -66,7 +67,7 @@ def export_bank(
         check_matplotlib()
     target = Path(folder)
     written = []
-    try:
+    with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
         for name, cue in bank.items():
             path = target / f"{name}.{file_format}"
@@ -79,8 +80,6 @@ def export_bank(
             written.append(path)
         if isinstance(bank, Bank):
             _write_pack(bank, written)
-    except OSError as error:
-        raise AudioFileError(f"{target}: cannot be written: {error.strerror or error}") from error
     return written
 
 

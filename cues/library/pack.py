@@ -9,23 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, CueTypeError, PackError
+from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.library.audiofile import ENDINGS, file_bytes
 from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
 from cues.paths import user_config_dir
 from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cues.library.shaping import Loop
     from cues.synthesis.spec import Spec
 
-__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "did_you_mean", "find_pack_dir", "read_pack"]
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
 
 MOTIF = "motif"
 """What a rule says instead of a cue to give each of its tools a motif of its own."""
@@ -118,7 +117,7 @@ def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     except (OSError, ValueError) as error:
         if isinstance(error, CueError):
             raise
-        raise PackError(f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise PackError(f"{folder}: cannot be read: {reason_of(error)}") from error
 
 
 @contextlib.contextmanager
@@ -133,12 +132,6 @@ def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
         faults.append(error)
     for fault in (faults or ())[n_before:]:
         fault.about = fault.about or about
-
-
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: the known one that is meant, or nothing if none is near."""
-    near = get_close_matches(str(name), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError, CueValueError
+from cues.errors import AudioFileError, CueValueError, reason_of
 from cues.library.audiofile import check_complete
 from cues.meters.loudness import measure
 from cues.signal.pcm import float_of_int16
@@ -102,7 +101,7 @@ def _read(source: Path | IO[bytes], name: str) -> tuple[NDArray[np.float32], int
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
         # Of a file that is not there, libsndfile says "System error."
         missing = isinstance(source, Path) and not source.exists()
-        reason = "there is no such file" if missing else _reason(error)
+        reason = "there is no such file" if missing else reason_of(error)
         raise AudioFileError(f"{name}: cannot be read as audio: {reason}") from error
     if not len(data):
         raise AudioFileError(f"{name}: holds no samples")
@@ -123,10 +122,3 @@ def _check_size(name: str, n_bytes: int, length_s: float) -> None:
             f"{name}: lasts {length_s:.0f} s, {n_bytes // 2**20} MB of samples; "
             f"at most {MAX_RECORDING_BYTES // 2**20} MB are allowed"
         )
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, without the path that soundfile puts in front."""
-    with contextlib.suppress(AttributeError):
-        return str(error.error_string)  # type: ignore[attr-defined]  # only soundfile's own error has it
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
