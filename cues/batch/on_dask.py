@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from cues.batch.processes import CHUNK
 from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
-from cues.errors import CueError, MissingFeatureError
+from cues.errors import CueError
+from cues.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
     MissingFeatureError : Dask is not installed.
     CueError : the scheduler cannot be reached, or has no worker.
     """
-    distributed = _distributed()
+    distributed = check_dask()
     try:
         client = distributed.Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError, TimeoutError) as error:
@@ -61,22 +62,14 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
                 queue.add(submit(following))
 
 
-def check_dask() -> None:
-    """Refuse a cluster that could not be asked, before anything is touched.
+def check_dask() -> Any:
+    """Dask's module for clusters.
 
     Raises
     ------
     MissingFeatureError : Dask is not installed.
     """
-    _distributed()
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingFeatureError("a cluster needs Dask: pip install 'cue-engine[batch]'") from error
-    return distributed
+    return needed("distributed", "batch", "a cluster needs Dask")
 
 
 def _outcomes(future: Any, tasks: tuple[Task, ...]) -> list[Outcome]:

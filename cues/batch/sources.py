@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cues.errors import AudioFileError, CueError, MissingFeatureError
+from cues.extras import needed
 from cues.files import explained
 
 __all__ = ["ENDINGS", "Source", "find_sources"]
@@ -127,8 +128,4 @@ def _remote_stamp(entry: dict[str, Any]) -> str:
 
 
 def _fsspec() -> Any:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingFeatureError("remote folders need fsspec: pip install 'cue-engine[batch]'") from error
-    return fsspec
+    return needed("fsspec", "batch", "remote folders need fsspec")

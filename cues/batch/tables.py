@@ -6,7 +6,8 @@ import csv
 import json
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueValueError, MissingFeatureError
+from cues.errors import CueValueError
+from cues.extras import needed
 from cues.files import explained, replacing
 
 if TYPE_CHECKING:
@@ -41,13 +42,8 @@ def _text_safe(value: object) -> object:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _parquet() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingFeatureError("Parquet needs pyarrow: pip install 'cue-engine[batch]'") from error
-    return pa, parquet
+def _parquet() -> tuple[Any, ...]:
+    return tuple(needed(module, "batch", "Parquet needs pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
 
 
 _WRITERS: Mapping[str, Callable[[Path, Sequence[Row], Sequence[str]], None]] = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.errors import MissingFeatureError
+from cues.extras import needed
 from cues.meters.loudness import loudness_curve
 from cues.meters.telephone import BAND_HZ
 from cues.signal.spectra import short_time_power
@@ -172,11 +172,9 @@ def check_matplotlib() -> None:
 
 
 def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingFeatureError("pictures need matplotlib: pip install 'cue-engine[plots]'") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    module = needed("matplotlib.figure", "plots", "pictures need matplotlib")
+    figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
+    return figure
 
 
 def _title(cue: Cue) -> str:
