@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,23 @@ __all__ = [
 
 
 class CueError(Exception):
-    """Root of every error that `cues` raises on purpose."""
+    """Root of every error that `cues` raises on purpose.
+
+    Attributes
+    ----------
+    code : which kind of error it is, for programs.
+    fix : what to do about it; empty where the message says it.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, *arguments: object, fix: str = "") -> None:
+        super().__init__(*arguments)
+        self.fix = fix
+
+    def within(self, place: str, kind: type[CueError] | None = None) -> CueError:
+        """The same error, as a `kind` if one is given, with the place where it happened before its message."""
+        return (kind or type(self))(f"{place}{self}", fix=self.fix)
 
 
 class CueValueError(CueError, ValueError):
@@ -44,6 +60,8 @@ class UnknownCueError(CueError, KeyError):
 class AudioFileError(CueError, ValueError):
     """A file cannot be used as audio: missing, unreadable, empty, too long or not finite."""
 
+    code = "audio_file"
+
 
 class PackError(CueError, ValueError):
     """A pack cannot be used: its folder, its `pack.toml`, or something that it says.
@@ -53,6 +71,7 @@ class PackError(CueError, ValueError):
     about : the cue, the rule or the file of the pack that it is about; empty if it is the whole pack.
     """
 
+    code = "pack"
     about: str = ""
 
 

@@ -87,7 +87,8 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
         # soundfile's own message would name the buffer instead of the file.
         reason = reason_of(error).rstrip(".")
         raise AudioFileError(
-            f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file"
+            f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file",
+            fix="export it again as WAV, FLAC or OGG",
         ) from error
     if not len(channels):
         raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
@@ -98,7 +99,10 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
         raise AudioFileError(f"{path}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1")
     mono = channels.mean(axis=1, dtype=np.float64).astype(np.float32)
     if float(np.abs(mono).max()) < _CANCELLED * peak:
-        raise AudioFileError(f"{path}: its channels cancel each other; it must be mono, or have channels in phase")
+        raise AudioFileError(
+            f"{path}: its channels cancel each other; it must be mono, or have channels in phase",
+            fix="export it as mono, or turn the phase of one channel",
+        )
     return mono, sample_rate
 
 
@@ -147,7 +151,8 @@ def check_complete(source: Path | IO[bytes], name: str) -> None:
         promised, there = cut
         raise AudioFileError(
             f"{name}: is cut off: its header promises {promised} bytes of samples, and {there} are there; "
-            f"it must be whole"
+            f"it must be whole",
+            fix="export it again: the file ends before its header says so",
         )
 
 
@@ -176,11 +181,13 @@ def _check_header(path: Path, file: Any) -> None:
         raise AudioFileError(f"{path}: is a {file.format} file; it must be WAV, FLAC or OGG")
     if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
         raise AudioFileError(
-            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz"
+            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz",
+            fix="export it at 48000 Hz",
         )
     if file.frames > MAX_FILE_S * file.samplerate:
         raise AudioFileError(
-            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed"
+            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed",
+            fix="shorten it",
         )
 
 

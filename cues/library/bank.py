@@ -159,7 +159,7 @@ def _found_pack(pack_dir: str | os.PathLike[str] | None) -> Pack | None:
         return read_pack(folder)
     except PackError as error:
         if pack_dir is None and PACK_VARIABLE in os.environ:  # set long ago, somewhere else
-            raise PackError(f"{PACK_VARIABLE}: {error}") from error
+            raise error.within(f"{PACK_VARIABLE}: ") from error
         raise
 
 
@@ -195,7 +195,7 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
         kind = AudioFileError if isinstance(error, AudioFileError) else PackError
         # A file that is named after its cue is its own place in the pack.
         place = "" if str(error).startswith(f"{override.where}:") else f"{override.where}: "
-        raise kind(f"{place}{error}") from error
+        raise error.within(place, kind) from error
 
 
 def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:

@@ -27,30 +27,6 @@ _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU = -1.5
 _FAR_BELOW_LU = -25.0
 _LEVEL_LU = 1.0
-# What a fault's message holds → what to do.
-_PACK_FIXES = {
-    "there is no such file": "put the file there, or correct its name",
-    "is unknown": "correct its spelling, or delete it",
-    "it must be true or false": "write true or false, without quotes",
-    "it must be from": "choose a value within these bounds",
-    "or a cue of your own": "correct the name, or add a rule that uses it",
-    "no cue of that name": "correct the name, or add the cue under [cues]",
-    "is no cue; a file": "name the file after a cue, or write a pack.toml (cues new-pack shows one)",
-    "cannot be read as audio": "export it again as WAV, FLAC or OGG",
-    "is no valid TOML": "mend the line that is named: a missing quote or bracket, most often",
-    " s are allowed": "shorten it",
-    "is cut off": "export it again: the file ends before its header says so",
-    "channels cancel": "export it as mono, or turn the phase of one channel",
-    "no name for a cue": "choose a name that a file may have",
-    "the name is taken": "choose another name",
-    "it is for files": "delete it, or give the cue a file",
-    "Spec has no": "correct its spelling, or delete it",
-    "has both file and spec": "delete one of them",
-    "has neither file nor spec": 'add file = "NAME.wav"',
-    "has a file already": "delete one of the two files",
-    "it must lie inside": "copy the file into the pack's folder",
-    "holds neither": "cues new-pack NAME makes a pack to begin with",
-}
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
@@ -84,14 +60,10 @@ def check_cue(cue: Cue) -> list[Problem]:
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
-    """A fault that an error tells: its message says where, what and what is allowed, and often all that there is to do.
-
-    Of the whole pack, the place is `pack.toml`, or the folder where there is none.
-    """
-    message = str(error).removeprefix(f"{folder}/")
-    fix = next((fix for sign, fix in _PACK_FIXES.items() if sign in message), "")
+    """The problem that an error tells; an error about the whole pack is about `pack.toml`, or about the folder."""
     whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
-    return Problem(where=where or whole, code="pack", message=message, fix=fix)
+    message = str(error).removeprefix(f"{folder}/")
+    return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix)
 
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
