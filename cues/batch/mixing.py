@@ -13,7 +13,7 @@ import numpy as np
 from cues.batch.tasks import FATAL_ERRNOS
 from cues.errors import AudioFileError, CueValueError, reason_of
 from cues.files import replacing, unfinished_name
-from cues.library.audiofile import check_complete, in_memory
+from cues.library.audiofile import in_memory, read_channels
 from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Mix:
 
     def run(self) -> Row:
         """Each channel goes through a mixer of its own; samples that no cue or duck touches stay as they were."""
-        channels, rate, subtype = _read(self.source)
+        channels, rate, subtype = read_channels(self.source.open(), self.file)
         length_s = len(channels) / rate
         late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
@@ -77,24 +77,6 @@ class Mix:
             "channels": channels.shape[1],
             "n_cues": len(self.cues),
         }
-
-
-def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
-    import soundfile
-
-    opened = source.open()
-    check_complete(opened, source.file)
-    try:
-        with soundfile.SoundFile(opened) as file:
-            channels = file.read(dtype="float32", always_2d=True)
-            kind = int(file.samplerate), str(file.subtype)
-    except (RuntimeError, TypeError, ValueError, MemoryError) as error:
-        raise AudioFileError(f"{source.file}: cannot be read as audio: {reason_of(error)}") from error
-    if not len(channels):
-        raise AudioFileError(f"{source.file}: holds no samples")
-    if not np.isfinite(channels).all():
-        raise AudioFileError(f"{source.file}: holds NaN or infinity; every sample must be finite")
-    return channels, *kind
 
 
 @lru_cache(maxsize=4)

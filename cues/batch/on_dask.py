@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from cues.batch.processes import CHUNK
-from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
+from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
 from cues.errors import CueError
 from cues.extras import needed
 
@@ -20,7 +19,7 @@ _RETRIES = 2
 _CONNECT_S = 10.0
 
 
-def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> Iterator[list[Outcome]]:
+def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
     """The outcomes of all tasks, in the order in which they are done.
 
     A worker that dies is Dask's own business: it gives the tasks to another one, and gives up on those that ended
@@ -30,7 +29,6 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
     ----------
     tasks : what to do; the workers must see the same files and have this package.
     address : of the scheduler, such as `tcp://10.0.0.1:8786`.
-    chunk : tasks that are sent at once.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
         workers = sum(client.nthreads().values())
         if not workers:
             raise CueError(f"the Dask scheduler at {address} has no workers")
-        chunks = iter([tuple(tasks[start : start + chunk]) for start in range(0, len(tasks), chunk)])
+        chunks = chunks_of(tasks)
         held: dict[Any, tuple[Task, ...]] = {}
 
         def submit(some: tuple[Task, ...]) -> Any:

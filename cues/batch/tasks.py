@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cues.errors import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["FATAL_ERRNOS", "Row", "Task", "failed_row", "run_tasks"]
+__all__ = ["FATAL_ERRNOS", "Outcome", "Row", "Task", "chunks_of", "failed_row", "key_of", "run_tasks"]
+
+_CHUNK = 16
 
 Row = dict[str, Any]
 """A result: column → text, number or None. It has `file`, `status` (`"ok"` or `"failed"`) and `error`."""
@@ -47,6 +49,11 @@ def key_of(task: Any) -> str:
     """Name of a task in the journal: the same for the same work on the same, unchanged file."""
     text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def chunks_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
+    """The tasks in parts of as many as a worker gets at once."""
+    return (tuple(tasks[start : start + _CHUNK]) for start in range(0, len(tasks), _CHUNK))
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:

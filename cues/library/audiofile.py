@@ -10,9 +10,11 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from cues.errors import AudioFileError, CueValueError, reason_of
-from cues.signal.pcm import dithered_int16
+from cues.signal.pcm import dithered_int16, float_of_int16
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "file_bytes",
     "in_memory",
     "read_audio",
+    "read_channels",
     "write_audio",
 ]
 
@@ -73,27 +76,8 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
 
 def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
-    import soundfile
-
-    check_complete(io.BytesIO(data), str(path))
-    try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            _check_header(path, file)
-            channels = file.read(frames=int(MAX_FILE_S * file.samplerate) + 1, dtype="float32", always_2d=True)
-            sample_rate = int(file.samplerate)
-    except (RuntimeError, OSError, TypeError, ValueError) as error:
-        if isinstance(error, AudioFileError):
-            raise
-        # soundfile's own message would name the buffer instead of the file.
-        reason = reason_of(error).rstrip(".")
-        raise AudioFileError(
-            f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file",
-            fix="export it again as WAV, FLAC or OGG",
-        ) from error
-    if not len(channels):
-        raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
-    if not np.isfinite(channels).all():
-        raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
+    allowed = "; it must be a WAV, FLAC or OGG file"
+    channels, sample_rate, _ = read_channels(io.BytesIO(data), str(path), check=_check_header, allowed=allowed)
     peak = float(np.abs(channels).max())
     if peak > _MAX_PEAK:
         raise AudioFileError(f"{path}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1")
@@ -104,6 +88,66 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
             fix="export it as mono, or turn the phase of one channel",
         )
     return mono, sample_rate
+
+
+def read_channels(
+    source: Path | IO[bytes],
+    name: str,
+    *,
+    check: Callable[[str, Any], None] = lambda _name, _file: None,
+    allowed: str = "",
+) -> tuple[NDArray[np.float32], int, str]:
+    """All samples of an audio file, its sample rate (Hz) and libsndfile's name for its sample format.
+
+    Parameters
+    ----------
+    source : a file, or an open one, in any format that libsndfile reads.
+    name : what errors call it.
+    check : is called with the name and the open `soundfile.SoundFile`, and may refuse it.
+    allowed : the end of the error about a file that is no audio.
+
+    Returns
+    -------
+    Samples are float32, shape `(n_samples, n_channels)`, full scale ±1.0, finite.
+
+    Raises
+    ------
+    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty or not finite.
+    """
+    import soundfile
+
+    try:
+        check_complete(source, name)
+        with soundfile.SoundFile(source) as file:
+            check(name, file)
+            channels = _samples(file)
+            sample_rate, subtype = int(file.samplerate), str(file.subtype)
+    except AudioFileError:
+        raise
+    except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
+        # Of a file that is not there, libsndfile says "System error."
+        missing = isinstance(source, Path) and not source.exists()
+        reason = "there is no such file" if missing else reason_of(error).rstrip(".")
+        raise AudioFileError(
+            f"{name}: cannot be read as audio: {reason}{allowed}", fix="export it again as WAV, FLAC or OGG"
+        ) from error
+    if not len(channels):
+        raise AudioFileError(f"{name}: holds no samples; at least 1 is needed")
+    # The sum of squares is finite if every sample is, or overflows and is looked at again.
+    flat = channels.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        energy = np.dot(flat, flat)
+    if not np.isfinite(energy) and not np.isfinite(flat).all():
+        raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
+    return channels, sample_rate, subtype
+
+
+def _samples(file: Any) -> NDArray[np.float32]:
+    """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
+    if file.subtype == "PCM_16":
+        return float_of_int16(file.read(dtype="int16", always_2d=True))
+    samples: NDArray[np.float32] = file.read(dtype="float32", always_2d=True)
+    return samples
 
 
 def file_bytes(path: Path) -> bytes:
@@ -176,7 +220,7 @@ def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
     return None
 
 
-def _check_header(path: Path, file: Any) -> None:
+def _check_header(path: str, file: Any) -> None:
     if file.format not in _READABLE:
         raise AudioFileError(f"{path}: is a {file.format} file; it must be WAV, FLAC or OGG")
     if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues.cue import Cue
@@ -14,7 +13,7 @@ from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
-from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES
+from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules
 from cues.synthesis.motifs import motif
 from cues.units import checked_number, checked_sample_rate
 
@@ -86,10 +85,8 @@ class Bank(Mapping[str, Cue]):
 
     def name_for(self, tool_name: str) -> str:
         """Name of the cue for a tool: the pack's rules, then the built-in ones, then `tool_call`."""
-        for pattern, cue in (*self.rules, *RULES):
-            if fnmatchcase(tool_name, pattern):
-                return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
-        return DEFAULT_CUE
+        cue = cue_by_rules(tool_name, (*self.rules, *RULES)) or DEFAULT_CUE
+        return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
 
     def cue_for(self, tool_name: str) -> Cue:
         """The cue for a tool; asking once beforehand saves the few ms that the making of a motif takes."""
