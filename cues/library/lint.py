@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import make_cue
-from cues.library.lint_rules import Problem, sound_problems
+from cues.library.lint_rules import Problem, as_problems, sound_problems
 from cues.library.normalize import MAX_GAIN_DB
 from cues.library.pack import PACK_FILE, Pack, read_pack
 from cues.meters.similarity import CONFUSABLE, similarity
-from cues.synthesis.catalog import CATALOG
+from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
 
     from cues.cue import Cue
+    from cues.library.lint_rules import Found
     from cues.library.pack import Override
 
 __all__ = ["Problem", "check_cue", "check_pack"]
@@ -68,7 +69,7 @@ def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
     problems: list[Problem] = []
-    loop = bool(override.loop) if override.loop is not None else name in CATALOG and CATALOG[name].spec.loop
+    loop = usually_loops(name) if override.loop is None else bool(override.loop)
     try:
         if override.file is not None:
             problems += sound_problems(name, *read_audio(override.file), loop=loop, trim=override.trim)
@@ -79,41 +80,38 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
         return [*problems, _of_pack(error, folder, name)], None
     if override.file is None:
         problems += check_cue(cue)
-    return [*problems, *_level_problems(cue, override)], cue
+    return [*problems, *as_problems(name, [_level(cue, override)])], cue
 
 
-def _level_problems(cue: Cue, override: Override) -> list[Problem]:
+def _level(cue: Cue, override: Override) -> Found | None:
     """A cue that stands too far above or below the speech, or that no gain could bring where it belongs."""
     assert cue.measured is not None
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
-    built_in = CATALOG.get(cue.name)
-    wanted_lu = override.target_lu if override.target_lu is not None else built_in.target_lu if built_in else -6.0
-    found: list[tuple[str, str, str]] = []
+    wanted_lu = usual_lu(cue.name) if override.target_lu is None else override.target_lu
+    says = f"{level_lu:+.1f} LU against the speech"
     if level_lu > _ABOVE_SPEECH_LU:
-        message = (
-            f"too loud: {level_lu:+.1f} LU against the speech; at most {_ABOVE_SPEECH_LU:g}, so that words survive"
-        )
-        found.append(("too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"))
-    elif level_lu < _FAR_BELOW_LU:
-        message = f"too quiet: {level_lu:.1f} LU against the speech; at least {_FAR_BELOW_LU:g} can be heard under it"
-        found.append(("too_quiet", message, "raise gain_db or target_lu, or set normalize = true"))
-    elif override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
-        message = f"too quiet: {level_lu:.1f} LU against the speech instead of {wanted_lu + override.gain_db:g}"
+        message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that words survive"
+        return "too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"
+    if level_lu < _FAR_BELOW_LU:
+        message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} can be heard under it"
+        return "too_quiet", message, "raise gain_db or target_lu, or set normalize = true"
+    if override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
+        message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
         fix = f"export it louder (at most {MAX_GAIN_DB:g} dB are made up for), or with less peak against its loudness"
-        found.append(("too_quiet", message, fix))
-    return [Problem(where=cue.name, code=code, message=message, fix=fix) for code, message, fix in found]
+        return "too_quiet", message, fix
+    return None
 
 
 def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
     """Pairs that a listener takes for each other: a pack's cues, and those beside the built-in ones that it leaves."""
     left = [make_cue(name, None, _RATE_HZ, _SPEECH_LUFS) for name in CATALOG if name not in pack.cues]
     pairs = [*combinations(finished, 2), *((own, built_in) for own in finished for built_in in left)]
-    problems = []
+    problems: list[Problem] = []
     for first, second in pairs:
         # One sound in a loop is known by its coming again.
         alike = similarity(first, second) if first.loop == second.loop else 0.0
         if alike >= CONFUSABLE:
             message = f"hard to tell from {second.name!r}: {100 * alike:.0f} % alike in rhythm and melody"
             fix = "give one of them another rhythm or number of notes; pitch and level alone are not noticed"
-            problems.append(Problem(where=first.name, code="confusable", message=message, fix=fix))
+            problems += as_problems(first.name, [("confusable", message, fix)])
     return problems
