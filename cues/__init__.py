@@ -39,35 +39,23 @@ if TYPE_CHECKING:
     from cues.synthesis.spec import Timbre as Timbre
 
 _HOMES = {
-    "AudioFileError": "cues.errors",
-    "Bank": "cues.library.bank",
-    "Cue": "cues.cue",
-    "CueError": "cues.errors",
-    "CueTypeError": "cues.errors",
-    "CueValueError": "cues.errors",
-    "Envelope": "cues.synthesis.spec",
-    "LowPass": "cues.synthesis.spec",
-    "Measurement": "cues.meters.loudness",
-    "Meter": "cues.meters.loudness",
-    "MissingFeatureError": "cues.errors",
-    "Mixer": "cues.mixing.mixer",
-    "MixerClosedError": "cues.errors",
-    "MixerPool": "cues.mixing.pool",
-    "Note": "cues.synthesis.spec",
-    "Pacer": "cues.pacing.pacer",
-    "PackError": "cues.errors",
-    "Spec": "cues.synthesis.spec",
-    "Timbre": "cues.synthesis.spec",
-    "UnknownCueError": "cues.errors",
-    "Voice": "cues.mixing.mixer",
-    "integrated_lufs": "cues.meters.loudness",
-    "load_bank": "cues.library.bank",
-    "measure": "cues.meters.loudness",
-    "measure_file": "cues.library.recordings",
-    "motif": "cues.synthesis.motifs",
-    "render": "cues.synthesis.render",
-    "true_peak_dbtp": "cues.meters.loudness",
-    "warm_up": "cues.mixing.warmup",
+    name: home
+    for home, names in {
+        "cues.cue": "Cue",
+        "cues.errors": "AudioFileError CueError CueTypeError CueValueError MissingFeatureError MixerClosedError "
+        "PackError UnknownCueError",
+        "cues.library.bank": "Bank load_bank",
+        "cues.library.recordings": "measure_file",
+        "cues.meters.loudness": "Measurement Meter integrated_lufs measure true_peak_dbtp",
+        "cues.mixing.mixer": "Mixer Voice",
+        "cues.mixing.pool": "MixerPool",
+        "cues.mixing.warmup": "warm_up",
+        "cues.pacing.pacer": "Pacer",
+        "cues.synthesis.motifs": "motif",
+        "cues.synthesis.render": "render",
+        "cues.synthesis.spec": "Envelope LowPass Note Spec Timbre",
+    }.items()
+    for name in names.split()
 }
 
 __version__ = "0.1.0"

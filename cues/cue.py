@@ -80,7 +80,7 @@ def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
     try:
         mono = mono_float32(samples)
     except CueError as error:
-        raise type(error)(f"cue {name!r}: {error}") from None
+        raise error.within(f"cue {name!r}: ") from None
     frozen = mono.copy() if _writable(mono) else mono
     frozen.flags.writeable = False
     return frozen

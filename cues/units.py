@@ -26,6 +26,7 @@ MAX_SAMPLE_RATE = 192_000
 """Rates at which cues are rendered and measured (Hz)."""
 _ENORMOUS = 1 << 31
 """A limit this far from zero only guards the arithmetic: a message leaves it out, unless the value is beyond it."""
+_FIX = "choose a value within these bounds"
 
 
 def db_to_gain(db: float) -> float:
@@ -92,7 +93,7 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
     except OverflowError:  # a whole number may be too large for a float
         number = math.inf if real > 0 else -math.inf
     if not least <= number <= most:
-        raise CueValueError(f"{name} is {value!r}; it must be{_limits(least, most, number) or ' a number'}")
+        raise CueValueError(f"{name} is {value!r}; it must be{_limits(least, most, number) or ' a number'}", fix=_FIX)
     return number
 
 
@@ -112,7 +113,7 @@ def checked_whole_number(name: str, value: object, least: int, most: int) -> int
         raise CueTypeError(f"{name} is {value!r}; it must be a whole number{_limits(least, most)}")
     whole = operator.index(value)
     if not least <= whole <= most:
-        raise CueValueError(f"{name} is {whole}; it must be a whole number{_limits(least, most, whole)}")
+        raise CueValueError(f"{name} is {whole}; it must be a whole number{_limits(least, most, whole)}", fix=_FIX)
     return whole
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
+from cues.signal.pcm import float_of_int16
+from cues.signal.resample import Resampler
 
 FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 
@@ -60,8 +62,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0
         self._closing: CloseStream | None = None
-        self._resampler: Any = None
-        self._resampler_rate = 0
+        self._resampler: Resampler | None = None
         inner.cues = self._paced.deck.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on the handler that it knows)
 
@@ -178,21 +179,16 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
             raise CueValueError(f"audio has layout {layout!r} and shape {audio.shape}; cues are mixed into mono speech")
         samples = audio.reshape(-1)
         if samples.dtype == np.int16:
-            samples = samples.astype(np.float32) / np.float32(32768.0)
+            samples = float_of_int16(samples)
         elif samples.dtype.kind != "f":
             raise CueTypeError(f"audio has dtype {audio.dtype}; it must be int16 or floating point")
         samples = samples.astype(np.float32, copy=False)
         return samples if sample_rate == self.output_sample_rate else self._resampled(samples, sample_rate)
 
     def _resampled(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-        import soxr
-
-        if self._resampler is None or sample_rate != self._resampler_rate:
-            self._resampler_rate = sample_rate
-            self._resampler = soxr.ResampleStream(
-                sample_rate, self.output_sample_rate, 1, dtype="float32", quality="HQ"
-            )
-        return cast("NDArray[np.float32]", self._resampler.resample_chunk(samples))
+        if self._resampler is None or sample_rate != self._resampler.from_rate:
+            self._resampler = Resampler(sample_rate, self.output_sample_rate)
+        return self._resampler.feed(samples)
 
 
 async def _result(function: Callable[..., Any], *arguments: Any) -> Any:

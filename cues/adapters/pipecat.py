@@ -15,7 +15,8 @@ import numpy as np
 from cues.adapters._packages import require
 from cues.adapters._pipeline_cues import PipelineCues
 from cues.errors import CueTypeError
-from cues.pacing.extrapolation import faded_continuation
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import TextDelta, ToolCallStart, ToolResult
 
@@ -158,13 +159,13 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         if not self._last:
             return audio
         channels = self._cues.channels
-        past = np.frombuffer(self._last, dtype="<i2").reshape(-1, channels).astype(np.float32) / np.float32(32768.0)
+        past = float_of_pcm16(self._last).reshape(-1, channels)
         n_past, n_tail = (round(s * self._cues.sample_rate) for s in (_PAST_S, _TAIL_S))
         n_tail = min(n_tail, len(audio) // (2 * channels))
         if n_tail < 1:
             return audio
         tail = np.stack([faded_continuation(past[-n_past:, n], n_tail) for n in range(channels)], axis=1)
-        data: bytes = np.rint(tail * np.float32(32767.0)).astype("<i2").tobytes()
+        data = pcm16_of_float(tail)
         return data + audio[len(data) :]
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from cues.adapters._pipeline_cues import PipelineCues
 from cues.errors import CueTypeError, CueValueError
-from cues.pacing.extrapolation import faded_continuation
 from cues.signal.fades import raised_cosine
+from cues.signal.prediction import faded_continuation
 from stream.clock import WallClock
 from stream.errors import StreamError
 from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Self
 
-from cues.errors import CueError
+from cues.files import explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,14 +33,12 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: dict[str, Row] = {}
-        try:
+        with explained(path, "cannot be used as the journal"):
             path.parent.mkdir(parents=True, exist_ok=True)
             kept = self._read()
             self._file = path.open("r+b" if path.exists() else "w+b")
             self._file.truncate(kept)
             self._file.seek(kept)
-        except OSError as error:
-            raise CueError(f"{path}: cannot be used as the journal: {error.strerror or error}") from error
 
     def __enter__(self) -> Self:
         return self

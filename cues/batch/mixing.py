@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError, CueValueError
-from cues.library.audiofile import check_complete, dithered_int16
+from cues.batch.tasks import FATAL_ERRNOS
+from cues.errors import AudioFileError, CueValueError, reason_of
+from cues.files import replacing, unfinished_name
+from cues.library.audiofile import in_memory, read_channels
+from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +32,6 @@ COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "chan
 
 # Sample formats that are kept; all others become 24 bits.
 _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
-_PART = ".cues-part"
-_PART_NAME = re.compile(r"\.(?P<output>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Mix:
 
     def run(self) -> Row:
         """Each channel goes through a mixer of its own; samples that no cue or duck touches stay as they were."""
-        channels, rate, subtype = _read(self.source)
+        channels, rate, subtype = read_channels(self.source.open(), self.file)
         length_s = len(channels) / rate
         late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
@@ -79,25 +77,6 @@ class Mix:
             "channels": channels.shape[1],
             "n_cues": len(self.cues),
         }
-
-
-def _read(source: Source) -> tuple[NDArray[np.float32], int, str]:
-    import soundfile
-
-    opened = source.open()
-    check_complete(opened, source.file)
-    try:
-        with soundfile.SoundFile(opened) as file:
-            channels = file.read(dtype="float32", always_2d=True)
-            kind = int(file.samplerate), str(file.subtype)
-    except (RuntimeError, TypeError, ValueError, MemoryError) as error:
-        reason = getattr(error, "error_string", error)
-        raise AudioFileError(f"{source.file}: cannot be read as audio: {reason}") from error
-    if not len(channels):
-        raise AudioFileError(f"{source.file}: holds no samples")
-    if not np.isfinite(channels).all():
-        raise AudioFileError(f"{source.file}: holds NaN or infinity; every sample must be finite")
-    return channels, *kind
 
 
 @lru_cache(maxsize=4)
@@ -129,22 +108,14 @@ def _write(
     subtype: str,
 ) -> None:
     """Write under another name, then move into place: a broken-off run leaves no half file."""
-    import soundfile
-
-    output.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.", suffix=_PART)
-    os.close(handle)
-    temporary = Path(name)
     try:
-        soundfile.write(temporary, _encoded(before, mixed, subtype), rate, subtype, format=file_format)
-        temporary.chmod(0o644)
-        temporary.replace(output)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as part:
+            part.write_bytes(in_memory(_encoded(before, mixed, subtype), rate, file_format, subtype))
     except (RuntimeError, OSError) as error:
-        _raise_if_full(output.parent)
-        raise AudioFileError(f"{output}: cannot be written: {getattr(error, 'error_string', error)}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        if getattr(error, "errno", None) in FATAL_ERRNOS:
+            raise
+        raise AudioFileError(f"{output}: cannot be written: {reason_of(error)}") from error
 
 
 def sweep(outputs: Iterable[str]) -> None:
@@ -155,26 +126,17 @@ def sweep(outputs: Iterable[str]) -> None:
     for folder, wanted in names.items():
         with contextlib.suppress(OSError):  # the folder may not be there yet
             for path in folder.iterdir():
-                found = _PART_NAME.fullmatch(path.name)
-                if found and found["output"] in wanted:
+                if unfinished_name(path) in wanted:
                     path.unlink(missing_ok=True)
-
-
-def _raise_if_full(folder: Path) -> None:
-    """The error of a full disk, if that is why libsndfile, which does not say, could not write."""
-    with tempfile.TemporaryFile(dir=folder) as probe:
-        probe.write(bytes(65536))
-        probe.flush()
 
 
 def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
     """Samples as the file holds them. libsndfile would scale by 32767, and change samples that nothing touched."""
     if subtype == "PCM_16":
-        whole = np.clip(np.rint(mixed * 32768.0), -32768, 32767).astype(np.int16)
         touched = np.ones(mixed.shape, dtype=bool)
         touched[: len(before)] = mixed[: len(before)] != before
         dithered = np.stack([dithered_int16(mixed[:, k]) for k in range(mixed.shape[1])], axis=1)
-        return np.where(touched, dithered, whole)
+        return np.where(touched, dithered, int16_of_float(mixed))
     if subtype == "PCM_24":
         steps = np.clip(np.rint(mixed.astype(np.float64) * 8388608.0), -8388608, 8388607)
         return steps.astype(np.int32) << 8

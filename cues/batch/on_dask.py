@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from cues.batch.processes import CHUNK
-from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
-from cues.errors import CueError, MissingFeatureError
+from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
+from cues.errors import CueError
+from cues.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _RETRIES = 2
 _CONNECT_S = 10.0
 
 
-def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> Iterator[list[Outcome]]:
+def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
     """The outcomes of all tasks, in the order in which they are done.
 
     A worker that dies is Dask's own business: it gives the tasks to another one, and gives up on those that ended
@@ -29,14 +29,13 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
     ----------
     tasks : what to do; the workers must see the same files and have this package.
     address : of the scheduler, such as `tcp://10.0.0.1:8786`.
-    chunk : tasks that are sent at once.
 
     Raises
     ------
     MissingFeatureError : Dask is not installed.
     CueError : the scheduler cannot be reached, or has no worker.
     """
-    distributed = _distributed()
+    distributed = check_dask()
     try:
         client = distributed.Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError, TimeoutError) as error:
@@ -45,7 +44,7 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
         workers = sum(client.nthreads().values())
         if not workers:
             raise CueError(f"the Dask scheduler at {address} has no workers")
-        chunks = iter([tuple(tasks[start : start + chunk]) for start in range(0, len(tasks), chunk)])
+        chunks = chunks_of(tasks)
         held: dict[Any, tuple[Task, ...]] = {}
 
         def submit(some: tuple[Task, ...]) -> Any:
@@ -61,22 +60,14 @@ def run_on_dask(tasks: Sequence[Task], address: str, *, chunk: int = CHUNK) -> I
                 queue.add(submit(following))
 
 
-def check_dask() -> None:
-    """Refuse a cluster that could not be asked, before anything is touched.
+def check_dask() -> Any:
+    """Dask's module for clusters.
 
     Raises
     ------
     MissingFeatureError : Dask is not installed.
     """
-    _distributed()
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingFeatureError("a cluster needs Dask: pip install 'cue-engine[batch]'") from error
-    return distributed
+    return needed("distributed", "batch", "a cluster needs Dask")
 
 
 def _outcomes(future: Any, tasks: tuple[Task, ...]) -> list[Outcome]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, CueValueError
-from cues.library.pack import did_you_mean
+from cues.errors import CueError, CueValueError, did_you_mean, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -61,7 +60,7 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise CueError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise CueError(f"{path}: cannot be read: {reason_of(error)}") from error
     faults: list[str] = []
     lines = _json_lines(text, faults) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_lines(text, faults)
     cues: dict[str, list[tuple[str, float, float]]] = {}

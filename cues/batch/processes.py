@@ -13,15 +13,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
+from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["CHUNK", "run_on_processes"]
+__all__ = ["run_on_processes"]
 
-CHUNK = 16
-"""Tasks that a worker gets at once."""
 _AHEAD = 3
 _MAX_DEATHS = 2
 _KILLED_S = 5.0
@@ -36,7 +34,7 @@ class _Chunk:
     deaths: int = 0
 
 
-def run_on_processes(tasks: Sequence[Task], workers: int, *, chunk: int = CHUNK) -> Iterator[list[Outcome]]:
+def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outcome]]:
     """The outcomes of all tasks, in the order in which they are done.
 
     When a worker dies, all are replaced, and the tasks that were under way are done again one by one: a task that ends
@@ -47,9 +45,8 @@ def run_on_processes(tasks: Sequence[Task], workers: int, *, chunk: int = CHUNK)
     ----------
     tasks : what to do.
     workers : processes, ≥ 1.
-    chunk : tasks that are sent at once.
     """
-    waiting = deque(_Chunk(tuple(tasks[start : start + chunk])) for start in range(0, len(tasks), chunk))
+    waiting = deque(map(_Chunk, chunks_of(tasks)))
     suspects: deque[_Chunk] = deque()
     while waiting or suspects:
         others = set(multiprocessing.active_children())

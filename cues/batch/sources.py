@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from cues.errors import AudioFileError, CueError, MissingFeatureError
+from cues.extras import needed
+from cues.files import explained
 
 __all__ = ["ENDINGS", "Source", "find_sources"]
 
@@ -35,6 +37,15 @@ class Source:
     size: int
     stamp: str
 
+    @classmethod
+    def at(cls, path: Path) -> Source:
+        """The file at `path`; one that is not there has no size and no stamp, and says so when it is opened."""
+        try:
+            status = path.stat()
+        except OSError:
+            return cls(str(path), 0, "")
+        return cls(str(path), status.st_size, str(status.st_mtime_ns))
+
     def open(self) -> Path | IO[bytes]:
         """What `read_recording` reads.
 
@@ -44,10 +55,8 @@ class Source:
         """
         if not _REMOTE.match(self.file):
             path = Path(self.file)
-            try:
+            with explained(path, "cannot be read", AudioFileError):
                 regular = stat.S_ISREG(path.stat().st_mode)
-            except OSError as error:
-                raise AudioFileError(f"{path}: cannot be read: {error.strerror or error}") from error
             if not regular:
                 raise AudioFileError(f"{path}: is no regular file")
             return path
@@ -84,17 +93,7 @@ def _local_sources(place: str) -> list[Source]:
         raise CueError(f"{place}: there is no such folder or file")
     else:
         paths = [Path(name) for name in glob.glob(place, recursive=True)]  # noqa: PTH207  (takes absolute patterns)
-    sources = []
-    for each in paths:
-        try:
-            status = each.stat()
-        except OSError:
-            # It vanished, or leads nowhere: its row will say so.
-            sources.append(Source(str(each), 0, ""))
-            continue
-        if not stat.S_ISDIR(status.st_mode):
-            sources.append(Source(str(each), status.st_size, str(status.st_mtime_ns)))
-    return sources
+    return [Source.at(each) for each in paths if not each.is_dir()]
 
 
 def _remote_sources(place: str) -> list[Source]:
@@ -128,8 +127,4 @@ def _remote_stamp(entry: dict[str, Any]) -> str:
 
 
 def _fsspec() -> Any:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingFeatureError("remote folders need fsspec: pip install 'cue-engine[batch]'") from error
-    return fsspec
+    return needed("fsspec", "batch", "remote folders need fsspec")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
-import os
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, CueValueError, MissingFeatureError
+from cues.errors import CueValueError
+from cues.extras import needed
+from cues.files import explained, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from cues.batch.tasks import Row
 
@@ -43,13 +42,8 @@ def _text_safe(value: object) -> object:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-def _parquet() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingFeatureError("Parquet needs pyarrow: pip install 'cue-engine[batch]'") from error
-    return pa, parquet
+def _parquet() -> tuple[Any, ...]:
+    return tuple(needed(module, "batch", "Parquet needs pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
 
 
 _WRITERS: Mapping[str, Callable[[Path, Sequence[Row], Sequence[str]], None]] = {
@@ -82,17 +76,5 @@ def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None
     ------
     CueError : it cannot be written.
     """
-    temporary = None
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        os.close(handle)
-        temporary = Path(name)
-        _WRITERS[path.suffix.lower()](temporary, rows, columns)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except OSError as error:
-        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+    with explained(path), replacing(path) as part:
+        _WRITERS[path.suffix.lower()](part, rows, columns)

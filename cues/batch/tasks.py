@@ -8,10 +8,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from cues.errors import reason_of
 
-__all__ = ["FATAL_ERRNOS", "Row", "Task", "failed_row", "run_tasks"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["FATAL_ERRNOS", "Outcome", "Row", "Task", "chunks_of", "failed_row", "key_of", "run_tasks"]
+
+_CHUNK = 16
 
 Row = dict[str, Any]
 """A result: column → text, number or None. It has `file`, `status` (`"ok"` or `"failed"`) and `error`."""
@@ -47,6 +51,11 @@ def key_of(task: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
+def chunks_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
+    """The tasks in parts of as many as a worker gets at once."""
+    return (tuple(tasks[start : start + _CHUNK]) for start in range(0, len(tasks), _CHUNK))
+
+
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
     """Do some tasks, in the process where this is called.
 
@@ -74,5 +83,4 @@ def failed_row(task: Task, error: str) -> Row:
 
 def _sentence(error: Exception) -> str:
     """One line that says what went wrong."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(text).split())
+    return " ".join(reason_of(error).split())

@@ -9,12 +9,12 @@ import importlib
 import io
 import logging
 import sys
-from difflib import get_close_matches
 from typing import NoReturn
 
 import click
 
 import cues
+from cues.errors import CueError, UnknownCueError, did_you_mean, reason_of
 
 __all__ = ["main"]
 
@@ -73,8 +73,7 @@ class LazyGroup(click.Group):
         """As click does, with a suggestion for a name that does not exist."""
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS:
-            near = get_close_matches(name, COMMANDS, n=1)
-            ctx.fail(f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            ctx.fail(f"No such command {name!r}{did_you_mean(name, COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -114,7 +113,6 @@ def _tell(message: str) -> None:
 
 def main() -> None:
     """Run the command line: exit code 0, 1 for what failed, 2 for wrong arguments and unknown names, 130 for Ctrl-C."""
-    from cues.errors import CueError, UnknownCueError
     from stream.errors import StreamError
 
     # Libraries that log at WARNING would print beside our one line; a program that wants their logs sets up logging.
@@ -128,7 +126,7 @@ def main() -> None:
         _tell(str(error))
         sys.exit(2 if isinstance(error, UnknownCueError) else 1)
     except OSError as error:  # A full disk behind a redirected output, for one. click looks after closed pipes.
-        _tell(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        _tell(f"{reason_of(error)}" + (f": {error.filename}" if error.filename else ""))
         sys.exit(1)
     except KeyboardInterrupt as interrupt:
         _end_interrupted(interrupt)

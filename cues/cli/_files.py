@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Self
 
-from cues.errors import CueError
+from cues.errors import CueError, reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +71,7 @@ class TurnFiles:
             folder.rmdir()
 
     def _unwritable(self, error: Exception) -> CueError:
-        reason = getattr(error, "strerror", None) or getattr(error, "error_string", error)
-        return CueError(f"cannot write into the folder {self._folder}: {reason}")
+        return CueError(f"cannot write into the folder {self._folder}: {reason_of(error)}")
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli._terminal import harmless
-from cues.errors import CueError
+from cues.errors import CueError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ class PageServer:
         try:
             self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         except OSError as error:
-            raise CueError(f"port {port}: cannot be served on: {error.strerror or error}") from error
+            raise CueError(f"port {port}: cannot be served on: {reason_of(error)}") from error
         self._server.daemon_threads = True
 
     @property

@@ -33,7 +33,7 @@ def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
         folder = find_pack_dir(pack)
         if folder is None or not folder.is_dir():
             raise
-        raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} tells all)") from error
+        raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} tells all)", fix=error.fix) from error
 
 
 def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:

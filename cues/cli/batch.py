@@ -124,7 +124,7 @@ def mix(
     from cues.batch.mixing import COLUMNS, Mix, sweep
 
     tasks = [
-        Mix(_source(planned.file), planned.cues, str(out / planned.output), *_pack_state(pack))
+        Mix(Source.at(Path(planned.file)), planned.cues, str(out / planned.output), *_pack_state(pack))
         for planned in _planned(plan, pack)
     ]
     for task in tasks:
@@ -147,15 +147,6 @@ def _planned(plan: Path, pack: Path | None) -> Sequence[Any]:
     from cues.batch.plan import read_plan
 
     return read_plan(plan, list(bank_of(pack)))
-
-
-def _source(file: str) -> Source:
-    path = Path(file)
-    try:
-        status = path.stat()
-    except OSError:
-        return Source(file, 0, "")  # its row will say that it is not there
-    return Source(file, status.st_size, str(status.st_mtime_ns))
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:

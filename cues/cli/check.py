@@ -11,6 +11,7 @@ import click
 from cues.cli import _options
 from cues.cli._records import print_json
 from cues.cli._terminal import console, harmless
+from cues.errors import PackError
 from cues.library.lint import check_pack
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _print(folder: Path, problems: list[Problem]) -> None:
     out = console()
     for problem in problems:
         # What is wrong with the pack itself begins with its place.
-        place = Text() if problem.code == "pack" else Text(f"{harmless(problem.where)}: ", style="cyan")
+        place = Text() if problem.code == PackError.code else Text(f"{harmless(problem.where)}: ", style="cyan")
         out.print(place + Text(harmless(problem.message)), overflow="fold")
         if problem.fix:
             out.print(Padding(Text(f"→ {problem.fix}", style="dim", overflow="fold"), (0, 0, 0, 2), expand=False))

@@ -10,6 +10,7 @@ import click
 import cues
 from cues.cli._terminal import harmless
 from cues.errors import PackError
+from cues.files import explained
 from cues.library.audiofile import default_subtype, write_audio
 from cues.synthesis.catalog import CATALOG
 
@@ -66,13 +67,11 @@ def command(*, folder: Path) -> None:
 
     DIR must not exist, or be empty.
     """
-    try:
+    with explained(folder, kind=PackError):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise PackError(f"{folder}: is there already; name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder, cues.load_bank("", sample_rate=_RATE_HZ))
-    except OSError as error:
-        raise PackError(f"{folder}: cannot be written: {error.strerror or error}") from error
     shown = harmless(str(folder))
     click.echo(f"{shown}: pack.toml and {len(CATALOG)} sounds. Replace some, then: cues check {shown}")
 

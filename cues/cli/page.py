@@ -11,7 +11,7 @@ import cues
 from cues.cli import _options
 from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
-from cues.errors import CueError
+from cues.files import explained
 from cues.show.audition import LINE, stand_in_speech
 from cues.show.board import Set, board_page
 
@@ -65,11 +65,9 @@ def command(
         return
     assert out is not None
     page = make("")
-    try:
+    with explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise CueError(f"{out}: cannot be written: {error.strerror or error}") from error
     click.echo(f"{harmless(str(out))}: {len(page) / 2**20:.1f} MB; open it in a browser")
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from cues.errors import did_you_mean
 from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, load_recording
 
@@ -79,10 +79,9 @@ def _scenario(name: str) -> Script:
     from stream.replay.scenarios import names, scenario
 
     if name not in names():
-        near = get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise click.BadParameter(
-            f"there is no {name!r}; {hint}`--scenario list` prints the names", param_hint="'--scenario'"
+            f"there is no {name!r}; `--scenario list` prints the names{did_you_mean(name, names())}",
+            param_hint="'--scenario'",
         )
     return scenario(name)
 

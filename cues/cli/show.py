@@ -9,7 +9,7 @@ import click
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, cue_record, number, pick, print_json, source_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
-from cues.errors import CueError
+from cues.files import explained
 from cues.library.lint import check_cue
 from cues.units import db_to_gain, gain_to_db
 
@@ -57,10 +57,8 @@ def _save_picture(cue: Cue, path: Path) -> None:
     from cues.show.plots import picture
 
     figure = picture(cue)
-    try:
+    with explained(path):
         figure.savefig(path, format="png", dpi=120)
-    except OSError as error:
-        raise CueError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _print_pictures(out: Console, cue: Cue) -> None:

@@ -9,9 +9,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import AudioFileError, CueValueError
+from cues.errors import AudioFileError, CueValueError, reason_of
+from cues.signal.pcm import dithered_int16, float_of_int16
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = [
@@ -23,10 +26,11 @@ __all__ = [
     "check_format",
     "decoded",
     "default_subtype",
-    "dithered_int16",
     "encoded",
     "file_bytes",
+    "in_memory",
     "read_audio",
+    "read_channels",
     "write_audio",
 ]
 
@@ -72,33 +76,78 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
 
 def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
-    import soundfile
-
-    check_complete(io.BytesIO(data), str(path))
-    try:
-        with soundfile.SoundFile(io.BytesIO(data)) as file:
-            _check_header(path, file)
-            channels = file.read(frames=int(MAX_FILE_S * file.samplerate) + 1, dtype="float32", always_2d=True)
-            sample_rate = int(file.samplerate)
-    except (RuntimeError, OSError, TypeError, ValueError) as error:
-        if isinstance(error, AudioFileError):
-            raise
-        # soundfile's own message would name the buffer instead of the file.
-        reason = str(getattr(error, "error_string", error)).rstrip(".")
-        raise AudioFileError(
-            f"{path}: cannot be read as audio: {reason}; it must be a WAV, FLAC or OGG file"
-        ) from error
-    if not len(channels):
-        raise AudioFileError(f"{path}: holds no samples; at least 1 is needed")
-    if not np.isfinite(channels).all():
-        raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
+    allowed = "; it must be a WAV, FLAC or OGG file"
+    channels, sample_rate, _ = read_channels(io.BytesIO(data), str(path), check=_check_header, allowed=allowed)
     peak = float(np.abs(channels).max())
     if peak > _MAX_PEAK:
         raise AudioFileError(f"{path}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1")
     mono = channels.mean(axis=1, dtype=np.float64).astype(np.float32)
     if float(np.abs(mono).max()) < _CANCELLED * peak:
-        raise AudioFileError(f"{path}: its channels cancel each other; it must be mono, or have channels in phase")
+        raise AudioFileError(
+            f"{path}: its channels cancel each other; it must be mono, or have channels in phase",
+            fix="export it as mono, or turn the phase of one channel",
+        )
     return mono, sample_rate
+
+
+def read_channels(
+    source: Path | IO[bytes],
+    name: str,
+    *,
+    check: Callable[[str, Any], None] = lambda _name, _file: None,
+    allowed: str = "",
+) -> tuple[NDArray[np.float32], int, str]:
+    """All samples of an audio file, its sample rate (Hz) and libsndfile's name for its sample format.
+
+    Parameters
+    ----------
+    source : a file, or an open one, in any format that libsndfile reads.
+    name : what errors call it.
+    check : is called with the name and the open `soundfile.SoundFile`, and may refuse it.
+    allowed : the end of the error about a file that is no audio.
+
+    Returns
+    -------
+    Samples are float32, shape `(n_samples, n_channels)`, full scale ±1.0, finite.
+
+    Raises
+    ------
+    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty or not finite.
+    """
+    import soundfile
+
+    try:
+        check_complete(source, name)
+        with soundfile.SoundFile(source) as file:
+            check(name, file)
+            channels = _samples(file)
+            sample_rate, subtype = int(file.samplerate), str(file.subtype)
+    except AudioFileError:
+        raise
+    except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
+        # Of a file that is not there, libsndfile says "System error."
+        missing = isinstance(source, Path) and not source.exists()
+        reason = "there is no such file" if missing else reason_of(error).rstrip(".")
+        raise AudioFileError(
+            f"{name}: cannot be read as audio: {reason}{allowed}", fix="export it again as WAV, FLAC or OGG"
+        ) from error
+    if not len(channels):
+        raise AudioFileError(f"{name}: holds no samples; at least 1 is needed")
+    # The sum of squares is finite if every sample is, or overflows and is looked at again.
+    flat = channels.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        energy = np.dot(flat, flat)
+    if not np.isfinite(energy) and not np.isfinite(flat).all():
+        raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
+    return channels, sample_rate, subtype
+
+
+def _samples(file: Any) -> NDArray[np.float32]:
+    """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
+    if file.subtype == "PCM_16":
+        return float_of_int16(file.read(dtype="int16", always_2d=True))
+    samples: NDArray[np.float32] = file.read(dtype="float32", always_2d=True)
+    return samples
 
 
 def file_bytes(path: Path) -> bytes:
@@ -108,7 +157,7 @@ def file_bytes(path: Path) -> bytes:
         fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
         data = path.read_bytes() if fit else None
     except (OSError, ValueError) as error:
-        raise AudioFileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise AudioFileError(f"{path}: cannot be read: {reason_of(error)}") from error
     if data is not None:
         return data
     if not stat.S_ISREG(status.st_mode):
@@ -146,7 +195,8 @@ def check_complete(source: Path | IO[bytes], name: str) -> None:
         promised, there = cut
         raise AudioFileError(
             f"{name}: is cut off: its header promises {promised} bytes of samples, and {there} are there; "
-            f"it must be whole"
+            f"it must be whole",
+            fix="export it again: the file ends before its header says so",
         )
 
 
@@ -170,16 +220,18 @@ def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
     return None
 
 
-def _check_header(path: Path, file: Any) -> None:
+def _check_header(path: str, file: Any) -> None:
     if file.format not in _READABLE:
         raise AudioFileError(f"{path}: is a {file.format} file; it must be WAV, FLAC or OGG")
     if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
         raise AudioFileError(
-            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz"
+            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz",
+            fix="export it at 48000 Hz",
         )
     if file.frames > MAX_FILE_S * file.samplerate:
         raise AudioFileError(
-            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed"
+            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed",
+            fix="shorten it",
         )
 
 
@@ -211,11 +263,19 @@ def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, su
     CueValueError : for a pair that `FORMATS` does not hold.
     """
     check_format(file_format, subtype)
+    data = dithered_int16(samples) if subtype == "16" else samples
+    return in_memory(data, sample_rate, file_format.upper(), FORMATS[file_format][subtype])
+
+
+def in_memory(samples: NDArray[Any], sample_rate: int, file_format: str, subtype: str) -> bytes:
+    """An audio file's bytes, format and subtype by libsndfile's names.
+
+    Not written by libsndfile itself, which calls every fault of the disk a "System error".
+    """
     import soundfile
 
-    data = dithered_int16(samples) if subtype == "16" else samples
     buffer = io.BytesIO()
-    soundfile.write(buffer, data, sample_rate, FORMATS[file_format][subtype], format=file_format.upper())
+    soundfile.write(buffer, samples, sample_rate, subtype, format=file_format)
     return buffer.getvalue()
 
 
@@ -228,21 +288,6 @@ def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file
     AudioFileError : if the file cannot be written.
     """
     try:
-        # Not by soundfile, which calls every fault of the disk a "System error".
         path.write_bytes(encoded(samples, sample_rate, file_format, subtype))
     except (RuntimeError, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise AudioFileError(f"{path}: cannot be written: {reason}") from error
-
-
-def dithered_int16(samples: NDArray[np.float32]) -> NDArray[np.int16]:
-    """`samples` as 16-bit integers with triangular dither of ±1 step; digital silence stays silent.
-
-    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers,
-    so that the same samples give the same bytes on every machine.
-    """
-    bits = np.random.PCG64(16).random_raw(2 * len(samples))
-    uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    dither = np.where(samples != 0.0, uniform[: len(samples)] - uniform[len(samples) :], 0.0)
-    steps = np.rint(samples.astype(np.float64) * 32768.0 + dither)
-    return np.clip(steps, -32768, 32767).astype(np.int16)
+        raise AudioFileError(f"{path}: cannot be written: {reason_of(error)}") from error

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues.cue import Cue
-from cues.errors import AudioFileError, CueError, PackError, UnknownCueError
+from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, did_you_mean
 from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
-from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, did_you_mean, find_pack_dir, read_pack
+from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
-from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES
+from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules, usual_lu, usually_loops
 from cues.synthesis.motifs import motif
 from cues.units import checked_number, checked_sample_rate
 
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
 
     Finished = tuple[NDArray[np.float32], Measurement]
 
-__all__ = ["NEW_CUE_LU", "Bank", "load_bank", "make_cue"]
+__all__ = ["Bank", "load_bank", "make_cue"]
 
 _SPEECH_LUFS = (-60.0, 0.0)
-NEW_CUE_LU = -6.0
-"""Loudness against the speech of a cue that is not built in, unless its pack says another (LU)."""
 _LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256
 _remembered: dict[str, Finished] = {}
@@ -86,10 +83,8 @@ class Bank(Mapping[str, Cue]):
 
     def name_for(self, tool_name: str) -> str:
         """Name of the cue for a tool: the pack's rules, then the built-in ones, then `tool_call`."""
-        for pattern, cue in (*self.rules, *RULES):
-            if fnmatchcase(tool_name, pattern):
-                return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
-        return DEFAULT_CUE
+        cue = cue_by_rules(tool_name, (*self.rules, *RULES)) or DEFAULT_CUE
+        return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
 
     def cue_for(self, tool_name: str) -> Cue:
         """The cue for a tool; asking once beforehand saves the few ms that the making of a motif takes."""
@@ -100,7 +95,7 @@ class Bank(Mapping[str, Cue]):
             if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
                 self._motifs.pop(next(iter(self._motifs)), None)
             spec = motif(name.removeprefix(f"{MOTIF}:"))
-            self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + NEW_CUE_LU))
+            self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + usual_lu(name)))
         return self._motifs[name]
 
 
@@ -159,7 +154,7 @@ def _found_pack(pack_dir: str | os.PathLike[str] | None) -> Pack | None:
         return read_pack(folder)
     except PackError as error:
         if pack_dir is None and PACK_VARIABLE in os.environ:  # set long ago, somewhere else
-            raise PackError(f"{PACK_VARIABLE}: {error}") from error
+            raise error.within(f"{PACK_VARIABLE}: ") from error
         raise
 
 
@@ -174,28 +169,23 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
     ------
     PackError, AudioFileError : the override cannot be used; the message begins with its place in the pack.
     """
-    built_in = CATALOG.get(name)
     if override is None:
-        assert built_in is not None
-        return _from_spec(name, built_in.spec, sample_rate, _Level(speech_lufs + built_in.target_lu))
-    target_lu = override.target_lu
-    if target_lu is None:
-        target_lu = built_in.target_lu if built_in else NEW_CUE_LU
+        return _from_spec(name, CATALOG[name].spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
+    target_lu = usual_lu(name) if override.target_lu is None else override.target_lu
     try:
         if override.file is None:
             spec = override.spec or CATALOG[name].spec
             level = _Level(speech_lufs + target_lu, override.gain_db)
             return _from_spec(name, spec, sample_rate, level, loop=override.loop)
         level = _Level(speech_lufs + target_lu if override.normalize else None, override.gain_db)
-        loops = built_in is not None and built_in.spec.loop
-        return _from_file(name, override, sample_rate, level, loops)
+        return _from_file(name, override, sample_rate, level)
     except PackError:
         raise
     except CueError as error:
         kind = AudioFileError if isinstance(error, AudioFileError) else PackError
         # A file that is named after its cue is its own place in the pack.
         place = "" if str(error).startswith(f"{override.where}:") else f"{override.where}: "
-        raise kind(f"{place}{error}") from error
+        raise error.within(place, kind) from error
 
 
 def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:
@@ -212,12 +202,12 @@ def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: 
     return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
 
 
-def _from_file(name: str, override: Override, sample_rate: int, level: _Level, loops: bool) -> Cue:
+def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -> Cue:
     path, loop = override.file, override.loop
     assert path is not None
     if loop is True:
         loop = Loop()
-    elif loop is None and loops:
+    elif loop is None and usually_loops(name):
         # A cue that loops by nature, given as a file that says nothing of loops, must not become a machine gun.
         loop = Loop(period_ms=_LOOP_PERIOD_MS)
     data = file_bytes(path)

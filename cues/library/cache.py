@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.files import replacing, unfinished_name
 from cues.meters.levels import Measurement
 from cues.paths import user_cache_dir
 
@@ -93,21 +94,11 @@ def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None
     folder = cache_dir()
     if folder is None:
         return
-    import tempfile  # 8 ms of imports that a warm cache does not need
-
-    temporary = None
-    try:
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # a path with a NUL in it is a ValueError
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".new-", delete=False) as file:
-            temporary = file.name
-            file.write(_packed(key, samples, measured))
-        Path(temporary).replace(folder / f"{key}.cue")
-        temporary = None
+        with replacing(folder / f"{key}.cue") as part:
+            part.write_bytes(_packed(key, samples, measured))
         _prune(folder)
-    except (OSError, RuntimeError, ValueError):  # a path with a NUL in it is a ValueError
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
 
 
 def _packed(key: str, samples: NDArray[np.float32], measured: Measurement) -> bytes:
@@ -132,7 +123,7 @@ def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement]
 
 def _prune(folder: Path) -> None:
     """Keep the folder small: the oldest entries go, and what broken-off writes left behind."""
-    entries = [path for path in folder.iterdir() if path.suffix == ".cue" or path.name.startswith(".new-")]
+    entries = [path for path in folder.iterdir() if path.suffix == ".cue" or unfinished_name(path)]
     if len(entries) > _MAX_ENTRIES:
         entries.sort(key=lambda path: path.stat().st_mtime)
         for path in entries[: len(entries) - _MAX_ENTRIES]:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import AudioFileError, CueValueError
+from cues.files import explained
 from cues.library.audiofile import check_format, default_subtype, encoded
-from cues.library.bank import NEW_CUE_LU, Bank
+from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE
 from cues.library.pack_values import is_plain_name
-from cues.synthesis.catalog import CATALOG
+from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
@@ -66,7 +67,7 @@ def export_bank(
         check_matplotlib()
     target = Path(folder)
     written = []
-    try:
+    with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
         for name, cue in bank.items():
             path = target / f"{name}.{file_format}"
@@ -79,8 +80,6 @@ def export_bank(
             written.append(path)
         if isinstance(bank, Bank):
             _write_pack(bank, written)
-    except OSError as error:
-        raise AudioFileError(f"{target}: cannot be written: {error.strerror or error}") from error
     return written
 
 
@@ -101,12 +100,10 @@ def _write_pack(bank: Bank, files: list[Path]) -> None:
 def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
     """What a `pack.toml` says of an exported cue, so that it comes back as it is."""
     assert cue.measured is not None
-    built_in = CATALOG.get(cue.name)
-    usual_lu = built_in.target_lu if built_in else NEW_CUE_LU
     says = ""
-    if abs(cue.measured.m100_max_lufs - bank.speech_lufs - usual_lu) > _SAME_LU:
+    if abs(cue.measured.m100_max_lufs - bank.speech_lufs - usual_lu(cue.name)) > _SAME_LU:
         says += ", normalize = false"
-    if cue.loop != (built_in is not None and built_in.spec.loop):
+    if cue.loop != usually_loops(cue.name):
         says += f", loop = {str(cue.loop).lower()}"
     return f"{{ file = {_text(file_name)}{says} }}" if says else _text(file_name)
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import make_cue
-from cues.library.lint_rules import Problem, sound_problems
+from cues.library.lint_rules import Problem, as_problems, sound_problems
 from cues.library.normalize import MAX_GAIN_DB
 from cues.library.pack import PACK_FILE, Pack, read_pack
 from cues.meters.similarity import CONFUSABLE, similarity
-from cues.synthesis.catalog import CATALOG
+from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
 
     from cues.cue import Cue
+    from cues.library.lint_rules import Found
     from cues.library.pack import Override
 
 __all__ = ["Problem", "check_cue", "check_pack"]
@@ -27,30 +28,6 @@ _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU = -1.5
 _FAR_BELOW_LU = -25.0
 _LEVEL_LU = 1.0
-# What a fault's message holds → what to do.
-_PACK_FIXES = {
-    "there is no such file": "put the file there, or correct its name",
-    "is unknown": "correct its spelling, or delete it",
-    "it must be true or false": "write true or false, without quotes",
-    "it must be from": "choose a value within these bounds",
-    "or a cue of your own": "correct the name, or add a rule that uses it",
-    "no cue of that name": "correct the name, or add the cue under [cues]",
-    "is no cue; a file": "name the file after a cue, or write a pack.toml (cues new-pack shows one)",
-    "cannot be read as audio": "export it again as WAV, FLAC or OGG",
-    "is no valid TOML": "mend the line that is named: a missing quote or bracket, most often",
-    " s are allowed": "shorten it",
-    "is cut off": "export it again: the file ends before its header says so",
-    "channels cancel": "export it as mono, or turn the phase of one channel",
-    "no name for a cue": "choose a name that a file may have",
-    "the name is taken": "choose another name",
-    "it is for files": "delete it, or give the cue a file",
-    "Spec has no": "correct its spelling, or delete it",
-    "has both file and spec": "delete one of them",
-    "has neither file nor spec": 'add file = "NAME.wav"',
-    "has a file already": "delete one of the two files",
-    "it must lie inside": "copy the file into the pack's folder",
-    "holds neither": "cues new-pack NAME makes a pack to begin with",
-}
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
@@ -84,19 +61,15 @@ def check_cue(cue: Cue) -> list[Problem]:
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
-    """A fault that an error tells: its message says where, what and what is allowed, and often all that there is to do.
-
-    Of the whole pack, the place is `pack.toml`, or the folder where there is none.
-    """
-    message = str(error).removeprefix(f"{folder}/")
-    fix = next((fix for sign, fix in _PACK_FIXES.items() if sign in message), "")
+    """The problem that an error tells; an error about the whole pack is about `pack.toml`, or about the folder."""
     whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
-    return Problem(where=where or whole, code="pack", message=message, fix=fix)
+    message = str(error).removeprefix(f"{folder}/")
+    return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix)
 
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
     problems: list[Problem] = []
-    loop = bool(override.loop) if override.loop is not None else name in CATALOG and CATALOG[name].spec.loop
+    loop = usually_loops(name) if override.loop is None else bool(override.loop)
     try:
         if override.file is not None:
             problems += sound_problems(name, *read_audio(override.file), loop=loop, trim=override.trim)
@@ -107,41 +80,38 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
         return [*problems, _of_pack(error, folder, name)], None
     if override.file is None:
         problems += check_cue(cue)
-    return [*problems, *_level_problems(cue, override)], cue
+    return [*problems, *as_problems(name, [_level(cue, override)])], cue
 
 
-def _level_problems(cue: Cue, override: Override) -> list[Problem]:
+def _level(cue: Cue, override: Override) -> Found | None:
     """A cue that stands too far above or below the speech, or that no gain could bring where it belongs."""
     assert cue.measured is not None
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
-    built_in = CATALOG.get(cue.name)
-    wanted_lu = override.target_lu if override.target_lu is not None else built_in.target_lu if built_in else -6.0
-    found: list[tuple[str, str, str]] = []
+    wanted_lu = usual_lu(cue.name) if override.target_lu is None else override.target_lu
+    says = f"{level_lu:+.1f} LU against the speech"
     if level_lu > _ABOVE_SPEECH_LU:
-        message = (
-            f"too loud: {level_lu:+.1f} LU against the speech; at most {_ABOVE_SPEECH_LU:g}, so that words survive"
-        )
-        found.append(("too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"))
-    elif level_lu < _FAR_BELOW_LU:
-        message = f"too quiet: {level_lu:.1f} LU against the speech; at least {_FAR_BELOW_LU:g} can be heard under it"
-        found.append(("too_quiet", message, "raise gain_db or target_lu, or set normalize = true"))
-    elif override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
-        message = f"too quiet: {level_lu:.1f} LU against the speech instead of {wanted_lu + override.gain_db:g}"
+        message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that words survive"
+        return "too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"
+    if level_lu < _FAR_BELOW_LU:
+        message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} can be heard under it"
+        return "too_quiet", message, "raise gain_db or target_lu, or set normalize = true"
+    if override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
+        message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
         fix = f"export it louder (at most {MAX_GAIN_DB:g} dB are made up for), or with less peak against its loudness"
-        found.append(("too_quiet", message, fix))
-    return [Problem(where=cue.name, code=code, message=message, fix=fix) for code, message, fix in found]
+        return "too_quiet", message, fix
+    return None
 
 
 def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
     """Pairs that a listener takes for each other: a pack's cues, and those beside the built-in ones that it leaves."""
     left = [make_cue(name, None, _RATE_HZ, _SPEECH_LUFS) for name in CATALOG if name not in pack.cues]
     pairs = [*combinations(finished, 2), *((own, built_in) for own in finished for built_in in left)]
-    problems = []
+    problems: list[Problem] = []
     for first, second in pairs:
         # One sound in a loop is known by its coming again.
         alike = similarity(first, second) if first.loop == second.loop else 0.0
         if alike >= CONFUSABLE:
             message = f"hard to tell from {second.name!r}: {100 * alike:.0f} % alike in rhythm and melody"
             fix = "give one of them another rhythm or number of notes; pitch and level alone are not noticed"
-            problems.append(Problem(where=first.name, code="confusable", message=message, fix=fix))
+            problems += as_problems(first.name, [("confusable", message, fix)])
     return problems

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.library.normalize import SILENCE_LUFS
 from cues.library.shaping import trimmed
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
@@ -14,13 +15,14 @@ from cues.meters.telephone import BAND_HZ
 from cues.units import gain_to_db
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     Samples = NDArray[np.float32]
+    Found = tuple[str, str, str]  # code, message and fix of a problem
 
-__all__ = ["Problem", "sound_problems"]
+__all__ = ["Problem", "as_problems", "sound_problems"]
 
 MAX_CUE_S = 1.0
 """A cue that does not loop and lasts longer covers what is said (the built-in ones last 120 to 280 ms)."""
@@ -29,10 +31,9 @@ MAX_DC_OF_PEAK = 0.005
 MIN_IN_BAND = 0.6
 """Share of the energy that a telephone must carry; the built-in cues have at least 0.8."""
 MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
-_SILENCE_LUFS = -70.0
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
-_ALIAS_DB, _LINE_DB = -45.0, -60.0
+_ALIAS_DB = -45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,11 @@ class Problem:
         return asdict(self)
 
 
+def as_problems(where: str, found: Iterable[Found | None]) -> list[Problem]:
+    """What was found about `where`, as problems."""
+    return [Problem(where=where, code=code, message=message, fix=fix) for code, message, fix in filter(None, found)]
+
+
 def sound_problems(
     name: str, samples: Samples, sample_rate: int, *, loop: bool = False, trim: bool = False, recorded: bool = True
 ) -> list[Problem]:
@@ -71,22 +77,22 @@ def sound_problems(
     trim : silence at its ends will be cut off.
     recorded : it comes from a file: edges, headroom and the marks of a bad conversion count.
     """
-    if measure(samples, sample_rate).m100_max_lufs < _SILENCE_LUFS:
-        fix = "replace the file by a sound that can be heard"
-        return [Problem(where=name, code="silent", message="there is nothing to hear in it", fix=fix)]
+    if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
+        return as_problems(
+            name, [("silent", "there is nothing to hear in it", "replace the file by a sound that can be heard")]
+        )
     if trim:
         samples = trimmed(samples, sample_rate)
-    checks: list[Callable[[Samples, int], tuple[str, str, str] | None]] = [_dc, _clicks, _outside_telephone]
+    checks: list[Callable[[Samples, int], Found | None]] = [_dc, _clicks, _outside_telephone]
     if recorded:
         checks = [_too_hot, _clipped, *checks, _hard_edges, _alias]
         checks += [] if loop or trim else [_silent_edges]
     if not loop:
         checks = [_too_long, *checks]
-    found = (check(samples, sample_rate) for check in checks)
-    return [Problem(where=name, code=code, message=message, fix=fix) for code, message, fix in filter(None, found)]
+    return as_problems(name, (check(samples, sample_rate) for check in checks))
 
 
-def _too_long(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _too_long(samples: Samples, sample_rate: int) -> Found | None:
     length_s = len(samples) / sample_rate
     if length_s <= MAX_CUE_S:
         return None
@@ -94,7 +100,7 @@ def _too_long(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None
     return "too_long", message, "shorten it to 120–500 ms, or set loop = true if it is to go on while work is done"
 
 
-def _too_hot(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _too_hot(samples: Samples, sample_rate: int) -> Found | None:
     peak_dbtp = measure(samples, sample_rate).true_peak_dbtp
     if peak_dbtp <= MAX_TRUE_PEAK_DBTP:
         return None
@@ -102,7 +108,7 @@ def _too_hot(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
     return "too_loud", message, "export it 6 dB lower; the bank brings it to its level"
 
 
-def _clipped(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _clipped(samples: Samples, sample_rate: int) -> Found | None:
     """Flat tops: the largest value held for several samples in a row, more than once or for long."""
     del sample_rate
     magnitude = np.abs(samples)
@@ -117,7 +123,7 @@ def _clipped(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
     return "clipped", message, "record or render it again at a lower level; what was cut off cannot be brought back"
 
 
-def _dc(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _dc(samples: Samples, sample_rate: int) -> Found | None:
     del sample_rate
     dc, peak = float(samples.mean(dtype=np.float64)), float(np.abs(samples).max())
     if abs(dc) <= MAX_DC_OF_PEAK * peak:
@@ -126,7 +132,7 @@ def _dc(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
     return "dc", message, "take the mean out, or high-pass it at 20 Hz: DC thumps where the cue begins and ends"
 
 
-def _clicks(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _clicks(samples: Samples, sample_rate: int) -> Found | None:
     edge = round(0.002 * sample_rate)
     clicks = find_clicks(samples, sample_rate)
     inside = clicks[(clicks > edge) & (clicks < len(samples) - edge)]
@@ -138,7 +144,7 @@ def _clicks(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
     return "clicks", message, "put a fade of at least 5 ms, flat at both ends, where notes or takes are joined"
 
 
-def _outside_telephone(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _outside_telephone(samples: Samples, sample_rate: int) -> Found | None:
     power = np.abs(np.fft.rfft(samples.astype(np.float64))) ** 2
     hz = np.fft.rfftfreq(len(samples), 1.0 / sample_rate)
     audible = hz > 20.0
@@ -153,7 +159,7 @@ def _outside_telephone(samples: Samples, sample_rate: int) -> tuple[str, str, st
     return "telephone", message, f"move it {'up, or add harmonics' if low else 'down'}: notes from C5 to C6 carry best"
 
 
-def _hard_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
     """A sound that is already there in its first samples, or still there in its last."""
     few = max(1, round(0.0005 * sample_rate))
     peak = float(np.abs(samples).max())
@@ -169,7 +175,7 @@ def _hard_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | No
     return "hard_edges", f"hard edges: it {hard}", fix
 
 
-def _silent_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _silent_edges(samples: Samples, sample_rate: int) -> Found | None:
     magnitude = np.abs(samples)
     loud = np.flatnonzero(magnitude > 1e-3 * magnitude.max())
     lead_s, tail_s = loud[0] / sample_rate, (len(samples) - 1 - loud[-1]) / sample_rate
@@ -179,7 +185,7 @@ def _silent_edges(samples: Samples, sample_rate: int) -> tuple[str, str, str] | 
     return "silent_edges", message, "set trim = true, or cut the file: the cue comes late by the silence before it"
 
 
-def _alias(samples: Samples, sample_rate: int) -> tuple[str, str, str] | None:
+def _alias(samples: Samples, sample_rate: int) -> Found | None:
     """Harmonics of its strongest tone folded at half the sample rate, and energy where a filter leaves none."""
     size = max(len(samples), sample_rate // 5)
     spectrum = np.abs(np.fft.rfft(samples * np.blackman(len(samples)), size)) ** 2

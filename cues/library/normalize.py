@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from cues.meters.levels import Measurement
 
-__all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "leveled"]
+__all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "leveled"]
 
 CEILING_DBTP = -3.0
 """No cue's true peak is above this (dBTP)."""
 MAX_GAIN_DB = 20.0
 """No cue is raised or lowered by more than this to reach its target (dB)."""
-_SILENCE_LUFS = -70.0
+SILENCE_LUFS = -70.0
 _METER_ERROR_DB = 0.05  # 16 points a sample read so much too low, at worst
 
 
@@ -47,10 +47,10 @@ def leveled(
     CueValueError : for silence (`m100_max` below −70 LUFS), which no gain makes audible.
     """
     before = measure(samples, sample_rate)
-    if before.m100_max_lufs < _SILENCE_LUFS:
+    if before.m100_max_lufs < SILENCE_LUFS:
         raise CueValueError(
             f"the sound is silent: its loudest 100 ms have {before.m100_max_lufs:.1f} LUFS; "
-            f"more than {_SILENCE_LUFS:g} LUFS are needed"
+            f"more than {SILENCE_LUFS:g} LUFS are needed"
         )
     total_db = gain_db
     if target_lufs is not None:

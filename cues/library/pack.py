@@ -9,23 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, CueTypeError, PackError
+from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.library.audiofile import ENDINGS, file_bytes
-from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed
+from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_key
 from cues.paths import user_config_dir
 from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from cues.library.shaping import Loop
     from cues.synthesis.spec import Spec
 
-__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "did_you_mean", "find_pack_dir", "read_pack"]
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
 
 MOTIF = "motif"
 """What a rule says instead of a cue to give each of its tools a motif of its own."""
@@ -118,7 +117,7 @@ def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     except (OSError, ValueError) as error:
         if isinstance(error, CueError):
             raise
-        raise PackError(f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise PackError(f"{folder}: cannot be read: {reason_of(error)}") from error
 
 
 @contextlib.contextmanager
@@ -135,12 +134,6 @@ def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
         fault.about = fault.about or about
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of an error about an unknown name: the known one that is meant, or nothing if none is near."""
-    near = get_close_matches(str(name), known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
 def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     cues: dict[str, Override] = {}
     for path in sorted(folder.iterdir()):
@@ -150,7 +143,8 @@ def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
             cues[path.stem] = _named_after_cue(folder, path, cues)
     if not cues and not faults:
         raise PackError(
-            f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue"
+            f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue",
+            fix="cues new-pack NAME makes a pack to begin with",
         )
     return Pack(folder=folder, cues=cues)
 
@@ -159,10 +153,12 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
     name = path.stem
     if name not in CATALOG:
         raise PackError(
-            f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
+            f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}",
+            fix="name the file after a cue, or write a pack.toml (cues new-pack shows one)",
         )
     if name in cues:
-        raise PackError(f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed")
+        message = f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed"
+        raise PackError(message, fix="delete one of the two files")
     return Override(where=str(path), file=file_inside(folder, path.name, str(path)))
 
 
@@ -172,9 +168,10 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     try:
         table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
     except CueError as error:
-        raise PackError(str(error)) from error
+        raise error.within("", PackError) from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
-        raise PackError(f"{path}: is no valid TOML: {error}") from error
+        fix = "mend the line that is named: a missing quote or bracket, most often"
+        raise PackError(f"{path}: is no valid TOML: {error}", fix=fix) from error
     sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
     _known(table, tuple(sections), f"{path}:", "the file", faults)
     for name in sections:
@@ -200,17 +197,20 @@ def _is_text(value: object) -> bool:
 def _check_name(path: Path, name: str, ruled: set[str]) -> None:
     if name == MOTIF or name.startswith(f"{MOTIF}:"):
         raise PackError(
-            f"{path}: [cues] {name!r}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
+            f"{path}: [cues] {name!r}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs",
+            fix="choose another name",
         )
     if not is_plain_name(name):
         raise PackError(
             f"{path}: [cues] {name!r}: no name for a cue; it must be 1 to 80 printable characters that a file's name "
-            f"can have anywhere"
+            f"can have anywhere",
+            fix="choose a name that a file may have",
         )
     if name not in CATALOG and name not in ruled:
         raise PackError(
             f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
-            f"or a cue of your own that a rule under [rules] names{did_you_mean(name, CATALOG)}"
+            f"or a cue of your own that a rule under [rules] names{did_you_mean(name, CATALOG)}",
+            fix="correct the name, or add a rule that uses it",
         )
 
 
@@ -220,7 +220,8 @@ def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tupl
         known = [*CATALOG, *(name for name in own if name not in CATALOG), MOTIF]
         raise PackError(
             f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
-            f"{did_you_mean(name, known)}"
+            f"{did_you_mean(name, known)}",
+            fix="correct the name, or add the cue under [cues]",
         )
     return pattern, name
 
@@ -236,13 +237,15 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
     }
     _known(table, tuple(readers), where, "a cue", faults)
     if "file" in table and "spec" in table:
-        raise PackError(f"{where}: has both file and spec; one is allowed")
+        raise PackError(f"{where}: has both file and spec; one is allowed", fix="delete one of them")
     if "file" not in table and "spec" not in table and name not in CATALOG:
-        raise PackError(f"{where}: has neither file nor spec; a cue of your own needs one")
+        message = f"{where}: has neither file nor spec; a cue of your own needs one"
+        raise PackError(message, fix='add file = "NAME.wav"')
     for key in (*FIELDS_OF_FILES, *(["loop"] if isinstance(table.get("loop"), dict) else [])):
         if key in table and "file" not in table:
             with _noting(faults):
-                raise PackError(f"{where}.{key} is {table[key]!r}; it is for files")
+                message = f"{where}.{key} is {table[key]!r}; it is for files"
+                raise PackError(message, fix="delete it, or give the cue a file")
     fields: dict[str, Any] = {}
     for key in readers:
         if key in table:
@@ -261,4 +264,4 @@ def _known(
         if key not in allowed:
             with _noting(faults):
                 hint = did_you_mean(key, allowed)
-                raise PackError(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{hint}")
+                raise unknown_key(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{hint}")

@@ -14,7 +14,7 @@ from cues.units import checked_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed"]
+__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_key"]
 
 _GAIN_DB = (-40.0, 20.0)
 _TARGET_LU = (-40.0, 10.0)
@@ -44,9 +44,11 @@ def file_inside(folder: Path, value: object, where: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise PackError(f"{where} is {name!r}; that is no file name: {error}") from error
     if not path.is_relative_to(root) or Path(name).is_absolute():
-        raise PackError(f"{where} is {name!r}; it must lie inside of the pack's folder, {root}")
+        message = f"{where} is {name!r}; it must lie inside of the pack's folder, {root}"
+        raise PackError(message, fix="copy the file into the pack's folder")
     if missing:
-        raise PackError(f"{where} is {name!r}; there is no such file in {root}")
+        message = f"{where} is {name!r}; there is no such file in {root}"
+        raise PackError(message, fix="put the file there, or correct its name")
     if not regular:
         raise PackError(f"{where} is {name!r}; it must be a regular file")
     return path
@@ -62,7 +64,7 @@ def _spec(value: object, where: str) -> Spec:
     except PackError:
         raise
     except CueError as error:
-        raise PackError(f"{where}: {error}") from error
+        raise error.within(f"{where}: ", PackError) from error
 
 
 def _loop(value: object, where: str) -> Loop | bool:
@@ -71,30 +73,39 @@ def _loop(value: object, where: str) -> Loop | bool:
     table: dict[str, Any] = typed(value, dict, where, "true, false or a table")
     for key in table:
         if key not in _LOOP_KEYS:
-            raise PackError(f"{where} {key!r} is unknown; a loop has {', '.join(_LOOP_KEYS)}")
+            raise unknown_key(f"{where} {key!r} is unknown; a loop has {', '.join(_LOOP_KEYS)}")
     return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
 
 
-def typed(value: object, kind: type, where: str, allowed: str) -> Any:
+def typed(value: object, kind: type, where: str, allowed: str, fix: str = "") -> Any:
     """`value`, if it is of that type; `allowed` says in words what is."""
     if not isinstance(value, kind):
-        raise PackError(f"{where} is {value!r}; it must be {allowed}")
+        raise PackError(f"{where} is {value!r}; it must be {allowed}", fix=fix)
     return value
+
+
+def _bool(value: object, where: str) -> bool:
+    return bool(typed(value, bool, where, "true or false", "write true or false, without quotes"))
+
+
+def unknown_key(message: str) -> PackError:
+    """The error about a key that nothing reads."""
+    return PackError(message, fix="correct its spelling, or delete it")
 
 
 def _number(value: object, where: str, low: float, high: float) -> float:
     try:
         return checked_number(where, value, low, high)
     except CueError as error:
-        raise PackError(str(error)) from None
+        raise error.within("", PackError) from None
 
 
 FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
     "spec": _spec,
     "gain_db": lambda value, where: _number(value, where, *_GAIN_DB),
     "target_lu": lambda value, where: _number(value, where, *_TARGET_LU),
-    "normalize": lambda value, where: typed(value, bool, where, "true or false"),
-    "trim": lambda value, where: typed(value, bool, where, "true or false"),
+    "normalize": _bool,
+    "trim": _bool,
     "loop": _loop,
 }
 """What a cue's table may hold besides `file` → how it is read from its value and its place."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from cues.errors import AudioFileError, CueValueError
-from cues.library.audiofile import check_complete
+from cues.library.audiofile import read_channels
 from cues.meters.loudness import measure
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ MAX_RECORDING_BYTES = 2 * 2**30
 """No recording may need more memory than this, all channels as float32: 3.1 hours of mono at 48 kHz."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Recording:
     """A recording that was read.
 
@@ -33,10 +34,9 @@ class Recording:
     channels : how many there were.
     """
 
-    __slots__ = ("channels", "sample_rate", "samples")
-
-    def __init__(self, samples: NDArray[np.float32], sample_rate: int, channels: int) -> None:
-        self.samples, self.sample_rate, self.channels = samples, sample_rate, channels
+    samples: NDArray[np.float32]
+    sample_rate: int
+    channels: int
 
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
@@ -51,12 +51,9 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     ------
     AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too large or not finite.
     """
-    data, sample_rate = _read(source, name or str(source))
-    channels = 1 if data.ndim == 1 else data.shape[1]
-    mono = data if data.ndim == 1 else data.mean(axis=1, dtype=np.float64).astype(np.float32)
-    # The sum of squares is finite if every sample is, or overflows and is looked at again.
-    if not np.isfinite(np.dot(mono, mono)) and not np.isfinite(mono).all():
-        raise AudioFileError(f"{name or source}: holds NaN or infinity; every sample must be finite")
+    samples, sample_rate, _ = read_channels(source, name or str(source), check=_check_size)
+    channels = samples.shape[1]
+    mono = samples[:, 0] if channels == 1 else samples.mean(axis=1, dtype=np.float64).astype(np.float32)
     return Recording(mono, sample_rate, channels)
 
 
@@ -77,57 +74,17 @@ def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
     AudioFileError : if the file is missing, unreadable, not audio, cut off, empty, too large or not finite.
     CueValueError : if it has more channels or another rate, or `dual_mono` is asked for several channels.
     """
-    data, sample_rate = _read(Path(path), str(path))
-    if not np.isfinite(data).all():
-        raise AudioFileError(f"{path}: holds NaN or infinity; every sample must be finite")
+    samples, sample_rate, _ = read_channels(Path(path), str(path), check=_check_size)
     try:
-        return measure(data, sample_rate, dual_mono)
+        return measure(samples, sample_rate, dual_mono)
     except CueValueError as error:
-        raise CueValueError(f"{path}: {error}") from None
+        raise error.within(f"{path}: ") from None
 
 
-def _read(source: Path | IO[bytes], name: str) -> tuple[NDArray[np.float32], int]:
-    """All samples of a file, shape `(n_samples,)` or `(n_samples, n_channels)`, and their rate."""
-    import soundfile
-
-    try:
-        check_complete(source, name)
-        with soundfile.SoundFile(source) as file:
-            _check_size(name, 4 * file.frames * file.channels, file.frames / file.samplerate)
-            data = _samples(file)
-            sample_rate = int(file.samplerate)
-    except AudioFileError:
-        raise
-    except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
-        # Of a file that is not there, libsndfile says "System error."
-        missing = isinstance(source, Path) and not source.exists()
-        reason = "there is no such file" if missing else _reason(error)
-        raise AudioFileError(f"{name}: cannot be read as audio: {reason}") from error
-    if not len(data):
-        raise AudioFileError(f"{name}: holds no samples")
-    return data, sample_rate
-
-
-def _samples(file: Any) -> NDArray[np.float32]:
-    """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
-    samples: NDArray[np.float32]
-    if file.subtype == "PCM_16":
-        samples = np.multiply(file.read(dtype="int16"), np.float32(1.0 / 32768.0), dtype=np.float32)
-    else:
-        samples = file.read(dtype="float32")
-    return samples
-
-
-def _check_size(name: str, n_bytes: int, length_s: float) -> None:
+def _check_size(name: str, file: Any) -> None:
+    n_bytes = 4 * file.frames * file.channels
     if n_bytes > MAX_RECORDING_BYTES:
         raise AudioFileError(
-            f"{name}: lasts {length_s:.0f} s, {n_bytes // 2**20} MB of samples; "
+            f"{name}: lasts {file.frames / file.samplerate:.0f} s, {n_bytes // 2**20} MB of samples; "
             f"at most {MAX_RECORDING_BYTES // 2**20} MB are allowed"
         )
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, without the path that soundfile puts in front."""
-    with contextlib.suppress(AttributeError):
-        return str(error.error_string)  # type: ignore[attr-defined]  # only soundfile's own error has it
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.arrays import mono_float32
+from cues.signal.prediction import predictors
 from cues.units import checked_sample_rate, db_to_gain
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _APART_S = 0.005
 _MARGIN = 0.8
 """A candidate may miss each limit by this factor: an error depends that much on where its frame and block lie."""
 _CENTERINGS = 3
-_CORRECTION = 1e-9
 # From here on the compiled loop is worth its loading.
 _LONG_SAMPLES = 200_000
 
@@ -96,7 +96,7 @@ def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float
     frames = np.lib.stride_tricks.sliding_window_view(padded[ORDER:], length)[::hop][:n_frames] * window
     r = np.stack([(frames[:, : length - k] * frames[:, k:]).sum(axis=1) for k in range(ORDER + 1)], axis=1)
     errors = np.empty((n_frames, hop))
-    for frame, predictor in enumerate(_predictors(r)):
+    for frame, predictor in enumerate(predictors(r)):
         start = frame * hop + (length - hop) // 2
         past = np.lib.stride_tricks.sliding_window_view(padded[start : start + hop + ORDER - 1], ORDER)[:, ::-1]
         errors[frame] = padded[start + ORDER : start + ORDER + hop] - past @ predictor
@@ -156,20 +156,6 @@ def _errors_around(  # noqa: PLR0917  (a helper of the function above)
     start = at - first - block // 2 - _ROW_BLOCKS * block
     n_blocks = 2 * _ROW_BLOCKS + 1
     return _errors(around, sample_rate, compiled)[start : start + n_blocks * block].reshape(n_blocks, block)
-
-
-def _predictors(r: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Predictors of autocorrelations, shape `(n_frames, ORDER)` (Levinson and Durbin's recursion); zero for silence."""
-    a = np.zeros((len(r), ORDER))
-    error = r[:, 0] * (1.0 + _CORRECTION)
-    for m in range(ORDER):
-        alive = error > 0.0
-        reflected = r[:, m + 1] - (a[:, :m] * r[:, m:0:-1]).sum(axis=1)
-        reflected = np.where(alive, reflected / np.where(alive, error, 1.0), 0.0)
-        a[:, :m] -= reflected[:, None] * a[:, :m][:, ::-1]
-        a[:, m] = reflected
-        error = error * (1.0 - reflected**2)
-    return a
 
 
 def _errors(samples: NDArray[np.float32], sample_rate: int, compiled: bool) -> NDArray[np.float32]:

@@ -19,6 +19,7 @@ __all__ = [
     "HOP_SLOTS",
     "M100_SLOTS",
     "MOMENTARY_SLOTS",
+    "OFFSET_LU",
     "SHORT_TERM_SLOTS",
     "Measurement",
     "gated_mean_square",
@@ -35,8 +36,9 @@ SHORT_TERM_SLOTS = 3000
 HOP_SLOTS = 100
 """Gating blocks begin every 100 ms: they overlap by 75 % (BS.1770-5, annex 1)."""
 
-_OFFSET_LU = -0.691
-_ABSOLUTE_GATE = 10.0 ** ((-70.0 - _OFFSET_LU) / 10.0)
+OFFSET_LU = -0.691
+"""Makes a full-scale sine of 997 Hz in one channel read −3.01 LUFS (BS.1770-5, equation 2)."""
+_ABSOLUTE_GATE = 10.0 ** ((-70.0 - OFFSET_LU) / 10.0)
 _INTEGRATED_GATE = 10.0 ** (-10.0 / 10.0)
 _RANGE_GATE = 10.0 ** (-20.0 / 10.0)
 _RANGE_PERCENTILES = (0.10, 0.95)
@@ -80,7 +82,7 @@ def whole_slots(n_samples: int, sample_rate: int) -> int:
 
 def lufs(mean_square: float) -> float:
     """Loudness of a K-weighted mean square summed over the weighted channels (BS.1770-5, equation 2)."""
-    return _OFFSET_LU + 10.0 * math.log10(mean_square) if mean_square > 0.0 else -math.inf
+    return OFFSET_LU + 10.0 * math.log10(mean_square) if mean_square > 0.0 else -math.inf
 
 
 def window_mean_squares(

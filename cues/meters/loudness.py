@@ -18,6 +18,7 @@ from cues.meters.levels import (
     HOP_SLOTS,
     M100_SLOTS,
     MOMENTARY_SLOTS,
+    OFFSET_LU,
     SHORT_TERM_SLOTS,
     Measurement,
     gated_mean_square,
@@ -34,7 +35,7 @@ from cues.units import checked_sample_rate, gain_to_db
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Measurement", "Meter", "integrated_lufs", "measure", "true_peak_dbtp"]
+__all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "measure", "true_peak_dbtp"]
 
 # From here on the compiled loops are worth their loading: shorter sounds are measured in plain numpy.
 _LONG_S = 5.0
@@ -141,6 +142,25 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     if not math.isfinite(hops.sum() + np.dot(rest, rest)):
         mono_float32(mono)
     return _integrated(hops * 2.0 if dual_mono else hops, sample_rate)
+
+
+def loudness_curve(samples: NDArray[np.floating], sample_rate: int, window_s: float = 0.1) -> NDArray[np.float64]:
+    """Ungated loudness of a sliding window, not below about −121 LUFS; with 100 ms its maximum is `m100_max_lufs`.
+
+    Parameters
+    ----------
+    samples : float, shape `(n_samples,)`, full scale ±1.0; before them there is silence.
+    sample_rate : Hz, 8000 … 192,000.
+    window_s : length of the window, s.
+
+    Returns
+    -------
+    float64, shape `(n_samples + 1,)`, LUFS: point `k` belongs to the window that ends after `k` samples.
+    """
+    window = round(window_s * sample_rate)
+    energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])
+    mean_squares: NDArray[np.float64] = np.maximum((energy[window:] - energy[:-window]) / window, 1e-12)
+    return OFFSET_LU + 10.0 * np.log10(mean_squares)
 
 
 def _hop_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:

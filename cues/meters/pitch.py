@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.signal.spectra import short_time_power
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -100,11 +102,9 @@ def _glide_length(runs: list[tuple[int, int]]) -> int:
 def _strongest_hz(samples: NDArray[np.float64], sample_rate: int) -> list[float]:
     """For each 10 ms the frequency (Hz) of the strongest line, 0.0 where the sound is 25 dB below its loudest."""
     length, hop = round(_WINDOW_S * sample_rate), round(_HOP_S * sample_rate)
-    padded = np.pad(samples, (length // 2, length))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, length)[::hop] * np.hanning(length)
-    size = 4 * length
-    power = np.abs(np.fft.rfft(windows, size)) ** 2
-    hz = np.fft.rfftfreq(size, 1.0 / sample_rate)
+    n_fft = 4 * length
+    power = short_time_power(samples, np.arange(0, len(samples) + length // 2 + 1, hop), length, n_fft)
+    hz = np.fft.rfftfreq(n_fft, 1.0 / sample_rate)
     band = power[:, (hz >= _BAND_HZ[0]) & (hz <= _BAND_HZ[1])]
     first = int(np.argmax(hz >= _BAND_HZ[0]))
     loudest = band.max(axis=1)

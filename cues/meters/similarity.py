@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from cues.signal.resample import resample
+from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,9 +47,7 @@ def similarity(first: _Sound, second: _Sound) -> float:
 def _pattern(cue: _Sound) -> NDArray[np.float64]:
     """Level above the threshold of hearing in bands over time: shape `(n_hops, n_bands)`, dB relative to it."""
     samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
-    padded = np.pad(samples, (_WINDOW // 2, _WINDOW))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
-    power = np.abs(np.fft.rfft(windows, 4 * _WINDOW)) ** 2
+    power = short_time_power(samples, np.arange(0, len(samples) + _WINDOW // 2 + 1, _HOP), _WINDOW, 4 * _WINDOW)
     hz = np.fft.rfftfreq(4 * _WINDOW, 1.0 / _RATE_HZ)
     edges_hz = _LOWEST_HZ * 2.0 ** (np.arange(_N_BANDS + 1) / _BANDS_PER_OCTAVE)
     edges = np.searchsorted(hz, edges_hz)

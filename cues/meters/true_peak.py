@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.arrays import mono_float32, read_only
-from cues.errors import CueTypeError, CueValueError
 from cues.signal.interpolation import phases
-from cues.units import checked_sample_rate, gain_to_db
+from cues.units import checked_sample_rate, checked_whole_number, gain_to_db
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,10 +57,7 @@ def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, over
     """
     checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
-    if isinstance(oversampling, bool) or not isinstance(oversampling, int | np.integer):
-        raise CueTypeError(f"oversampling is {oversampling!r}; it must be a whole number from 1 to {_MAX_OVERSAMPLING}")
-    if not 1 <= oversampling <= _MAX_OVERSAMPLING:
-        raise CueValueError(f"oversampling is {oversampling}; it must be from 1 to {_MAX_OVERSAMPLING}")
+    oversampling = checked_whole_number("oversampling", oversampling, 1, _MAX_OVERSAMPLING)
     if oversampling == _QUICK_OVERSAMPLING and len(mono) >= _LONG_SAMPLES:
         return gain_to_db(_compiled_quick_peak(mono))
     mono_float32(mono)

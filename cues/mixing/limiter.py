@@ -16,13 +16,14 @@ import numpy as np
 from cues._kernels import limiter_layout as layout
 from cues.errors import CueValueError
 from cues.mixing.not_copyable import NotCopyable
+from cues.signal.interpolation import phases
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Limiter", "interpolators", "look_ahead"]
+__all__ = ["Limiter", "look_ahead"]
 
 LOOK_AHEAD_MS = 1.5
 RELEASE_MS = 60.0
@@ -38,24 +39,16 @@ def look_ahead(sample_rate: int) -> int:
 
 
 @cache
-def interpolators() -> Samples:
-    """Taps that estimate the signal at `p/8` between two samples: float32, shape `(7, 16)`.
-
-    Least squares of the frequency response against a pure delay over 0 … 0.43 fs, whose normal equations have a closed
-    form: `Σ_l sinc(2f(k−l))·c_l = sinc(2f(k−p/8))`.
-    """
-    k = np.arange(1 - layout.TAPS // 2, layout.TAPS // 2 + 1)
-    matrix = np.sinc(2 * _FIT_TO * (k[:, None] - k)) + 1e-9 * np.eye(layout.TAPS)
-    phases = np.arange(1, layout.PHASES) / layout.PHASES
-    wanted = np.sinc(2 * _FIT_TO * (k[:, None] - phases))
-    return np.linalg.solve(matrix, wanted).T.astype(np.float32)
+def _interpolators() -> Samples:
+    """Taps that estimate the signal at `p/8` between two samples: float32, shape `(7, 16)`."""
+    return phases(layout.PHASES, layout.TAPS, _FIT_TO, ridge=1e-9).astype(np.float32)
 
 
 @cache
 def _table(attack: int) -> Samples:
     """The taps, and behind them the smoothing window: shared by all limiters of one rate."""
     window = np.hanning(attack + 3)[1:-1]
-    return np.concatenate([interpolators().ravel(), (window / window.sum()).astype(np.float32)])
+    return np.concatenate([_interpolators().ravel(), (window / window.sum()).astype(np.float32)])
 
 
 class Limiter(NotCopyable):
@@ -97,7 +90,7 @@ class Limiter(NotCopyable):
         )
         windows = np.lib.stride_tricks.sliding_window_view(signal, layout.TAPS)[history - layout.TAPS + 1 :]
         peaks = np.abs(windows[:, half - 1 : half + 1]).max(axis=1)
-        for taps in interpolators():
+        for taps in _interpolators():
             peaks = np.maximum(peaks, np.abs(_weighted(windows, taps)))
         need = np.ones(n, dtype=np.float32)
         np.divide(np.float32(layout.CEILING), peaks, out=need, where=peaks > np.float32(layout.CEILING))

@@ -14,6 +14,7 @@ import numpy as np
 from cues._kernels import layout
 from cues.mixing.not_copyable import NotCopyable
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
+from cues.signal.resample import resample
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
@@ -105,12 +106,8 @@ def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = F
 
 
 def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
-    samples = cue.samples.astype(np.float64)
-    if cue.sample_rate != sample_rate:
-        import soxr
-
-        samples = soxr.resample(samples, cue.sample_rate, sample_rate, quality="HQ")
-        samples = samples if len(samples) else np.zeros(1)
+    samples = resample(cue.samples, cue.sample_rate, sample_rate).astype(np.float64)
+    samples = samples if len(samples) else np.zeros(1)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:
         samples = _joined(samples, fade)

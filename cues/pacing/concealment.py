@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.pacing.extrapolation import faded_continuation
 from cues.signal.fades import raised_cosine
+from cues.signal.prediction import faded_continuation
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:

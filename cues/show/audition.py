@@ -20,13 +20,14 @@ __all__ = ["LINE", "in_a_row", "over_speech", "stand_in_speech"]
 LINE = "Let me look that up for you, one moment please."
 """What is said around a cue where no speech is given."""
 
+_SPEECH_LUFS = -20.0
 _GAP_S = 0.4
 _LOOPS_S = 5.0
 _FRAME_SAMPLES = 480
 
 
-def stand_in_speech(sample_rate: int, speech_lufs: float = -20.0) -> NDArray[np.float32]:
-    """Voice-like speech for `LINE` at a loudness: float32, shape `(n_samples,)`."""
+def stand_in_speech(sample_rate: int) -> NDArray[np.float32]:
+    """Voice-like speech for `LINE` at −20 LUFS: float32, shape `(n_samples,)`."""
     from cues.meters.loudness import integrated_lufs
     from cues.synthesis.voicelike import speak_voice_like
     from cues.units import db_to_gain
@@ -34,7 +35,7 @@ def stand_in_speech(sample_rate: int, speech_lufs: float = -20.0) -> NDArray[np.
     samples, _ = speak_voice_like(LINE, sample_rate=sample_rate)
     loudness = integrated_lufs(samples, sample_rate)
     assert loudness is not None
-    return samples * np.float32(db_to_gain(speech_lufs - loudness))
+    return samples * np.float32(db_to_gain(_SPEECH_LUFS - loudness))
 
 
 def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from cues.cue import Cue
-from cues.errors import MissingFeatureError
+from cues.extras import needed
 from cues.library.lint import check_cue
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
@@ -187,21 +187,19 @@ def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
 
 
 def _rendered(**values: object) -> str:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise MissingFeatureError("the sound board needs jinja2: pip install 'cue-engine[page]'") from error
+    jinja2 = needed("jinja2", "page", "the sound board needs jinja2")
     # Everything is escaped but the pictures, the style and the script, which are made here.
-    environment = Environment(
-        loader=PackageLoader("cues.show"),
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("cues.show"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     style, script = _template_text("board.css"), _template_text("board.js")
     template = environment.get_template("board.html.jinja")
-    return template.render(style=style, script=script, script_hash=_hash(script), style_hash=_hash(style), **values)
+    hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
+    return str(template.render(style=style, script=script, **hashes, **values))
 
 
 def _template_text(name: str) -> str:

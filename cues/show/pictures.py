@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.meters.kweighting import k_weighted
+from cues.meters.loudness import loudness_curve
 from cues.meters.telephone import BAND_HZ
 from cues.show.png import indexed_png
+from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,11 +120,9 @@ def _spectrogram(panel: _Panel, samples: Samples, sample_rate: int) -> list[str]
 def _spectrogram_pixels(samples: Samples, sample_rate: int) -> NDArray[np.uint8]:
     """Colors of the spectrogram over a logarithmic frequency axis: uint8, shape `(_ROWS, _COLUMNS)`."""
     length = round(_WINDOW_S * sample_rate)
-    padded = np.pad(samples, length // 2)
-    starts = np.linspace(0, max(len(padded) - length, 0), _COLUMNS).astype(int)
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(padded, (0, length)), length)[starts] * np.hanning(length)
     size = 1 << (4 * length - 1).bit_length()
-    power = np.abs(np.fft.rfft(windows, size)) ** 2
+    centers = np.linspace(0, len(samples) - length % 2, _COLUMNS).astype(int)
+    power = short_time_power(samples, centers, length, size)
     row_hz = _LOWEST_HZ * (sample_rate / 2.0 / _LOWEST_HZ) ** (np.arange(_ROWS) / (_ROWS - 1))
     rows = power[:, np.minimum(np.rint(row_hz * size / sample_rate).astype(int), size // 2)].T
     level_db = 10.0 * np.log10(np.maximum(rows / max(power.max(), 1e-20), 1e-12))
@@ -134,9 +133,7 @@ def _spectrogram_pixels(samples: Samples, sample_rate: int) -> NDArray[np.uint8]
 
 def _loudness(panel: _Panel, samples: Samples, sample_rate: int) -> list[str]:
     """K-weighted loudness of a sliding 100 ms; each point stands at its window's end."""
-    window = round(0.1 * sample_rate)
-    energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])
-    loudness = -0.691 + 10.0 * np.log10(np.maximum((energy[window:] - energy[:-window]) / window, 1e-12))
+    loudness = loudness_curve(samples, sample_rate)
     at = np.linspace(0, len(loudness) - 1, _COLUMNS).astype(int)
     top = 5.0 * np.ceil((float(loudness.max()) + 2.0) / 5.0)
     shares = np.clip(1.0 - (top - loudness[at]) / _LOUDNESS_RANGE_LU, 0.0, 1.0)

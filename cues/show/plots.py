@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.errors import MissingFeatureError
-from cues.meters.kweighting import k_weighted
+from cues.extras import needed
+from cues.meters.loudness import loudness_curve
+from cues.meters.telephone import BAND_HZ
+from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "overview", "picture"]
 
 _INK, _ACCENT = "#1f3a5f", "#c8553d"
-_TELEPHONE_HZ = (300.0, 3400.0)
 _FLOOR_DB = -90.0
 
 
@@ -65,7 +66,9 @@ def draw_spectrogram(
     -------
     The image, for a color bar.
     """
-    power = _short_time_power(samples, sample_rate)
+    length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
+    hop = max(length // 32, len(samples) // 1500, 1)
+    power = short_time_power(samples, np.arange(0, len(samples) + 1, hop), length, 2 * length)
     level_db = 10.0 * np.log10(np.maximum(power / max(power.max(), 1e-30), 10.0 ** (floor_db / 10.0)))
     extent = (0.0, len(samples) / sample_rate, 0.0, sample_rate / 2000.0)
     image = axes.imshow(
@@ -78,7 +81,7 @@ def draw_spectrogram(
         vmax=0.0,
         interpolation="nearest",
     )
-    for edge_hz in _TELEPHONE_HZ:
+    for edge_hz in BAND_HZ:
         axes.axhline(edge_hz / 1000.0, color="white", linewidth=0.6, alpha=0.5, linestyle=":")
     axes.set_ylabel("frequency (kHz)")
     axes.set_xlabel("time (s)")
@@ -95,11 +98,8 @@ def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
     sample_rate : Hz, 8000 … 192,000.
     window_s : length of the window, s; a point of the curve stands at its window's end.
     """
-    window = round(window_s * sample_rate)
-    weighted = k_weighted(np.concatenate([samples, np.zeros(window)]), sample_rate)
-    energy = np.concatenate([np.zeros(window + 1), np.cumsum(weighted**2)])
-    mean_square = np.maximum((energy[window:] - energy[:-window]) / window, 1e-12)
-    loudness = -0.691 + 10.0 * np.log10(mean_square)
+    after = np.zeros(round(window_s * sample_rate))
+    loudness = loudness_curve(np.concatenate([samples, after]), sample_rate, window_s)
     t_s = np.arange(len(loudness)) / sample_rate
     axes.plot(t_s, loudness, color=_ACCENT, linewidth=1.0)
     axes.set_xlim(0.0, len(samples) / sample_rate)
@@ -172,11 +172,9 @@ def check_matplotlib() -> None:
 
 
 def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingFeatureError("pictures need matplotlib: pip install 'cue-engine[plots]'") from error
-    return Figure(figsize=(width, height), layout="constrained")
+    module = needed("matplotlib.figure", "plots", "pictures need matplotlib")
+    figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
+    return figure
 
 
 def _title(cue: Cue) -> str:
@@ -184,13 +182,3 @@ def _title(cue: Cue) -> str:
     if cue.measured is not None:
         title += f" · {cue.measured.m100_max_lufs:.1f} LUFS (m100) · {cue.measured.true_peak_dbtp:.1f} dBTP"
     return title
-
-
-def _short_time_power(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
-    """Power spectra of overlapping Hann windows: shape `(n_windows, n_bins)`; about 20 ms each."""
-    length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
-    hop = max(length // 32, len(samples) // 1500, 1)
-    padded = np.concatenate([np.zeros(length // 2), samples, np.zeros(length // 2)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, length)[::hop]
-    power: NDArray[np.float64] = np.abs(np.fft.rfft(windows * np.hanning(length), 2 * length)) ** 2
-    return power

@@ -36,13 +36,12 @@ HEAT = _palette()
 """Colors from quiet to loud: uint8, shape `(256, 3)`."""
 
 
-def indexed_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] = HEAT) -> bytes:
-    """A PNG file of a picture.
+def indexed_png(pixels: NDArray[np.uint8]) -> bytes:
+    """A PNG file of a picture in the colors of `HEAT`.
 
     Parameters
     ----------
     pixels : uint8, shape `(height, width)`, numbers of colors; the first row is the top.
-    palette : uint8, shape `(256, 3)`, red, green and blue.
 
     References
     ----------
@@ -53,7 +52,7 @@ def indexed_png(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] = HEAT) ->
     rows = np.concatenate([np.zeros((height, 1), dtype=np.uint8), pixels], axis=1)  # filter type 0 before each row
     chunks = (
         (b"IHDR", header),
-        (b"PLTE", palette.tobytes()),
+        (b"PLTE", HEAT.tobytes()),
         (b"IDAT", zlib.compress(rows.tobytes(), 9)),
         (b"IEND", b""),
     )

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import base64
-import io
-import wave
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.cue import Cue
-from cues.library.audiofile import dithered_int16
+from cues.library.audiofile import encoded
 from cues.units import db_to_gain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["at_loudness", "turns", "wav_bytes", "wav_uri"]
+__all__ = ["at_loudness", "turns", "wav_uri"]
 
 _CEILING_DBTP = -1.0
 
 
-def wav_bytes(samples: NDArray[np.float32], sample_rate: int) -> bytes:
-    """A WAV file with 16 bits, dithered, one channel."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as output:
-        output.setnchannels(1)
-        output.setsampwidth(2)
-        output.setframerate(sample_rate)
-        output.writeframes(dithered_int16(samples).astype("<i2").tobytes())
-    return file.getvalue()
-
-
 def wav_uri(samples: NDArray[np.float32], sample_rate: int) -> str:
-    """The WAV file as a `data:` URI."""
-    return "data:audio/wav;base64," + base64.b64encode(wav_bytes(samples, sample_rate)).decode("ascii")
+    """A WAV file with 16 bits, dithered, as a `data:` URI."""
+    data = encoded(samples, sample_rate, "wav", "16")
+    return "data:audio/wav;base64," + base64.b64encode(data).decode("ascii")
 
 
 def at_loudness(cue: Cue, m100_lufs: float) -> Cue:

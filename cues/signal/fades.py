@@ -15,7 +15,7 @@ from cues.errors import CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "equal_power", "fade_edges", "raised_cosine", "smoothstep"]
+__all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "fade_edges", "raised_cosine", "smoothstep"]
 
 MIN_FADE_MS = 5.0
 """No change of gain is faster than this (ms)."""
@@ -44,20 +44,6 @@ def raised_cosine(n_samples: int) -> NDArray[np.float64]:
     if n_samples < 1:
         raise CueValueError(f"n_samples is {n_samples}; a fade needs at least 1 sample")
     return 0.5 - 0.5 * np.cos(np.pi * np.arange(n_samples) / n_samples)
-
-
-def equal_power(n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fade in and fade out whose squares add up to 1 and which are flat at both ends: `sin, cos(π/2·w)`.
-
-    For signals that have nothing to do with each other (speech against a cue); a splice of one signal with itself
-    wants `raised_cosine` and its complement.
-
-    Returns
-    -------
-    fade_in, fade_out : float64, shape `(n_samples,)`, range 0.0 … 1.0.
-    """
-    angle = 0.5 * np.pi * raised_cosine(n_samples)
-    return np.sin(angle), np.cos(angle)
 
 
 def fade_edges(samples: NDArray[np.floating], fade_in_samples: int, fade_out_samples: int) -> NDArray[np.float64]:

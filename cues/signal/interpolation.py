@@ -1,4 +1,4 @@
-"""Filters that read a signal between its samples, for the true-peak meters."""
+"""Filters that read a signal between its samples, for the true-peak meters and the limiter."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["phases"]
 
-# Keeps the normal equations solvable: with many taps their smallest eigenvalues lie below the rounding of float64.
-_RIDGE = 1e-13
-
 
 @lru_cache(maxsize=16)
-def phases(oversampling: int, taps: int, band: float) -> NDArray[np.float64]:
+def phases(oversampling: int, taps: int, band: float, ridge: float = 1e-13) -> NDArray[np.float64]:
     """Impulse responses that interpolate at `1/oversampling, 2/oversampling, …` between the two middle samples.
 
     Each is the least-squares fit of the ideal fractional delay over the band `0 … band` (fractions of the sample rate):
@@ -28,6 +25,7 @@ def phases(oversampling: int, taps: int, band: float) -> NDArray[np.float64]:
     oversampling : ≥ 2.
     taps : even, ≥ 2.
     band : upper edge of the fitted band, 0 … 0.5.
+    ridge : what the diagonal gets on top: with many taps the smallest eigenvalues lie below the rounding of float64.
 
     Returns
     -------
@@ -36,7 +34,7 @@ def phases(oversampling: int, taps: int, band: float) -> NDArray[np.float64]:
     k = np.arange(taps)
     distance = 2.0 * band * (k[:, None] - k[None, :])
     delays = taps // 2 - 1 + np.arange(1, oversampling) / oversampling
-    system = np.sinc(distance) + _RIDGE * np.eye(taps)
+    system = np.sinc(distance) + ridge * np.eye(taps)
     responses: NDArray[np.float64] = np.linalg.solve(system, np.sinc(2.0 * band * (k[:, None] - delays[None, :]))).T
     responses.flags.writeable = False
     return responses

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["bytes_of_pcm16", "float_of_pcm16", "pcm16_of_float"]
+__all__ = ["bytes_of_pcm16", "dithered_int16", "float_of_int16", "float_of_pcm16", "int16_of_float", "pcm16_of_float"]
 
 _FULL_SCALE = np.float32(32768.0)
 _FORMATS = frozenset(order + kind for order in ("", "<", "=", "@") for kind in "bBch")
@@ -41,14 +41,38 @@ def bytes_of_pcm16(data: Any) -> bytes:
     return view.tobytes()
 
 
+def float_of_int16(samples: NDArray[np.int16]) -> Samples:
+    """Int16 samples of any shape as float32, full scale ±1.0."""
+    return np.multiply(samples, 1 / _FULL_SCALE, dtype=np.float32)
+
+
 def float_of_pcm16(data: bytes) -> Samples:
     """Samples of int16 little-endian bytes as float32, full scale ±1.0."""
-    samples: Samples = np.frombuffer(data, dtype="<i2").astype(np.float32) * (1 / _FULL_SCALE)
-    return samples
+    return float_of_int16(np.frombuffer(data, dtype="<i2"))
+
+
+def int16_of_float(samples: Samples) -> NDArray[np.int16]:
+    """Float32 samples of any shape as int16, rounded to the nearest step (ties to even) and cut off at full scale."""
+    return _steps(samples * _FULL_SCALE)
 
 
 def pcm16_of_float(samples: Samples) -> bytes:
-    """Int16 little-endian bytes of float32 within ±1.0, rounded to the nearest (ties to even)."""
-    whole = np.rint(samples * _FULL_SCALE)
-    data: bytes = np.clip(whole, -32768.0, 32767.0).astype("<i2").tobytes()
-    return data
+    """Int16 little-endian bytes of float32 samples, rounded as by `int16_of_float`."""
+    return int16_of_float(samples).astype("<i2", copy=False).tobytes()
+
+
+def dithered_int16(samples: Samples) -> NDArray[np.int16]:
+    """`samples`, shape `(n_samples,)`, as int16 with triangular dither of ±1 step; digital silence stays silent.
+
+    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers,
+    so that the same samples give the same bytes on every machine.
+    """
+    bits = np.random.PCG64(16).random_raw(2 * len(samples))
+    uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    dither = np.where(samples != 0.0, uniform[: len(samples)] - uniform[len(samples) :], 0.0)
+    return _steps(samples.astype(np.float64) * _FULL_SCALE + dither)
+
+
+def _steps(scaled: NDArray[np.floating]) -> NDArray[np.int16]:
+    whole: NDArray[np.int16] = np.clip(np.rint(scaled), -32768, 32767).astype(np.int16)
+    return whole

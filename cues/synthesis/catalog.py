@@ -14,15 +14,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cues.synthesis.spec import Envelope, Note, Spec, Timbre
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["CATALOG", "DEFAULT_CUE", "RULES", "BuiltIn"]
+__all__ = ["CATALOG", "DEFAULT_CUE", "RULES", "BuiltIn", "cue_by_rules", "usual_lu", "usually_loops"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,8 @@ CATALOG: Mapping[str, BuiltIn] = MappingProxyType(
 )
 """Every built-in cue by name."""
 
+_NEW_CUE_LU = -6.0
+"""Loudness against the speech of a cue that is not built in, unless its pack says another (LU)."""
 DEFAULT_CUE = "tool_call"
 """What a tool sounds that no rule names."""
 
@@ -115,3 +118,24 @@ RULES: tuple[tuple[str, str], ...] = (
     ("run_sub_agent", "agent"),
 )
 """Tool-name pattern → cue, first match first; the rules of a pack come before these."""
+
+
+def usual_lu(name: str) -> float:
+    """Loudness of a cue against the speech where its pack says none, LU."""
+    return CATALOG[name].target_lu if name in CATALOG else _NEW_CUE_LU
+
+
+def usually_loops(name: str) -> bool:
+    """Whether a cue plays in a loop where its pack says nothing of it."""
+    return name in CATALOG and CATALOG[name].spec.loop
+
+
+def cue_by_rules(tool_name: str, rules: Iterable[tuple[str, str]] = RULES) -> str | None:
+    """The cue of the first rule whose pattern fits the name, as `fnmatch.fnmatchcase` has it; None if none fits.
+
+    Examples
+    --------
+    >>> cue_by_rules("delegate"), cue_by_rules("read_file", [("read_*", "motif")]), cue_by_rules("read_file")
+    ('agent', 'motif', None)
+    """
+    return next((cue for pattern, cue in rules if fnmatchcase(tool_name, pattern)), None)

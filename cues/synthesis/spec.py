@@ -184,7 +184,8 @@ class Spec(_Checked):
                     f"{ramps_ms:g} ms together"
                 )
         if self.length_ms > MAX_CUE_MS:
-            raise CueValueError(f"the spec is {self.length_ms:g} ms long; at most {MAX_CUE_MS:g} ms are allowed")
+            message = f"the spec is {self.length_ms:g} ms long; at most {MAX_CUE_MS:g} ms are allowed"
+            raise CueValueError(message, fix="shorten it")
 
     @property
     def length_ms(self) -> float:
@@ -253,7 +254,8 @@ def _fields(kind: type[Any], table: object) -> dict[str, Any]:
     known = {field.name: field for field in fields(kind)}
     for key in table:
         if key not in known:
-            raise CueValueError(f"{kind.__name__} has no {key!r}; it has {', '.join(known)}")
+            message = f"{kind.__name__} has no {key!r}; it has {', '.join(known)}"
+            raise CueValueError(message, fix="correct its spelling, or delete it")
     for name, field in known.items():
         if field.default is MISSING and name not in table:
             raise CueValueError(f"{kind.__name__} lacks {name!r}")

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["spoken"]
 
+_SPEECH_LUFS = -20.0
 
-def spoken(text: str, speaker: str, sample_rate: int, lufs: float = -20.0) -> tuple[NDArray[np.float32], str]:
-    """`text` spoken at a loudness: float32, shape `(n_samples,)`; and the name of who speaks.
+
+def spoken(text: str, speaker: str, sample_rate: int) -> tuple[NDArray[np.float32], str]:
+    """`text` spoken at −20 LUFS: float32, shape `(n_samples,)`; and the name of who speaks.
 
     Raises
     ------
@@ -29,7 +31,7 @@ def spoken(text: str, speaker: str, sample_rate: int, lufs: float = -20.0) -> tu
     samples, name = asyncio.run(_collect(text, speaker))
     loudness = integrated_lufs(samples, SAMPLE_RATE)
     if loudness is not None and np.isfinite(loudness):
-        gain_db = min(lufs - loudness, -1.0 - 20.0 * float(np.log10(np.abs(samples).max())))
+        gain_db = min(_SPEECH_LUFS - loudness, -1.0 - 20.0 * float(np.log10(np.abs(samples).max())))
         samples = samples * np.float32(db_to_gain(gain_db))
     return resample(samples, SAMPLE_RATE, sample_rate), name
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.cli._terminal import console, harmless
-from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
 if TYPE_CHECKING:
@@ -106,12 +105,11 @@ def draw_timeline(journal: TurnRecord, mixed: NDArray[np.float32], title: str, p
     ------
     MissingFeatureError : matplotlib is not installed.
     """
-    try:
-        from matplotlib import font_manager, rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingFeatureError("the picture needs matplotlib: pip install 'cue-engine[plots]'") from error
-    from cues.show.plots import draw_spectrogram, draw_waveform
+    from cues.show.plots import check_matplotlib, draw_spectrogram, draw_waveform
+
+    check_matplotlib()
+    from matplotlib import font_manager, rc_context
+    from matplotlib.figure import Figure
 
     installed = set(font_manager.get_font_names())
     families = ["DejaVu Sans", *(name for name in _WIDE_FONTS if name in installed)]

@@ -12,7 +12,7 @@ import cues
 import stream
 from cues.cli._files import TurnFiles
 from cues.cli._records import bank_of
-from cues.cli.live.device_loop import LEAD_MS, LiveDevice, Sinks
+from cues.cli.live.sound_device import LEAD_MS, Sinks, SoundDevice
 from cues.cli.live.timeline import draw_timeline
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "Setup", "TurnReport", "run_turn"]
 
 SAMPLE_RATE = 24000
+_WITHOUT_DEVICE = "without --play the answer goes into files alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     speaker = await choose_speaker(setup.speaker)
     try:
         with contextlib.ExitStack() as stack:
-            device = stack.enter_context(LiveDevice(SAMPLE_RATE)) if setup.play else None
+            device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if setup.play else None
             files = stack.enter_context(TurnFiles(setup.out, setup.stem, SAMPLE_RATE))
             session = VoiceSession(
                 mixer=mixer,

@@ -22,6 +22,8 @@ from pipecat.processors.frame_processor import FrameProcessor
 
 import cues
 from cues.adapters.pipecat import CueFrame, create
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from cues.signal.prediction import faded_continuation
 from stream.errors import StreamError
 from stream.events import ToolCallStart
 from stream.routing.rules import CueRules
@@ -199,6 +201,19 @@ def test_an_interruption_is_over_after_its_fade_and_one_chunk_and_nothing_comes_
     assert np.abs(heard[at - RATE // 4 : at]).max() > 0.001
     assert last_sound(heard, 0.0) <= at + FADE + CHUNK
     assert new_clicks(heard, np.zeros_like(heard)) == []
+
+
+def test_the_end_that_interrupted_speech_gets_has_the_speechs_own_scale():
+    mixer, _ = create(RATE)
+    chunk = pcm16_of_float(steady_voice(1.0, level=0.6)[: -RATE // 4][-CHUNK:])
+
+    async def interrupted():
+        await mixer.mix(chunk)
+        mixer.take(CueFrame())
+        return await mixer.mix(bytes(len(chunk)))
+
+    end = faded_continuation(float_of_pcm16(chunk), FADE)
+    assert asyncio.run(interrupted())[: 2 * FADE] == pcm16_of_float(end)
 
 
 def test_an_interruption_does_not_silence_the_next_answer():

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import soundfile
@@ -115,14 +117,15 @@ def test_an_output_that_cannot_be_written_is_a_row_that_failed_and_leaves_nothin
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
-def test_whatever_ends_the_writing_no_half_file_is_left(tmp_path, monkeypatch, error):
+@pytest.mark.parametrize("place", [(soundfile, "write"), (Path, "replace")], ids=["encoding", "moving into place"])
+def test_whatever_ends_the_writing_no_half_file_is_left(tmp_path, monkeypatch, place, error):
     write(tmp_path / "x.wav", tone(300.0, 24000))
     task = Mix(find_sources(str(tmp_path / "x.wav"))[0], (("agent", 0.2, 0.0),), str(tmp_path / "y.wav"))
 
     def broken_off(*_, **__):
         raise error
 
-    monkeypatch.setattr(soundfile, "write", broken_off)
+    monkeypatch.setattr(*place, broken_off)
     with pytest.raises((error, CueError)):
         task.run()
     assert [path.name for path in tmp_path.iterdir()] == ["x.wav"]
@@ -130,13 +133,13 @@ def test_whatever_ends_the_writing_no_half_file_is_left(tmp_path, monkeypatch, e
 
 def test_half_files_of_a_killed_worker_are_swept_and_nothing_else(tmp_path, monkeypatch):
     write(tmp_path / "x.wav", tone(300.0, 24000))
-    written, really_write = [], soundfile.write
+    written, really_replace = [], Path.replace
 
-    def noting(path, *arguments, **options):
+    def noting(path, target):
         written.append(path)
-        really_write(path, *arguments, **options)
+        return really_replace(path, target)
 
-    monkeypatch.setattr(soundfile, "write", noting)
+    monkeypatch.setattr(Path, "replace", noting)
     assert mixed(tmp_path / "x.wav", (("agent", 0.2, 0.0),), tmp_path / "y.wav")["status"] == "ok"
     (half,) = written
     half.touch()

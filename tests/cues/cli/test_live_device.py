@@ -4,11 +4,12 @@ import miniaudio
 import numpy as np
 import pytest
 
-from cues.cli.live import device_loop
-from cues.cli.live.device_loop import LiveDevice, Sinks
+from cues.cli.live import sound_device
+from cues.cli.live.sound_device import Sinks, SoundDevice
 from cues.errors import CueError
 
 NULL = [miniaudio.Backend.NULL]
+INSTEAD = "read it"
 
 
 def pull(device, *sizes):
@@ -19,7 +20,7 @@ def pull(device, *sizes):
 
 
 def test_a_device_is_given_every_sample_once_and_zeros_while_there_are_none():
-    device = LiveDevice(24000, backends=NULL)
+    device = SoundDevice(24000, INSTEAD, backends=NULL)
     for start in range(0, 1000, 240):
         device.write(np.arange(start, min(start + 240, 1000), dtype=np.float32) + 1.0)
     given = pull(device, 7, 300, 480, 500)
@@ -28,29 +29,29 @@ def test_a_device_is_given_every_sample_once_and_zeros_while_there_are_none():
 
 
 def test_after_a_stall_silence_is_dropped_and_sound_is_not():
-    device = LiveDevice(24000, backends=NULL)
+    device = SoundDevice(24000, INSTEAD, backends=NULL)
     for _ in range(100):
         device.write(np.ones(240, dtype=np.float32))
     for _ in range(100):
         device.write(np.zeros(240, dtype=np.float32))
-    assert device._queued == 24000
+    assert device.queued_samples == 24000
 
 
 def test_leaving_the_block_waits_until_all_was_heard():
-    with LiveDevice(24000, backends=NULL) as device:
+    with SoundDevice(24000, INSTEAD, backends=NULL) as device:
         device.write(np.ones(2400, dtype=np.float32))
     assert device._heard.is_set()
 
 
 def test_without_a_device_there_is_one_clear_line(monkeypatch):
-    monkeypatch.setattr(device_loop, "device_names", list)
+    monkeypatch.setattr(sound_device, "device_names", list)
     with pytest.raises(CueError, match="no sound device to play on"):
-        LiveDevice(24000)
+        SoundDevice(24000, INSTEAD)
 
 
 def test_a_device_that_cannot_be_opened_is_one_clear_line():
     with pytest.raises(CueError, match="cannot be opened"):
-        LiveDevice(24000, backends=[miniaudio.Backend.WASAPI])
+        SoundDevice(24000, INSTEAD, backends=[miniaudio.Backend.WASAPI])
 
 
 def test_several_sinks_get_the_same_frames():

@@ -232,7 +232,7 @@ def test_wrong_arguments_end_with_code_2_and_no_traceback(arguments, tmp_path):
 
 
 def test_a_mistyped_command_gets_a_suggestion():
-    assert "Did you mean 'demo'?" in cues("demmo").stderr
+    assert "No such command 'demmo'; did you mean 'demo'?" in cues("demmo").stderr
 
 
 def test_a_secret_header_is_repeated_nowhere(tmp_path):

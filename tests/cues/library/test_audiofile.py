@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 import cues
-from cues.library.audiofile import dithered_int16, read_audio, write_audio
+from cues.library.audiofile import read_audio, write_audio
 
 TONE = (0.4 * np.sin(2 * np.pi * 700 / 24000 * np.arange(4800))).astype(np.float32)
 
@@ -162,24 +162,6 @@ def test_a_disk_that_refuses_says_why(tmp_path):
     (tmp_path / "x.wav").mkdir()
     with pytest.raises(cues.AudioFileError, match=r"x\.wav: cannot be written: Is a directory"):
         write_audio(tmp_path / "x.wav", TONE, 24000, "wav", "16")
-
-
-def test_dither_is_triangular_deterministic_and_leaves_silence_alone():
-    x = np.concatenate([np.zeros(100), np.full(200_000, 0.3 / 32768), np.zeros(100)]).astype(np.float32)
-    steps = dithered_int16(x)
-    np.testing.assert_array_equal(steps, dithered_int16(x))
-    assert not steps[:100].any()
-    assert not steps[-100:].any()
-    error = steps[100:-100] - 0.3
-    assert error.mean() == pytest.approx(0.0, abs=0.01)
-    # Triangular dither of ±1 step and the rounding together: 2/12 + 1/12 steps² whatever the signal is.
-    assert error.var() == pytest.approx(0.25, abs=0.01)
-
-
-def test_full_scale_does_not_wrap_around():
-    top, bottom, beyond = dithered_int16(np.array([1.0, -1.0, 2.0], dtype=np.float32))
-    assert (top, beyond) == (32767, 32767)
-    assert bottom <= -32767
 
 
 @pytest.mark.parametrize(

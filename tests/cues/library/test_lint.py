@@ -139,6 +139,15 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant(tmp_
     assert problem.message.endswith(f"; did you mean {meant!r}?")
 
 
+@pytest.mark.parametrize("words", ["is unknown", "it must be true or false", "there is no such file", "is cut off"])
+def test_the_words_of_a_value_decide_nothing_about_the_fix(tmp_path, words):
+    (problem,) = pack(tmp_path, f'[cues]\nagent = {{ gain_db = "{words}" }}\n')
+    assert problem.fix == ""
+    (tmp_path / f"{words}.wav").write_bytes(b"no sound")
+    (problem,) = pack(tmp_path, f'[cues]\nagent = "{words}.wav"\n')
+    assert problem.fix == "export it again as WAV, FLAC or OGG"
+
+
 def test_a_fix_that_the_message_has_said_is_left_out(tmp_path):
     (problem,) = pack(tmp_path, "[cues]\nagent = 3\n")
     assert problem.message.endswith("agent is 3; it must be a file name or a table")

@@ -1,3 +1,4 @@
+import base64
 import io
 from xml.etree import ElementTree as ET
 
@@ -11,7 +12,7 @@ from cues.meters.pitch import heard_notes
 from cues.show.pictures import picture_svg
 from cues.show.png import HEAT, indexed_png
 from cues.show.sketch import SKETCH
-from cues.show.sounds import at_loudness, turns, wav_bytes
+from cues.show.sounds import at_loudness, turns, wav_uri
 
 AGENT, WORKING = (make_cue(name, None, 24000, -20.0) for name in ("agent", "working"))
 
@@ -50,7 +51,8 @@ def test_any_sound_can_be_drawn(n_samples, rate):
 def test_a_wav_of_the_page_holds_the_samples():
     import soundfile
 
-    samples, rate = soundfile.read(io.BytesIO(wav_bytes(AGENT.samples, 24000)))
+    data = base64.b64decode(wav_uri(AGENT.samples, 24000).removeprefix("data:audio/wav;base64,"))
+    samples, rate = soundfile.read(io.BytesIO(data))
     assert rate == 24000
     assert np.abs(samples - AGENT.samples).max() < 2 / 32768
 

@@ -1,0 +1,49 @@
+"""Files that take their place only when they are whole, and errors of the disk that name the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from typing import TYPE_CHECKING
+
+from cues.errors import CueError, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["explained", "replacing", "unfinished_name"]
+
+_PART = ".cues-part"
+_PART_NAME = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new name beside `path` to write to: the file takes the place of `path` if the block ends without an error.
+
+    Otherwise it is deleted; a killed process leaves it behind.
+    """
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_PART}")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def unfinished_name(path: Path) -> str | None:
+    """The name that a file left behind by `replacing` would have got; None for any other file."""
+    found = _PART_NAME.fullmatch(path.name)
+    return found["name"] if found else None
+
+
+@contextlib.contextmanager
+def explained(path: Path, what: str = "cannot be written", kind: type[CueError] = CueError) -> Iterator[None]:
+    """Raise an `OSError` of the block as a `kind` that says the path, what cannot be done with it, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: {what}: {reason_of(error)}") from error

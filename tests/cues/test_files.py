@@ -1,0 +1,58 @@
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cues.errors import AudioFileError, CueError
+from cues.files import explained, replacing, unfinished_name
+
+
+def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    with replacing(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+        assert unfinished_name(part) == "x.txt"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, KeyboardInterrupt])
+def test_a_file_whose_writing_breaks_off_leaves_the_old_one_and_nothing_else(tmp_path, error):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+
+    def break_off():
+        with replacing(path) as part:
+            part.write_text("ne")
+            raise error
+
+    with pytest.raises(error):
+        break_off()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_rights_that_the_user_gives_to_new_files(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "x") as part:
+            part.write_text("")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("name", ["x.txt", ".x.txt.cues-part", ".x.txt.ABCD1234.cues-part", "x.txt.abcd1234.cues-part"])
+def test_any_other_file_is_no_unfinished_one(name):
+    assert unfinished_name(Path(name)) is None
+
+
+@pytest.mark.parametrize("kind", [CueError, AudioFileError])
+def test_an_error_of_the_disk_names_the_file_and_the_reason(tmp_path, kind):
+    path = tmp_path / "x.txt"
+    says = rf"^{re.escape(str(path))}: cannot be read: No such file or directory$"
+    with pytest.raises(kind, match=says), explained(path, "cannot be read", kind):
+        path.read_bytes()
