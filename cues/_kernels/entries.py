@@ -1,134 +1,192 @@
 """C functions that CPython calls as methods: the way of a frame that needs nothing from Python.
 
-They get (self, arguments, count, keyword names). `self` is the tuple that `cues.mixing.backends.entries` makes. Offsets
-are those of PyTupleObject, PyArrayObject and PyBytesObject; that module refuses an interpreter with others.
+They get (self, arguments, count, keyword names), by CPython's calling convention METH_FASTCALL | METH_KEYWORDS. `self`
+is a tuple that `cues.mixing.backends.entries` makes. They reach objects by functions of CPython's stable ABI alone.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 
-from cues._kernels import layout
+from cues._kernels import entry_layout, layout
 from cues._kernels.compiling import callback, kernel
-from cues._kernels.listening import hear
-from cues._kernels.loops import FINITE_BITS, copy, float_of_pcm16, pcm16_of_float, peak_bits
-from cues._kernels.memory import call_python, carray, int32_at, int64_at, new_bytes, new_reference, peek
-from cues._kernels.mixing import mix_row, mix_rows
+from cues._kernels.loops import float_of_pcm16, pcm16_of_float
+from cues._kernels.memory import call_at, carray, int32_at, int64_at, peek, stack
+from cues._kernels.mixing import is_due, let_pass, mix_arrays, mix_or_pass, mix_row, mix_rows, passes
 
-__all__ = ["mix_entry", "mix_pcm16_entry", "mix_row", "mix_rows"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_ROW, _SLOW, _OUT, _EXAMPLE, _FLATTEN = 24, 32, 40, 48, 56
-_TYPE, _SIZE = 8, 16
-_DATA, _NDIM, _SHAPE, _DESCRIPTOR, _ARRAY_FLAGS = 16, 24, 32, 56, 64
-_BYTES = 32
-_CONTIGUOUS_ALIGNED = 0x101
-_WRITEABLE = 0x400
-_SCRATCH_SAMPLES = 1024
+__all__ = ["mix_arrays", "mix_entry", "mix_pcm16_entry", "mix_rows"]
+
+_types: Any = numba.types
+_WORD, _INT, _VOID = _types.int64, _types.int32, _types.void
+
+
+def _c_api(name: str, result: Any, *arguments: Any) -> Callable[..., int]:
+    """A function of CPython; a pointer is an int64, and 0 is NULL."""
+    function: Callable[..., int] = _types.ExternalFunction(name, result(*arguments))
+    return function
+
+
+object_type = _c_api("PyObject_Type", _WORD, _WORD)
+vectorcall = _c_api("PyObject_Vectorcall", _WORD, _WORD, _WORD, _WORD, _WORD)
+get_buffer = _c_api("PyObject_GetBuffer", _INT, _WORD, _WORD, _INT)
+release_buffer = _c_api("PyBuffer_Release", _VOID, _WORD)
+tuple_size = _c_api("PyTuple_Size", _WORD, _WORD)
+tuple_item = _c_api("PyTuple_GetItem", _WORD, _WORD, _WORD)
+bytes_size = _c_api("PyBytes_Size", _WORD, _WORD)
+bytes_data = _c_api("PyBytes_AsString", _WORD, _WORD)
+new_bytes = _c_api("PyBytes_FromStringAndSize", _WORD, _WORD, _WORD)
+incref = _c_api("Py_IncRef", _VOID, _WORD)
+decref = _c_api("Py_DecRef", _VOID, _WORD)
+clear_error = _c_api("PyErr_Clear", _VOID)
+
+LEAVE = -1
+"""In place of a result: Python's own method has to do it. (0 is an exception.)"""
+
+# Fields of a Py_buffer, and the flags that ask for one: writable; with its shape, and contiguous or an error.
+_DATA, _LEN, _NDIM, _BUFFER_BYTES = 0, 16, 36, 80
+_WRITABLE, _SHAPE = 0x1, 0x8
 
 
 @kernel
-def is_frame(thing: int, example: int, flags: int) -> bool:
-    """Whether a Python object is a float32 array of one dimension, contiguous, with the given flags."""
-    return (
-        peek(thing + _TYPE) == peek(example + _TYPE)
-        and peek(thing + _DESCRIPTOR) == peek(example + _DESCRIPTOR)
-        and (peek(thing + _NDIM) & 0xFFFFFFFF) == 1
-        and (peek(thing + _ARRAY_FLAGS) & flags) == flags
-    )
+def word(state: int, number: int) -> int:
+    """One of the words of `entry_layout`."""
+    return peek(state + 8 * number)
 
 
 @kernel
-def passes(row: int, samples: int, n: int) -> bool:
-    """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
-    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
-    if flags == 0:
-        return True
-    if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
+def is_a(thing: int, kind: int) -> bool:
+    """Whether an object is of this type, and of no subclass."""
+    found = object_type(thing)
+    decref(found)
+    return found == kind
+
+
+@kernel
+def is_float32(thing: int, state: int) -> bool:
+    """Whether an object is a numpy array of float32, and of no subclass."""
+    array_type = word(state, entry_layout.TYPE_I64)
+    if not is_a(thing, array_type):
         return False
-    clean: bool = flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
-    return clean
+    dtype = call_at(word(state, entry_layout.GET_I64), word(state, entry_layout.DTYPE_I64), thing, array_type)
+    decref(dtype)
+    float32: bool = dtype == word(state, entry_layout.FLOAT32_I64)
+    return float32
 
 
 @kernel
-def let_pass(row: int, samples: int, n: int) -> None:
-    """Move a session on over samples that pass as they are."""
-    words = carray(int64_at(row), 11)
-    if carray(int32_at(row), 22)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
-        hear(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
-    words[layout.POSITION_I64] += n
+def borrow(thing: int, state: int, flags: int, buffer: int) -> int:
+    """Fill `buffer` and count its samples; 0, and nothing to release, unless `thing` is float32, 1-D and contiguous."""
+    if not is_float32(thing, state):
+        return 0
+    if get_buffer(thing, buffer, np.int32(_SHAPE | flags)) != 0:
+        clear_error()
+        return 0
+    if carray(int32_at(buffer + _NDIM), 1)[0] == 1 and peek(buffer + _DATA) % 4 == 0 and peek(buffer + _LEN) > 0:
+        return peek(buffer + _LEN) // 4
+    release_buffer(buffer)
+    return 0
+
+
+@kernel
+def mix_into(state: int, frame: int, out: int) -> int:
+    """A new reference to `out`, with the frame and its cues in it."""
+    row, source, target = word(state, entry_layout.ROW_I64), stack(_BUFFER_BYTES), stack(_BUFFER_BYTES)
+    n = borrow(frame, state, 0, source)
+    n_out = borrow(out, state, _WRITABLE, target) if n > 0 else 0
+    mixed = n > 0 and n == n_out and mix_or_pass(row, peek(source + _DATA), peek(target + _DATA), n) != layout.REFUSED
+    if n_out > 0:
+        release_buffer(target)
+    if n > 0:
+        release_buffer(source)
+    if not mixed:
+        return LEAVE
+    incref(out)
+    return out
+
+
+@kernel
+def mix_new(state: int, arguments: int) -> int:
+    """A new array with the frame and its cues, or a new reference to the frame where that passes."""
+    row, frame, buffer = word(state, entry_layout.ROW_I64), peek(arguments), stack(_BUFFER_BYTES)
+    n = borrow(frame, state, 0, buffer)
+    if n == 0:
+        return LEAVE
+    due = is_due(row, n)
+    idle = not due and passes(row, peek(buffer + _DATA), n)
+    if idle:
+        let_pass(row, peek(buffer + _DATA), n)
+        incref(frame)
+    release_buffer(buffer)
+    if due or idle:
+        return LEAVE if due else frame
+    # The quickest way to a new array of this length is a copy of the frame.
+    copied = vectorcall(word(state, entry_layout.FLATTEN_I64), arguments, 1, 0)
+    if copied != 0 and get_buffer(copied, buffer, np.int32(_WRITABLE)) != 0:
+        decref(copied)
+        return 0
+    if copied != 0:
+        mix_row(row, peek(buffer + _DATA), peek(buffer + _DATA), n)
+        release_buffer(buffer)
+    return copied
 
 
 @callback("int64(int64, int64, int64, int64)")
 def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
-    """`Mixer.mix` for a frame and a buffer that need no conversion; everything else goes the slow way."""
-    example = peek(self + _EXAMPLE)
-    n_names = np.int64(0) if names == 0 else peek(names + _SIZE)
-    if n_arguments >= 1 and n_arguments + n_names <= 2 and (n_names == 0 or peek(names + 24) == peek(self + _OUT)):
-        frame = peek(arguments)
-        row = peek(peek(self + _ROW) + _DATA)
-        if is_frame(frame, example, _CONTIGUOUS_ALIGNED):
-            words = carray(int64_at(row), 11)
-            n = peek(peek(frame + _SHAPE))
-            idle = passes(row, peek(frame + _DATA), n)
-            if words[layout.POSITION_I64] + n <= words[layout.WAKE_I64]:
-                if n_arguments + n_names == 1 and n > 0:
-                    if idle:
-                        let_pass(row, peek(frame + _DATA), n)
-                        return new_reference(frame)
-                    # The quickest way to a new array of this length is a copy of the frame.
-                    copied = call_python(peek(self + _FLATTEN), arguments, 1, 0)
-                    if copied != 0:
-                        mix_row(row, peek(copied + _DATA), peek(copied + _DATA), n)
-                    return copied
-                if n > 0:
-                    out = peek(arguments + 8)
-                    if is_frame(out, example, _CONTIGUOUS_ALIGNED | _WRITEABLE) and peek(peek(out + _SHAPE)) == n:
-                        source, target = peek(frame + _DATA), peek(out + _DATA)
-                        apart = source == target or source + 4 * n <= target or target + 4 * n <= source
-                        if apart:
-                            if not idle:
-                                mix_row(row, source, target, n)
-                            else:
-                                let_pass(row, source, n)
-                                if source != target:
-                                    copy(source, target, n)
-                            return new_reference(out)
-    return call_python(peek(self + _SLOW), arguments, n_arguments, names)
+    """`Mixer.mix` for arrays that need no conversion; everything else goes the slow way."""
+    state = bytes_data(tuple_item(self, 0))
+    n_names = 0 if names == 0 else tuple_size(names)
+    out_by_name = n_names == 1 and tuple_item(names, 0) == word(state, entry_layout.OUT_I64)
+    result = LEAVE
+    if n_arguments == 1 and n_names == 0:
+        result = mix_new(state, arguments)
+    elif (n_arguments == 2 and n_names == 0) or (n_arguments == 1 and out_by_name):
+        result = mix_into(state, peek(arguments), peek(arguments + 8))
+    if result == LEAVE:
+        result = vectorcall(word(state, entry_layout.SLOW_I64), arguments, n_arguments, names)
+    return result
+
+
+@kernel
+def mix_bytes(row: int, data: int, scratch: int) -> int:
+    """New bytes with the samples and their cues, or a new reference to `data` where that passes."""
+    size = bytes_size(data)
+    n = size // 2
+    if n == 0 or size % 2 != 0 or is_due(row, n):
+        return LEAVE
+    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
+    idle = flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW) == 0
+    if idle:
+        incref(data)
+        if not flags & layout.FLAG_FOLLOW:
+            carray(int64_at(row), 11)[layout.POSITION_I64] += n
+            return data
+    result = data if idle else new_bytes(0, size)
+    done: Any = np.int64(0)
+    while done < n and result != 0:
+        step = min(n - done, entry_layout.SCRATCH_SAMPLES)
+        float_of_pcm16(bytes_data(data) + 2 * done, scratch, step)
+        if idle:
+            let_pass(row, scratch, step)
+        else:
+            mix_row(row, scratch, scratch, step)
+            pcm16_of_float(scratch, bytes_data(result) + 2 * done, step)
+        done += step
+    return result
 
 
 @callback("int64(int64, int64, int64, int64)")
 def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
-    """`Mixer.mix_pcm16` for `bytes` that hold whole samples; everything else goes the slow way.
-
-    `self` holds an example of `bytes` and a float32 array of `_SCRATCH_SAMPLES` to work in (used under the GIL).
-    """
-    if n_arguments == 1 and names == 0:
-        data = peek(arguments)
-        row = peek(peek(self + _ROW) + _DATA)
-        # The type first: an object of another type may end before its size would stand.
-        size: Any = peek(data + _SIZE) if peek(data + _TYPE) == peek(peek(self + _EXAMPLE) + _TYPE) else np.int64(0)
-        if size > 0 and size % 2 == 0:
-            words = carray(int64_at(row), 11)
-            n = size // 2
-            if words[layout.POSITION_I64] + n <= words[layout.WAKE_I64]:
-                flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
-                idle = flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW) == 0
-                if idle and not flags & layout.FLAG_FOLLOW:
-                    words[layout.POSITION_I64] += n
-                    return new_reference(data)
-                result = new_reference(data) if idle else new_bytes(size)
-                scratch = peek(peek(self + _OUT) + _DATA)
-                done: Any = np.int64(0)
-                while done < n and result != 0:
-                    step = min(n - done, _SCRATCH_SAMPLES)
-                    float_of_pcm16(data + _BYTES + 2 * done, scratch, step)
-                    if idle:
-                        let_pass(row, scratch, step)
-                    else:
-                        mix_row(row, scratch, scratch, step)
-                        pcm16_of_float(scratch, result + _BYTES + 2 * done, step)
-                    done += step
-                return result
-    return call_python(peek(self + _SLOW), arguments, n_arguments, names)
+    """`Mixer.mix_pcm16` for `bytes` that hold whole samples; everything else goes the slow way."""
+    state = bytes_data(tuple_item(self, 0))
+    result = LEAVE
+    if n_arguments == 1 and names == 0 and is_a(peek(arguments), word(state, entry_layout.TYPE_I64)):
+        result = mix_bytes(word(state, entry_layout.ROW_I64), peek(arguments), word(state, entry_layout.SCRATCH_I64))
+    if result == LEAVE:
+        result = vectorcall(word(state, entry_layout.SLOW_I64), arguments, n_arguments, names)
+    return result

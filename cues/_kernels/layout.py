@@ -22,13 +22,16 @@ __all__ = [
     "LIMITED_I32",
     "LIMITER_I64",
     "LINE_BYTES",
+    "MIXED",
     "NEVER",
     "NEXT_G1_F32",
     "NEXT_N_I32",
     "NEXT_T0_I64",
     "NONFINITE_I32",
+    "PASSED",
     "POSITION_I64",
     "RAMP_MASK",
+    "REFUSED",
     "SLOTS_I32",
     "SPEECH_G0_F32",
     "SPEECH_G1_F32",
@@ -87,6 +90,9 @@ VOICE_BYTES = 32
 VOICE_ENDS = 1 << 28  # the voice ends with its ramp
 VOICE_LOOPS = 1 << 29
 RAMP_MASK = VOICE_ENDS - 1
+
+REFUSED, PASSED, MIXED = 0, 1, 2
+"""What a kernel did with a frame: nothing, because the scheduler has to run first; moved on; mixed."""
 
 HEADER_FLOATS = 4
 """A sound in memory: its length (int64), its peak (float32), padding, then its samples (float32)."""

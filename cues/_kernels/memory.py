@@ -1,7 +1,6 @@
-"""Memory by address inside of kernels: what lets a frame reach its loop in 20 ns instead of 200.
+"""Memory by address inside of kernels: the state of a session, its sounds and its samples.
 
-numba spends about 36 ns on each array argument, more than a frame costs. These intrinsics read the
-objects that Python passed where CPython and numpy keep them; `cues.mixing.backends.entries` checks that first.
+numba spends about 36 ns on each array argument, more than a frame costs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ types: Any = numba.types
 _intrinsic: Any = intrinsic
 
 __all__ = [
-    "call_python",
+    "call_at",
     "carray",
     "float32_at",
     "float64_at",
@@ -32,10 +31,9 @@ __all__ = [
     "int16_at",
     "int32_at",
     "int64_at",
-    "new_bytes",
-    "new_reference",
     "peek",
     "prefetch",
+    "stack",
 ]
 
 _BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -83,23 +81,6 @@ def _build_float_of_bits(_typing: Any, bits: Any) -> Any:
     return types.float32(types.int32), build
 
 
-def _build_new_reference(_typing: Any, address: Any) -> Any:
-    """The object at `address`, with one more reference to it, as a C function returns it."""
-    del address
-
-    def build(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        context.get_python_api(builder).incref(builder.inttoptr(arguments[0], _BYTE_POINTER))
-        return arguments[0]
-
-    return types.int64(types.int64), build
-
-
-def _extern(builder: Any, name: str, n_arguments: int) -> Any:
-    """CPython's C function `name` that takes and returns machine words."""
-    kind = ir.FunctionType(_WORD, [_WORD] * n_arguments)
-    return _cgutils.get_or_insert_function(builder.module, kind, name)
-
-
 def _build_prefetch(_typing: Any, address: Any) -> Any:
     """Ask for the cache line at `address`, which is going to be written to."""
     del address
@@ -115,31 +96,32 @@ def _build_prefetch(_typing: Any, address: Any) -> Any:
     return types.int64(types.int64), build
 
 
-def _build_call_python(_typing: Any, function: Any, arguments: Any, n_arguments: Any, names: Any) -> Any:
-    """What Python's `function` returns for a fast call (`PyObject_Vectorcall`); 0 after an exception."""
-    del function, arguments, n_arguments, names
+def _build_stack(_typing: Any, n_bytes: Any) -> Any:
+    """The address of `n_bytes`, a constant, that last until the kernel returns."""
+    if not isinstance(n_bytes, types.IntegerLiteral):
+        return None
+
+    def build(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        return builder.ptrtoint(_cgutils.alloca_once(builder, _WORD, n_bytes.literal_value // 8), _WORD)
+
+    return types.int64(n_bytes), build
+
+
+def _build_call_at(_typing: Any, function: Any, a: Any, b: Any, c: Any) -> Any:
+    """What the C function at an address returns for three words."""
+    del function, a, b, c
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.call(_extern(builder, "PyObject_Vectorcall", 4), arguments)
+        kind = ir.FunctionType(_WORD, [_WORD] * 3).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], kind), arguments[1:])
 
     return types.int64(types.int64, types.int64, types.int64, types.int64), build
-
-
-def _build_new_bytes(_typing: Any, size: Any) -> Any:
-    """A new `bytes` object of `size` bytes, not filled yet (`PyBytes_FromStringAndSize`); 0 when memory is out."""
-    del size
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.call(_extern(builder, "PyBytes_FromStringAndSize", 2), [ir.Constant(_WORD, 0), arguments[0]])
-
-    return types.int64(types.int64), build
 
 
 # As kernels call them, without the typing context that they are written with.
 peek: Callable[[int], int] = _intrinsic(_build_peek)
 float_of_bits: Callable[[np.int32], np.float32] = _intrinsic(_build_float_of_bits)
-new_reference: Callable[[int], int] = _intrinsic(_build_new_reference)
 prefetch: Callable[[int], int] = _intrinsic(_build_prefetch)
-call_python: Callable[[int, int, int, int], int] = _intrinsic(_build_call_python)
-new_bytes: Callable[[int], int] = _intrinsic(_build_new_bytes)
+call_at: Callable[[int, int, int, int], int] = _intrinsic(_build_call_at)
+stack: Callable[[int], int] = _intrinsic(prefer_literal=True)(_build_stack)
 carray: Any = numba.carray  # type: ignore[attr-defined]  # numba's own interface, not in its __all__

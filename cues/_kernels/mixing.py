@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from cues._kernels import layout
@@ -29,10 +30,13 @@ from cues._kernels.loops import (
 )
 from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek, prefetch
 
-__all__ = ["mix_row", "mix_rows"]
+__all__ = ["is_due", "let_pass", "mix_arrays", "mix_or_pass", "mix_row", "mix_rows", "passes"]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
+_types: Any = numba.types
+_FRAME = _types.Array(_types.float32, 1, "A", readonly=True, aligned=False)
+_OUT = _types.Array(_types.float32, 1, "A", aligned=False)
 
 
 @kernel
@@ -158,7 +162,7 @@ def add_voice(voice: int, target: int, position: int, n: int) -> Any:
     return carray(float32_at(sound), 4)[2] * max(g0, g1)
 
 
-@kernel_now("void(int64, int64, int64, int64)")
+@kernel
 def mix_row(row: int, source: int, target: int, n: int) -> None:
     """Mix `n` float32 from `source` into `target` (which may be the same) and move the session on.
 
@@ -192,6 +196,61 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
         ints[layout.LIMITED_I32] += np.int32(limit(words[layout.LIMITER_I64], target, n))
     elif bound > NEARLY_FULL:
         ints[layout.LIMITED_I32] += hold_ceiling(target, busy)
+
+
+@kernel
+def is_due(row: int, n: int) -> bool:
+    """Whether the scheduler has to run within the next `n` samples."""
+    words = carray(int64_at(row), 11)
+    due: bool = words[layout.POSITION_I64] + n > words[layout.WAKE_I64]
+    return due
+
+
+@kernel
+def passes(row: int, samples: int, n: int) -> bool:
+    """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
+    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
+    if flags == 0:
+        return True
+    if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
+        return False
+    clean: bool = flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
+    return clean
+
+
+@kernel
+def let_pass(row: int, samples: int, n: int) -> None:
+    """Move a session on over samples that pass as they are."""
+    words = carray(int64_at(row), 11)
+    if carray(int32_at(row), 22)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
+        hear(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
+    words[layout.POSITION_I64] += n
+
+
+@kernel
+def mix_or_pass(row: int, source: int, target: int, n: int) -> int:
+    """Mix or copy a frame; `layout.REFUSED` if the scheduler has to run first, or the two overlap in part."""
+    apart = source == target or source + 4 * n <= target or target + 4 * n <= source
+    if n == 0 or not apart or is_due(row, n):
+        return layout.REFUSED
+    if not passes(row, source, n):
+        mix_row(row, source, target, n)
+        return layout.MIXED
+    let_pass(row, source, n)
+    if source != target:
+        copy(source, target, n)
+    return layout.PASSED
+
+
+@kernel_now(_types.int64(_types.int64, _FRAME, _OUT, _types.boolean))
+def mix_arrays(row: int, frame: Any, out: Any, scheduled: bool) -> int:
+    """`mix_row` for arrays where the scheduler has run, or else `mix_or_pass` for those that fit."""
+    source, target, n = frame.ctypes.data, out.ctypes.data, len(frame)
+    if scheduled:
+        mix_row(row, source, target, n)
+        return layout.MIXED
+    fit = n == len(out) and frame.strides[0] == out.strides[0] == 4
+    return mix_or_pass(row, source, target, n) if fit else layout.REFUSED
 
 
 @kernel_now("int64(int64, int64, int64, int64, int64, int64, int64)")

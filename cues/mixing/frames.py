@@ -35,11 +35,11 @@ def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Sa
             out[:] = source
         return out
     contiguous = np.ascontiguousarray(source)
-    target = np.empty(len(source), dtype=np.float32) if out is None else out
+    target = np.empty(len(source), dtype=np.float32) if out is None else np.asarray(out)
     if target is not contiguous and np.may_share_memory(target, contiguous):
         contiguous = contiguous.copy()
     scheduler.mix(contiguous, target)
-    return target
+    return target if out is None else out
 
 
 def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:

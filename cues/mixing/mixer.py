@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class Mixer(NotCopyable):
 
     _scheduler: Scheduler
     _row: Row
+    _connected: Any  # the kernels that it has looked at
 
     def __init__(
         self,
@@ -113,28 +114,27 @@ class Mixer(NotCopyable):
         left.words[layout.WAKE_I64] = -1  # an entry that was looked up before comes to Python, and so to this row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
             self.__dict__.pop(name, None)
-        self._direct = False
+        self._connected = None
         self._connect()
         return left
 
     def _attach(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._row = scheduler.row
-        self._direct = False
+        self._connected = None
         self.lead_samples = 0
         self._connect()
 
     def _connect(self) -> None:
         """Let Python find the compiled entries in place of `mix` and `mix_pcm16`, where there are any."""
         kernels = selection.kernels()
-        if self._direct or kernels is None or not entries.understood():
+        if kernels is None or kernels is self._connected:
             return
-        self._direct = True
-        if type(self).mix is Mixer.mix:  # a subclass may have its own
-            self.__dict__["mix"] = entries.mix_method(kernels, self._row, self._mix, Mixer.mix.__doc__)
-        if type(self).mix_pcm16 is Mixer.mix_pcm16:
-            slow, doc = self._mix_pcm16, Mixer.mix_pcm16.__doc__
-            self.__dict__["mix_pcm16"] = entries.mix_pcm16_method(kernels, self._row, slow, doc)
+        self._connected = kernels
+        for name, slow in (("mix", self._mix), ("mix_pcm16", self._mix_pcm16)):
+            written = getattr(Mixer, name)
+            if entries.available() and getattr(type(self), name) is written:  # a subclass may have its own
+                self.__dict__[name] = entries.method(kernels, name, self._row, slow, written.__doc__)
 
     # Sound.
 
@@ -157,7 +157,8 @@ class Mixer(NotCopyable):
         CueTypeError, CueValueError : for a frame that is not 1-D and float, or an `out` that does not fit; the
             session is left as it was.
         """
-        return self._mix(frame, out)
+        mixed = selection.mix_unscheduled(self._row, frame, out)
+        return self._mix(frame, out) if mixed is None else mixed
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Return int16 little-endian samples with the cues of this moment in them, as `mix` does.

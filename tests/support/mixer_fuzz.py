@@ -1,11 +1,13 @@
 """Calls of a mixer's methods with anything at all: `python tests/support/mixer_fuzz.py [calls] [seed]`.
 
-The compiled entries read objects by address, so a mistake in them ends the process: this runs in one of its own. A twin
-gets equal arguments by the way through Python, and both have to give the same.
+A mistake in the compiled entries ends the process: this runs in one of its own. Equal arguments go to three mixers: to
+the entries, to the methods that stand in for them, and through the scheduler. All have to give the same, and no call
+may keep a reference to its arguments.
 """
 
 from __future__ import annotations
 
+import array as standard_array
 import faulthandler
 import mmap
 import sys
@@ -19,6 +21,11 @@ from cues.mixing.backends import entries, selection
 
 DTYPES = ["f4", "f4", "f4", "f4", "f8", "f2", "i2", "c8", "O", ">f4", "?", "U3", "M8[s]", [("a", "f4")], "V4"]
 SHAPES = [(480,), (480,), (480,), (7,), (1,), (0,), (), (2, 240), (480, 1), (1, 480), (5000,), (3000,)]
+WAYS = [
+    getattr,
+    lambda mixer, name: getattr(cues.Mixer, name).__get__(mixer),
+    lambda mixer, name: getattr(mixer, f"_{name}"),
+]
 OPTIONS = [{}, {"guard": True}, {"limiter": True}, {"voices": 1}, {"follow_speech": True}]
 
 
@@ -27,6 +34,10 @@ class Sub(np.ndarray):
 
 
 class Text(str):
+    __slots__ = ()
+
+
+class Raw(bytes):
     __slots__ = ()
 
 
@@ -40,7 +51,7 @@ def array(rng):
         made[...] = rng.uniform(-1, 1, shape)
         if rng.random() < 0.1:
             made.flat[rng.integers(made.size)] = [np.nan, np.inf, -np.inf, 3e38][rng.integers(4)]
-    change = rng.integers(14)
+    change = rng.integers(18)
     if change == 0 and made.ndim:
         made = made[::-1]
     elif change == 1 and made.ndim:
@@ -59,6 +70,10 @@ def array(rng):
         made = np.frombuffer(mmap.mmap(-1, 1920), dtype=np.float32)
     elif change == 8:
         made = np.zeros(480, dtype=np.dtype("f4", metadata={"of": "mine"}))
+    elif change == 9:
+        made = np.ma.masked_array(made)
+    elif change == 10 and made.ndim:
+        made = np.broadcast_arrays(made, np.zeros(made.shape))[0]
     return made
 
 
@@ -67,6 +82,7 @@ def anything(rng):
     if kind < 15:
         return array(rng)
     choices = [None, 0, -1, 10**30, 1.5, "text", b"ab", b"abc", bytes(960), bytearray(961), memoryview(bytes(8))]
+    choices += [Raw(960), standard_array.array("f", [0.25] * 480), memoryview(np.zeros(480, dtype="f4"))]
     choices += [object(), [0.0] * 9, ["a"], {}, (), np.float32(1), np.ndarray, float("nan"), lambda: 0, 1j, True]
     return choices[rng.integers(len(choices))]
 
@@ -118,8 +134,14 @@ def outcome(method, args, kwargs):
         return type(error).__name__, str(error) if isinstance(error, cues.CueError) else ""
     same = [k for k, argument in enumerate([*args, *kwargs.values()]) if argument is given]
     if isinstance(given, np.ndarray):
-        return same, str(given.dtype), given.shape, given.tobytes()
+        return same, str(given.dtype), given.shape, given.tobytes(), sys.getrefcount(given)
     return same, repr(given)
+
+
+def references(args, kwargs):
+    """How often each argument that has a buffer is referred to."""
+    kinds = (np.ndarray, bytes, bytearray, memoryview, standard_array.array)
+    return [sys.getrefcount(thing) for thing in (*args, *kwargs.values()) if isinstance(thing, kinds)]
 
 
 def without_addresses(told):
@@ -142,28 +164,29 @@ def main():
     faulthandler.enable()
     n_calls, seed = (int(number) for number in [*sys.argv[1:], "4000", "1"][:2])
     cues.warm_up()
-    if not entries.understood():
-        raise SystemExit("this interpreter's objects are not understood")
+    if not entries.available():
+        raise SystemExit("there are no compiled entries here")
     cue = cues.Cue(name="a", samples=0.3 * np.sin(np.arange(2000) * 0.3))
     np.seterr(all="ignore")
     refused = 0
     for number in range(n_calls):
         if number % 400 == 0:
             options = OPTIONS[number // 400 % len(OPTIONS)]
-            mixer, twin = cues.Mixer(**options), cues.Mixer(**options)
-            mine, others = [], []
-        for each, voices in ((mixer, mine), (twin, others)):
-            act(each, np.random.default_rng([seed, number, 1]), cue, voices)
-        make = call if number % 3 else raw_call
-        methods = (mixer.mix, twin._mix) if number % 3 else (mixer.mix_pcm16, twin._mix_pcm16)
-        told = [
-            without_addresses(outcome(method, *make(np.random.default_rng([seed, number, 2])))) for method in methods
-        ]
-        assert told[0] == told[1], (number, *(str(each)[:300] for each in told))
-        assert (mixer.position, mixer.stats) == (twin.position, twin.stats), number
+            mixers = [cues.Mixer(**options) for _ in range(3)]
+            voices = [[], [], []]
+        name, make = ("mix", call) if number % 3 else ("mix_pcm16", raw_call)
+        told = []
+        for mixer, its_voices, way in zip(mixers, voices, WAYS, strict=True):
+            act(mixer, np.random.default_rng([seed, number, 1]), cue, its_voices)
+            args, kwargs = make(np.random.default_rng([seed, number, 2]))
+            before = references(args, kwargs)
+            told.append(without_addresses(outcome(way(mixer, name), args, kwargs)))
+            assert references(args, kwargs) == before, number
+        assert told[0] == told[1] == told[2], (number, *(str(each)[:300] for each in told))
+        assert len({(mixer.position, mixer.stats) for mixer in mixers}) == 1, number
         refused += isinstance(told[0][0], str)
     print(  # noqa: T201  (what the command is for)
-        f"{n_calls} calls, {refused} refused, the same by both ways; {selection.kernels().__name__}"
+        f"{n_calls} calls, {refused} refused, the same by all ways; {selection.kernels().__name__}"
     )
 
 

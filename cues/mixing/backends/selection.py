@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from cues._kernels import layout
 from cues.mixing.backends import numpy_loops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from cues.mixing.level import SpeechLevel
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["install", "kernels", "mix_row"]
+__all__ = ["install", "kernels", "mix_row", "mix_unscheduled"]
 
+_ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
 _kernels: Any = None
 
 
@@ -50,4 +53,22 @@ def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
     if _kernels is None:
         numpy_loops.mix_row(row, sounds, limiter, level, source, target)
     else:
-        _kernels.mix_row(row.address, source.ctypes.data, target.ctypes.data, len(source))
+        _kernels.mix_arrays(row.address, source, target, True)
+
+
+def mix_unscheduled(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
+    """What `Mixer.mix` returns, by one call of a kernel; None where that takes numpy, the scheduler or a conversion."""
+    if _kernels is None or not _is_samples(frame):
+        return None
+    if out is not None and not (_is_samples(out) and out.flags.writeable):
+        return None
+    target = np.empty(len(frame), dtype=np.float32) if out is None else out
+    done = _kernels.mix_arrays(row.address, frame, target, False)
+    if done == layout.REFUSED:
+        return None
+    return frame if out is None and done == layout.PASSED else target
+
+
+def _is_samples(thing: Any) -> bool:
+    """Whether an argument is a 1-D array of float32, and of no subclass."""
+    return type(thing) is _ARRAY and thing.dtype is _FLOAT32 and thing.ndim == 1

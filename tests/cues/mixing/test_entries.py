@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import array
 import copy
+import gc
 import importlib
 import inspect
 import os
 import pickle
+import platform
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +35,9 @@ def warm():
     selection.install(before)
 
 
-def in_a_process(*command):
+def in_a_process(*command, **environment):
     """A process of its own, because a mistake in what is tested here ends it."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(
         [sys.executable, *command], env=variables, capture_output=True, text=True, timeout=120, check=False
     )
@@ -43,15 +47,15 @@ def test_any_argument_gives_the_same_as_the_way_through_python():
     """More calls, in fenced memory: `PYTHONMALLOC=debug python tests/support/mixer_fuzz.py 100000 2`."""
     done = in_a_process(str(ROOT / "tests" / "support" / "mixer_fuzz.py"), "4000", "1")
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "the same by both ways" in done.stdout
+    assert "the same by all ways" in done.stdout
 
 
-def test_an_interpreter_that_is_not_understood_gets_the_same_bits(monkeypatch):
+def test_without_entries_the_bits_are_the_same(monkeypatch):
     for seed in range(4):
         script = random_script(seed, limiter=seed == 3)
         quick, mixer = script.run(lambda: 480)
         with monkeypatch.context() as patch:
-            patch.setattr(entries, "understood", lambda: False)
+            patch.setattr(entries, "available", lambda: False)
             plain, twin = script.run(lambda: 480)
             assert "mix" not in vars(twin)
         assert "mix" in vars(mixer)
@@ -59,11 +63,133 @@ def test_an_interpreter_that_is_not_understood_gets_the_same_bits(monkeypatch):
         assert mixer.stats == twin.stats
 
 
-@pytest.mark.parametrize(("name", "value"), [("gettotalrefcount", len), ("byteorder", "big")])
-def test_a_debug_build_or_another_byte_order_is_not_understood(monkeypatch, name, value):
-    assert entries.understood.__wrapped__()
-    monkeypatch.setattr(sys, name, value, raising=False)
-    assert not entries.understood.__wrapped__()
+FEW_FRAMES = """
+import hashlib, numpy as np, cues
+cues.warm_up()
+mixer = cues.Mixer()
+mixer.play(cues.Cue(name="a", samples=0.2 * np.sin(np.arange(4800) * 0.1)))
+frame, out = np.linspace(-0.5, 0.5, 480, dtype=np.float32), np.zeros(480, dtype=np.float32)
+digest = hashlib.sha256()
+for _ in range(20):
+    digest.update(mixer.mix(frame).tobytes() + mixer.mix(frame, out).tobytes() + mixer.mix_pcm16(bytes(960)))
+print(type(mixer.mix).__name__, digest.hexdigest())
+"""
+
+
+def test_an_environment_variable_switches_the_entries_off():
+    kinds, digests = zip(
+        *(in_a_process("-c", FEW_FRAMES, CUES_NO_ENTRIES=value).stdout.split() for value in ("", "1")),
+        strict=True,
+    )
+    assert kinds == ("builtin_function_or_method", "method")
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "available"),
+    [
+        (lambda patch: patch.undo(), True),
+        (lambda patch: patch.setattr(sys, "gettotalrefcount", len, raising=False), True),
+        (lambda patch: patch.setattr(sys, "byteorder", "big"), False),
+        (lambda patch: patch.setattr(platform, "python_implementation", lambda: "PyPy"), False),
+        (lambda patch: patch.setattr(sysconfig, "get_config_var", lambda name: name == "Py_GIL_DISABLED"), False),
+        (lambda patch: patch.setenv("CUES_NO_ENTRIES", "1"), False),
+    ],
+    ids=["this interpreter", "a debug build", "another byte order", "not CPython", "no GIL", "switched off"],
+)
+def test_entries_are_for_cpython_with_a_gil_unless_they_are_switched_off(monkeypatch, change, available):
+    monkeypatch.delenv("CUES_NO_ENTRIES", raising=False)
+    change(monkeypatch)
+    assert entries.available.__wrapped__() is available
+
+
+class Sub(np.ndarray):
+    pass
+
+
+class Raw(bytes):
+    __slots__ = ()
+
+
+STRANGERS = {
+    "a subclass": lambda: np.ones(480, dtype="f4").view(Sub),
+    "a memmap": lambda: np.ones(480, dtype="f4").view(np.memmap),
+    "a masked array": lambda: np.ma.ones(480, dtype="f4"),
+    "big-endian": lambda: np.ones(480, dtype=">f4"),
+    "float64": lambda: np.ones(480),
+    "int32": lambda: np.ones(480, dtype="i4"),
+    "a structure": lambda: np.ones(480, dtype=[("a", "f4")]),
+    "dates": lambda: np.zeros(480, dtype="M8[s]"),
+    "every other sample": lambda: np.ones(960, dtype="f4")[::2],
+    "backwards": lambda: np.ones(480, dtype="f4")[::-1],
+    "misaligned": lambda: np.frombuffer(bytearray(1921), dtype="f4", offset=1, count=480),
+    "two dimensions": lambda: np.ones((2, 240), dtype="f4"),
+    "one column": lambda: np.ones((480, 1), dtype="f4"),
+    "no dimension": lambda: np.ones((), dtype="f4"),
+    "empty": lambda: np.ones(0, dtype="f4"),
+    "a memoryview": lambda: memoryview(np.ones(480, dtype="f4")),
+    "an array of the standard library": lambda: array.array("f", [0.5] * 480),
+    "a list": lambda: [0.5] * 480,
+    "None": lambda: None,
+    "read-only": lambda: np.frombuffer(bytes(1920), dtype="f4"),
+}
+
+
+def outcome(method, *arguments):
+    """What a call gave: whether that is an argument itself, its kind and its bits; or how it failed."""
+    try:
+        given = method(*arguments)
+    except cues.CueError as error:
+        return type(error), str(error).split(" at 0x")[0]
+    bits = given if isinstance(given, bytes) else given.tobytes()
+    return [given is argument for argument in arguments], type(given), bits
+
+
+@pytest.mark.parametrize("make", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("sounding", [False, True], ids=["idle", "sounding"])
+def test_what_an_entry_does_not_take_is_mixed_as_python_mixes_it(make, sounding):
+    mixer, twin = cues.Mixer(), cues.Mixer()
+    for each in (mixer, twin) if sounding else ():
+        each.play(tone(24000))
+
+    def frame():
+        return np.full(480, 0.25, dtype="f4")
+
+    assert outcome(mixer.mix_pcm16, make()) == outcome(twin._mix_pcm16, make())
+    assert outcome(mixer.mix, make()) == outcome(twin._mix, make())
+    assert outcome(mixer.mix, make(), frame()) == outcome(twin._mix, make(), frame())
+    assert outcome(mixer.mix, frame(), make()) == outcome(twin._mix, frame(), make())
+    assert mixer.position == twin.position
+
+
+@pytest.mark.parametrize("make", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("options", [{}, {"guard": True}, {"follow_speech": True}], ids=str)
+def test_no_way_out_of_an_entry_keeps_a_reference(make, options):
+    mixer, plain, stranger = cues.Mixer(**options), np.full(480, 0.25, dtype="f4"), make()
+    bad = np.full(480, np.nan, dtype="f4")
+    overlapping = plain[10:], plain[:-10]
+    raw = Raw(960), bytes(bytearray(960)), bytes(bytearray(961))
+    calls = [(stranger,), (stranger, plain), (plain, stranger), (plain, plain[:9]), (bad,), (bad, plain), overlapping]
+    things = [plain, stranger, bad, *overlapping, *raw, np.ndarray, bytes, plain.dtype]
+
+    def count():
+        gc.collect()
+        return [sys.getrefcount(thing) for thing in things if thing is not None]
+
+    def session():
+        for command in (lambda: None, lambda: mixer.play(tone(1200)), mixer.release, mixer.resume):
+            command()
+            for call in calls:
+                outcome(mixer.mix, *call)
+            for data in raw:
+                outcome(mixer.mix_pcm16, data)
+                outcome(mixer.mix_pcm16, stranger)
+
+    session()
+    before = count()
+    for _ in range(10):
+        session()
+    assert count() == before
 
 
 @pytest.mark.parametrize("name", ["mix", "mix_pcm16"])

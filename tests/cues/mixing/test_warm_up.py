@@ -19,9 +19,9 @@ events = []
 if {listen}:
     from numba.core import event
     class Listener(event.Listener):
-        def on_start(self, e): events.append(str(e.data.get("dispatcher", e.data)))
+        def on_start(self, e): events.append(e.data["name"])
         def on_end(self, e): pass
-    event.register("numba:compile", Listener())
+    event.register("numba:run_pass", Listener())  # of functions and callbacks alike
 import numpy as np
 import cues
 {body}
@@ -80,6 +80,17 @@ def test_nothing_is_compiled_after_warm_up(cache, limiter):
 
 def test_a_second_process_compiles_nothing(cache):
     assert run("cues.warm_up(); cues.warm_up(); result = 0", cache=cache)["compiled"] == 0
+
+
+def test_the_entries_of_the_cache_find_the_functions_of_a_new_process(cache):
+    body = (
+        "cues.warm_up()"
+        + SESSION.format(limiter=False)
+        + "result = type(mixer.mix).__name__, type(mixer.mix_pcm16).__name__, mixer.mix(frame).shape"
+    )
+    report = run(body, cache=cache)
+    assert report["result"] == ["builtin_function_or_method", "builtin_function_or_method", [480]]
+    assert report["compiled"] == 0
 
 
 def test_another_install_of_the_same_code_shares_the_cache(cache, tmp_path):
