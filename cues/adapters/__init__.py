@@ -1,6 +1,7 @@
-"""What it takes to use cues in a pipeline that exists: one module each for Pipecat, LiveKit Agents, FastRTC and unmute.
+"""Adapters for existing pipelines, one module each: Pipecat, LiveKit Agents, FastRTC and unmute.
 
-An adapter is a composition root: it may import both packages, and nothing imports it.
+Read `_pipeline_cues` first, then `_paced` (for FastRTC and LiveKit). An adapter may import both packages; nothing
+imports an adapter.
 """
 
 from __future__ import annotations

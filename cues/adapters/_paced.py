@@ -1,4 +1,4 @@
-"""A session's sound at the pace of a clock: for pipelines that queue speech without end behind the place to mix."""
+"""Pacing and mixing by a clock, for pipelines with an unbounded queue after the point where we mix."""
 
 from __future__ import annotations
 
@@ -19,19 +19,9 @@ __all__ = ["PacedDeck"]
 
 
 class PacedDeck:
-    """Speech in at any speed, frames with cues out when they are due.
+    """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
-    Parameters
-    ----------
-    clock : `None` is the machine's.
-    frame_ms : length of a frame, milliseconds.
-    lead_ms : how far the frames run ahead of what is heard at most, milliseconds; it begins with two frames.
-    options : as of `PipelineCues`.
-
-    Attributes
-    ----------
-    deck : mixer and router.
-    pacer : the queue in front of the mixer.
+    `lead_ms` is the largest jitter buffer depth; it starts at two frames of `frame_ms`. `options` go to `PipelineCues`.
     """
 
     def __init__(
@@ -52,20 +42,20 @@ class PacedDeck:
         return self.deck.sample_rate
 
     def push(self, samples: NDArray[np.float32]) -> None:
-        """Queue speech of an answer; after a barge-in it is the next answer's."""
+        """Queue speech; after a barge-in it belongs to the next answer."""
         if self._fading:
             self._fading = False
-            self.deck.mixer.resume()  # Once the fade is over; what is left of the old answer is that long.
+            self.deck.mixer.resume()  # Takes effect after the fade, which is all that is left of the old answer.
         self.pacer.push(samples)
         self._news.set()
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
-        """Barge-in: what sounds fades, the rest is dropped; the samples of speech that were never spoken."""
+        """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
         self.deck.router.barge_in(fade_ms)
         return self.pause(fade_ms)
 
     def pause(self, fade_ms: float = 30.0) -> int:
-        """Fade what sounds and drop the rest, as `interrupt` does; outcomes of calls will sound."""
+        """As `interrupt`, but outcomes of pending calls will still sound."""
         self.deck.router.hush(fade_ms)
         dropped = self.pacer.interrupt(fade_ms)
         self._fading = True
@@ -81,12 +71,12 @@ class PacedDeck:
         return due
 
     def wake(self) -> None:
-        """End a `wait`, from any thread: there is something to play."""
+        """Wake `wait`, from any thread: there is something to play."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
 
     async def wait(self, *, longest_s: float | None = None, also: asyncio.Future[Any] | None = None) -> None:
-        """Wait until a frame is due, something new is there, `also` is done, or `longest_s` have passed."""
+        """Wait until a frame is due, new sound arrives, `also` is done, or `longest_s` has passed."""
         self._loop = asyncio.get_running_loop()
         waits = [s for s in (self.pacer.wait_s(), longest_s) if s is not None]
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._news.wait())]

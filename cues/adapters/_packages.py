@@ -1,4 +1,4 @@
-"""Whether the package that an adapter adapts is there, in a version that it knows."""
+"""The check that an adapter's package is installed in a supported version."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ __all__ = ["require"]
 
 
 def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
-    """The installed version of a distribution.
-
-    Parameters
-    ----------
-    at_least, below : the versions between which the adapter is tested.
-    extra : what brings it.
+    """The installed version of a distribution, which `extra` installs.
 
     Raises
     ------
-    MissingFeatureError : it is not installed, too old or too new; the message says which and what to do.
+    MissingFeatureError
+        If the distribution is missing, too old or too new; the message says which, and how to install it.
     """
     wanted = f"{distribution}>={at_least},<{below}"
     install = f"pip install 'cue-engine[{extra}]'"
@@ -35,7 +31,7 @@ def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The release numbers of a version, for comparing; what follows them (`rc1`, `.dev0`) does not count.
+    """The release numbers of a version, for comparison; suffixes (`rc1`, `.dev0`) are ignored.
 
     Examples
     --------

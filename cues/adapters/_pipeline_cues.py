@@ -23,21 +23,19 @@ __all__ = ["PipelineCues"]
 
 
 class PipelineCues:
-    """What every adapter needs to make sound: a mixer for each channel, and one router for all.
+    """One mixer for each channel, and one router for all.
 
     Parameters
     ----------
-    sample_rate : of the audio, Hz.
-    channels : how many channels are interleaved in it; the cues sound in all.
-    bank : cues by name; `None` loads the built-in ones.
-    rules : what sounds for what.
-    tools : the declared tools, if they are known, as `stream.read` takes them.
-    now_s : a clock, where frames do not flow all the time.
-
-    Attributes
-    ----------
-    router : decides on the cues; mute it here.
-    mixer : plays them.
+    sample_rate, channels : int
+        Rate, Hz, and number of interleaved channels, ≥ 1; cues sound in all of them.
+    bank, rules
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    tools : Tools
+        The declared tools, as `stream.read` takes them; `None` if unknown. A call of another tool sounds as an error,
+        unless the server runs that tool by itself (`CueRules.server_tools`, by default `mcp_*`).
+    now_s : Callable or None
+        A clock, seconds, for pipelines that do not mix all the time.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class PipelineCues:
         self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples)
 
     def retune(self, sample_rate: int) -> None:
-        """Go on at another sample rate, with the same router."""
+        """Change the sample rate and keep the router."""
         self._set_up(sample_rate)
         self.router.use_mixer(self.mixer, cues.load_bank(sample_rate=sample_rate) if self._is_built_in else None)
 
@@ -70,10 +68,7 @@ class PipelineCues:
         self.mixer = self._mixers[0] if self.channels == 1 else cast("Mixer", _Lockstep(self._mixers))
 
     def mix_pcm16(self, data: bytes) -> bytes:
-        """Int16 little-endian samples, channels interleaved, with the cues of this moment in them.
-
-        Whole samples of all channels are mixed; what is left over at the end passes as it is.
-        """
+        """Mix cues into int16 little-endian samples, channels interleaved; an incomplete last sample is not changed."""
         if self.channels == 1:
             n_whole = len(data) & ~1
             return self.mixer.mix_pcm16(data) if n_whole == len(data) else self._with_rest(data, n_whole)
@@ -91,7 +86,7 @@ class PipelineCues:
 
 
 class _Lockstep:
-    """Several mixers under one name: what is asked of it is asked of each."""
+    """Several mixers behind the interface of one: each call goes to all."""
 
     def __init__(self, mixers: list[Mixer]) -> None:
         self._mixers = mixers

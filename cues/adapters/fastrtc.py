@@ -1,8 +1,8 @@
-"""Cues in a FastRTC stream: a handler around yours, whose `emit` paces and mixes.
+"""Cues in a FastRTC stream: a wrapper of your handler whose `emit` paces and mixes.
 
-Tested with fastrtc 0.0.34. FastRTC empties `emit` as fast as it can into a queue without end, and paces behind it: a
-cue that is mixed there comes after all speech that is queued. So the queue moves to the front of the mixer, and what is
-mixed runs 40 ms (two frames) ahead of what is heard. A process that is late gets more, up to 80 ms.
+Tested with fastrtc 0.0.34. FastRTC calls `emit` as fast as it can, queues the result without a limit and paces after
+the queue: a cue mixed in `emit` would play after all queued speech. So speech is queued here, before the mixer, and the
+mixed audio runs 40 ms (two frames) ahead of playback; up to 80 ms if the process is late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cues.signal.resample import Resampler
 
 FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 
-from fastrtc import AsyncStreamHandler, CloseStream  # noqa: E402  (a missing package is told first)
+from fastrtc import AsyncStreamHandler, CloseStream  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 __all__ = ["CuedHandler", "with_cues"]
 
 _FRAME_MS = 20.0
-_PATIENCE_S = 0.1  # `emit` answers at least so often, as FastRTC's own `wait_for_item` does.
-_ASK_AGAIN_S = 0.01  # A handler that has nothing is asked again after so long.
+_PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
+_ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
 
 
 class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may be absent where types are checked
-    """Your handler, with cues in what it emits. Made by `with_cues`.
+    """Your handler with cues in its output; made by `with_cues`.
 
-    Your handler gets an attribute `cues`, the router: `self.cues.handle(event)` sounds at once, and
-    `self.cues.muted = True` switches the cues off. Its `clear_queue()` is a barge-in: what sounds fades, the rest goes.
+    Your handler gets the router as its attribute `cues`: `self.cues.handle(event)` plays a cue at once, and
+    `self.cues.muted = True` switches cues off. Its `clear_queue()` is a barge-in: sound fades out, the rest is dropped.
     """
 
     def __init__(self, inner: Any, options: dict[str, Any]) -> None:
@@ -64,28 +64,28 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         self._closing: CloseStream | None = None
         self._resampler: Resampler | None = None
         inner.cues = self._paced.deck.router
-        inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on the handler that it knows)
+        inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
 
     @property
     def router(self) -> CueRouter:
-        """What decides on the cues."""
+        """The router, which chooses the cues."""
         return self._paced.deck.router
 
     @property
     def pacer(self) -> Pacer:
-        """What paces: its `lead_samples`, `late_calls` and `underruns` tell how well the process keeps up."""
+        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
         return self._paced.pacer
 
     def interrupt(self) -> None:
-        """Barge-in: what sounds fades within 30 ms, and nothing of it comes after."""
+        """Barge in: sound fades out within 30 ms, and the rest of the answer is dropped."""
         if self._asked is not None and self._asked.done():
-            self._asked = None  # Given before, not taken yet: it belongs to the answer that was cut off.
+            self._asked = None  # An item of the interrupted answer.
         self._paced.interrupt()
 
-    # What FastRTC calls; all but `emit` is the inner handler's.
+    # Called by FastRTC; all but `emit` delegates to the inner handler.
 
     async def emit(self) -> Any:
-        """The next frame when it is due, or whatever else the inner handler gives, or `None` after a while."""
+        """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
         give_up_s = self._paced.clock.now() + _PATIENCE_S
         while True:
             item = await self._from_inner()
@@ -105,7 +105,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
             await self._paced.wait(longest_s=longest_s, also=self._asked)
 
     async def receive(self, frame: tuple[int, NDArray[np.int16]]) -> None:
-        """Hand over what the user says."""
+        """Pass the user's audio on."""
         await _result(self.inner.receive, frame)
 
     async def start_up(self) -> None:
@@ -113,7 +113,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         await _result(self.inner.start_up)
 
     def shutdown(self) -> Any:
-        """End the inner handler and what is asked of it."""
+        """Shut the inner handler down and cancel its `emit`."""
         if self._asked is not None:
             self._asked.cancel()
             self._asked = None
@@ -125,30 +125,30 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         return CuedHandler(self.inner.copy(), self._options)
 
     def set_channel(self, channel: Any) -> None:
-        """Take the data channel."""
+        """Set the data channel."""
         super().set_channel(channel)
         self.inner.set_channel(channel)
 
     def set_args(self, args: list[Any]) -> None:
-        """Take the additional inputs."""
+        """Set the additional inputs."""
         super().set_args(args)
         self.inner.set_args(args)
 
     def reset(self) -> None:
-        """Forget the additional inputs."""
+        """Clear the additional inputs."""
         super().reset()
         self.inner.reset()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # FastRTC and its transports set these on the handler that they know; the inner one uses them.
+        # FastRTC and its transports set these on this handler; the inner one uses them.
         if name in ("_loop", "phone_mode", "_phone_mode") and "inner" in self.__dict__:
             setattr(self.inner, name, value)
         super().__setattr__(name, value)
 
-    # The inner handler's output.
+    # Output of the inner handler.
 
     async def _from_inner(self) -> Any:
-        """What the inner handler has given, if that is not audio; audio is queued."""
+        """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
             self._asked = asyncio.ensure_future(_result(self.inner.emit))
             await asyncio.sleep(0)
@@ -174,7 +174,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         return item
 
     def _as_speech(self, sample_rate: int, audio: NDArray[Any], layout: str = "mono") -> NDArray[np.float32]:
-        """Mono float32 at the output's rate."""
+        """Audio as mono float32 at the output's rate."""
         if layout != "mono" or (audio.ndim == 2 and min(audio.shape) > 1):
             raise CueValueError(f"audio has layout {layout!r} and shape {audio.shape}; cues are mixed into mono speech")
         samples = audio.reshape(-1)
@@ -192,7 +192,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
 
 
 async def _result(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a handler's method returns: asynchronous ones are awaited, others run in a thread, as FastRTC does."""
+    """The result of a handler's method; sync methods run in a thread, as in FastRTC."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     result = await asyncio.to_thread(function, *arguments)
@@ -208,17 +208,18 @@ def with_cues(
     lead_ms: float = 80.0,
     clock: Clock | None = None,
 ) -> CuedHandler:
-    """A handler for `Stream(…)` that does what `handler` does, with cues.
+    """Your handler with cues, for `Stream(…)`.
 
     Parameters
     ----------
-    handler : a `StreamHandler` or `AsyncStreamHandler` that emits mono audio; it gets an attribute `cues`, the router.
-    bank : cues by name; `None` takes the built-in ones.
-    rules : what sounds for what.
-    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
-    lead_ms : how far the frames run ahead of what is heard at most, milliseconds. They begin 40 ms ahead, and run 20 ms
-        further ahead when the process was late.
-    clock : `None` is the machine's.
+    handler : StreamHandler or AsyncStreamHandler
+        It must emit mono audio, and gets the router as its attribute `cues`.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
+    clock : Clock or None
+        `None` is the machine's clock.
     """
     options = {"bank": bank, "rules": rules, "tools": tools, "lead_ms": lead_ms, "clock": clock, "frame_ms": _FRAME_MS}
     return CuedHandler(handler, options)

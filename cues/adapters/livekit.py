@@ -1,8 +1,8 @@
-"""Cues in a LiveKit agent: an audio output in front of the room's, which paces and mixes, and the tool events to play.
+"""Cues in a LiveKit agent: an audio output that paces, mixes and plays cues for the session's tool events.
 
-Tested with livekit-agents 1.8.9. The framework hands speech to its output as fast as it is made; so the queue is in
-here, in front of the mixer, and the room's output gets 40 ms (two frames) more than it has played. A process that is
-late gets more, up to 80 ms.
+Tested with livekit-agents 1.8.9. The framework sends speech to its output as fast as it is made. So speech is queued
+here, before the mixer, and the room's output runs 40 ms (two frames) ahead of playback; up to 80 ms if the process is
+late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stream.events import ToolCallStart, ToolResult
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
 
-from livekit import rtc  # noqa: E402  (a missing package is told first)
+from livekit import rtc  # noqa: E402  (report a missing package first)
 from livekit.agents.voice import io  # noqa: E402
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _FADE_MS = 30.0
 
 @dataclass(slots=True)
 class _Segment:
-    """Speech between two flushes: where it begins and ends among all speech samples, and how far it has got."""
+    """Speech between two flushes: its range among all speech samples, and its state."""
 
     start: int
     end: int
@@ -58,19 +58,20 @@ class _Segment:
 
 
 class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
-    """The tail of a session's audio chain: paces speech, mixes cues into it, and feeds the sink that was the tail.
+    """The new tail of a session's audio chain: paces speech, mixes cues into it and feeds `sink`, the old tail.
 
-    It reports playback itself, counted in speech: cues and the silence around them do not move the transcript.
+    Playback positions count speech only: cues and silence do not move the transcript.
 
     Parameters
     ----------
-    sink : the output that takes the frames, such as the room's.
-    bank : cues by name; `None` takes the built-in ones.
-    rules : what sounds for what.
-    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
-    lead_ms : how far the frames run ahead of what is heard at most, milliseconds. They begin 40 ms ahead, and run 20 ms
-        further ahead when the process was late.
-    clock : `None` is the machine's.
+    sink : AudioOutput
+        The output that takes the frames, such as the room's.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
+    clock : Clock or None
+        `None` is the machine's clock.
     """
 
     def __init__(
@@ -102,15 +103,15 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
 
     @property
     def router(self) -> CueRouter:
-        """What decides on the cues; `router.muted = True` switches them off."""
+        """The router, which chooses the cues; `router.muted = True` switches them off."""
         return self._paced.deck.router
 
     @property
     def pacer(self) -> Pacer:
-        """What paces: its `lead_samples`, `late_calls` and `underruns` tell how well the process keeps up."""
+        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
         return self._paced.pacer
 
-    # What the framework calls.
+    # Called by the framework.
 
     async def capture_frame(self, frame: rtc.AudioFrame) -> None:
         """Queue speech (int16, mono) of the current segment."""
@@ -128,7 +129,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         self._feed()
 
     def flush(self) -> None:
-        """End the current segment: no more speech of it comes."""
+        """End the current segment."""
         super().flush()
         if self._segments:
             self._segments[-1].flushed = True
@@ -136,7 +137,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
             self._paced.wake()
 
     def clear_buffer(self) -> None:
-        """Barge-in: what sounds fades within 30 ms, and nothing of the segment comes after, cues included."""
+        """Barge in: sound fades out within 30 ms, and the rest of the segment is dropped, cues included."""
         self._n_fed -= self._paced.interrupt(_FADE_MS)
         self._waiting.clear()
         self._n_captured = self._n_fed
@@ -146,9 +147,9 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         self._paused = False
 
     def pause(self) -> None:
-        """Fade out, and keep what was not heard for `resume`.
+        """Fade out, and keep the rest of the speech for `resume`.
 
-        The sink is not paused: it would cut off what it holds, the fade included, and it gets nothing more anyhow.
+        The sink is not paused, because it would cut off the fade.
         """
         if self._paused:
             return
@@ -159,7 +160,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
             self._n_fed -= n_back
 
     def resume(self) -> None:
-        """Go on where the speech was paused."""
+        """Continue paused speech."""
         self._paused = False
         self._feed()
 
@@ -172,7 +173,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         self.sink.on_detached()
 
     def start(self) -> None:
-        """Begin to feed the sink; the first frame does it too."""
+        """Start feeding the sink; the first frame does so, too."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
@@ -185,7 +186,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
                 await task
         self._paced.deck.mixer.close()
 
-    # The way of the sound.
+    # From the queue to the sink.
 
     async def _run(self) -> None:
         while True:
@@ -197,7 +198,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
             await self._paced.wait(longest_s=self._until_report_s())
 
     def _feed(self) -> None:
-        """Keep the pacer's queue just long enough, so that a pause can take back what is in it."""
+        """Keep the pacer's queue short, so that `pause` can take back all of it."""
         pacer = self._paced.pacer
         while self._waiting and not self._paused and pacer.queued_samples < self._ahead:
             samples = self._waiting.popleft()
@@ -211,7 +212,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
             pacer.end()
 
     def _report(self) -> None:
-        """Tell the framework which segments have begun and ended."""
+        """Report segments that have started or finished."""
         taken = self._n_fed - self._paced.pacer.queued_samples
         now_s = self._paced.clock.now()
         while self._segments:
@@ -238,7 +239,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         if frame.num_channels != 1:
             raise CueValueError(f"a frame has {frame.num_channels} channels; cues are mixed into mono speech")
         if frame.sample_rate != self._rate:
-            raise CueValueError(f"a frame has {frame.sample_rate} Hz; this output asks for {self._rate} Hz")
+            raise CueValueError(f"a frame has {frame.sample_rate} Hz; it must have {self._rate} Hz")
         return float_of_pcm16(bytes(frame.data))
 
 
@@ -249,16 +250,18 @@ def _audio_frame(samples: NDArray[np.float32], sample_rate: int) -> rtc.AudioFra
 
 
 def attach(session: Any, **options: Any) -> CueOutput:
-    """Put cues into a session that has been started: between its audio chain and the room, and on its tool events.
+    """Put a `CueOutput` between a started session's audio chain and the room, and play its tool events.
 
     Parameters
     ----------
-    session : an `AgentSession` with an audio output.
-    options : as of `CueOutput`.
+    session : AgentSession
+    **options
+        Passed to `CueOutput`.
 
     Raises
     ------
-    CueTypeError : the session has no audio output yet; call it after `await session.start(…)`.
+    CueTypeError
+        If the session has no audio output; call it after `await session.start(…)`.
     """
     tail = session.output.audio
     if tail is None:
@@ -274,7 +277,7 @@ def attach(session: Any, **options: Any) -> CueOutput:
 
 
 def _on_tool(router: CueRouter, update: Any) -> None:
-    """Hand a tool's progress to the router."""
+    """Pass a tool event to the router."""
     match update.type:
         case "tool_call_started":
             call = update.function_call
@@ -289,9 +292,9 @@ def _on_tool(router: CueRouter, update: Any) -> None:
 async def cue_frames(
     cue: Cue, *, sample_rate: int = 48000, frame_ms: float = _FRAME_MS, loop: bool = False
 ) -> AsyncIterator[rtc.AudioFrame]:
-    """A cue as audio frames, for `BackgroundAudioPlayer.play` (which wants 48 kHz): a track beside the speech.
+    """A cue as frames for `BackgroundAudioPlayer.play` (48 kHz), on its own track.
 
-    Such a track can neither duck the speech nor come in at a word; `attach` can.
+    Such a track cannot duck the speech or wait for a word; `attach` can.
     """
     samples = resample(cue.samples, cue.sample_rate, sample_rate)
     n_samples = round(frame_ms * sample_rate / 1000.0)

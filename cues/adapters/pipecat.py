@@ -1,7 +1,7 @@
-"""Cues in a Pipecat pipeline: an audio mixer for the output transport, and a processor that tells it what to play.
+"""Cues in a Pipecat pipeline: an audio mixer for the output transport, and a processor that feeds it events.
 
-Tested with pipecat-ai 1.14. The transport calls the mixer with each chunk just before it is written, which is after the
-point that paces audio: a cue sounds within one or two chunks of 40 ms, however much speech is queued.
+Tested with pipecat-ai 1.14. The transport mixes each chunk just before it is written, after its queue: a cue plays
+within one or two chunks of 40 ms, however much speech is queued.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stream.events import TextDelta, ToolCallStart, ToolResult
 
 PIPECAT = require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
 
-from pipecat.audio.mixers.base_audio_mixer import BaseAudioMixer  # noqa: E402  (a missing package is told first)
+from pipecat.audio.mixers.base_audio_mixer import BaseAudioMixer  # noqa: E402  (report a missing package first)
 from pipecat.frames.frames import (  # noqa: E402
     Frame,
     FunctionCallCancelFrame,
@@ -54,13 +54,16 @@ _MOST_CHANNELS = 2  # The transports are mono or stereo.
 
 @dataclass
 class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be absent where types are checked
-    """What happened, for the mixer downstream.
+    """An event for the mixer.
 
-    Parameters
+    Attributes
     ----------
-    event : a call, its result, or text that is about to be spoken; `None` is an interruption.
-    ended_call : id of a call that is over without an outcome.
-    is_taken : whether the mixer knows already.
+    event : Event or None
+        A call, its result, or text that is about to be spoken; `None` is an interruption.
+    ended_call : str or None
+        Id of a call that ended without an outcome.
+    is_taken : bool
+        Whether the mixer has handled the frame.
     """
 
     event: Event | None = None
@@ -69,10 +72,10 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
 
 
 class CueMixer(BaseAudioMixer):  # type: ignore[misc]
-    """The transport's mixer: cues over the speech, and around another mixer if one is given.
+    """The transport's mixer; made by `create`.
 
-    Made by `create`. `router` decides on the cues; `router.muted = True` switches them off. A `MixerEnableFrame` does
-    the same, and reaches the wrapped mixer too.
+    It adds cues to the speech, or to the output of the wrapped mixer. `router.muted = True` switches cues off. A
+    `MixerEnableFrame` does the same, also for the wrapped mixer.
     """
 
     def __init__(self, deck: PipelineCues, wrap: BaseAudioMixer | None) -> None:
@@ -83,26 +86,26 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
     @property
     def router(self) -> CueRouter:
-        """What decides on the cues."""
+        """The router, which chooses the cues."""
         return self._cues.router
 
-    # What the transport calls.
+    # Called by the transport.
 
     async def start(self, sample_rate: int) -> None:
-        """Get ready for the transport's sample rate (Hz)."""
+        """Prepare for the transport's sample rate (Hz)."""
         if sample_rate != self._cues.sample_rate:
             self._cues.retune(sample_rate)
         if self._wrapped is not None:
             await self._wrapped.start(sample_rate)
 
     async def stop(self) -> None:
-        """Forget the calls under way."""
+        """End the pending calls."""
         self._cues.router.barge_in()
         if self._wrapped is not None:
             await self._wrapped.stop()
 
     async def process_frame(self, frame: MixerControlFrame) -> None:
-        """Do what a frame says; what is not for cues is for the wrapped mixer."""
+        """Handle a frame; frames that are not for cues go to the wrapped mixer, and `MixerEnableFrame` to both."""
         if isinstance(frame, CueFrame):
             self.take(frame)
             return
@@ -112,7 +115,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             await self._wrapped.process_frame(frame)
 
     async def mix(self, audio: bytes) -> bytes:
-        """One chunk as it goes out (int16 little-endian, channels interleaved)."""
+        """Mix cues into a chunk (int16 little-endian, channels interleaved)."""
         if any_speech := not _is_silent(audio):
             n_samples = len(audio) // (2 * self._cues.channels)
             self._cues.router.speech(self._cues.mixer.position + n_samples)
@@ -125,10 +128,10 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         self._cues.router.poll()
         return mixed
 
-    # What the tap calls.
+    # Called by the tap.
 
     def take(self, frame: CueFrame) -> None:
-        """Do what the frame says, once."""
+        """Handle a frame once."""
         if frame.is_taken:
             return
         frame.is_taken = True
@@ -142,20 +145,20 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             self._cues.router.handle(frame.event)
 
     def take_early(self, event: ToolCallStart) -> None:
-        """Announce a call that the model's stream has just named; the frame that says the same later is silent."""
+        """Announce a call as soon as the model's stream names it; its later frame plays nothing."""
         if not event.tool_call_id:
             self._early[event.tool_name] += 1
         self._cues.router.handle(event)
 
     def _was_early(self, event: Event) -> bool:
-        """Whether a call without an id has been announced; a call with an id is known to the router."""
+        """Whether a call without an id was announced early; the router recognizes a call with an id itself."""
         known = isinstance(event, ToolCallStart) and not event.tool_call_id and self._early[event.tool_name] > 0
         if known and isinstance(event, ToolCallStart):
             self._early[event.tool_name] -= 1
         return known
 
     def _with_tail(self, audio: bytes) -> bytes:
-        """A silent chunk after speech that was cut off: it begins with the end that the speech did not get."""
+        """The first silent chunk after interrupted speech, with a fade-out of that speech at its beginning."""
         if not self._last:
             return audio
         channels = self._cues.channels
@@ -170,10 +173,10 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
 
 class CueTap(FrameProcessor):  # type: ignore[misc]
-    """Watches the pipeline for tool calls, results, text and interruptions, and passes every frame on.
+    """A processor that reports tool calls, results, text and interruptions to the mixer and passes every frame on.
 
-    It tells the mixer at once, and sends the same downstream as a `CueFrame` for whoever else wants to know. It sees
-    what passes its place in the pipeline: anywhere between the LLM service and the output transport.
+    It also sends each report downstream as a `CueFrame`. It belongs anywhere between the LLM service and the output
+    transport.
     """
 
     def __init__(self, mixer: CueMixer, is_error: Callable[[Any], bool]) -> None:
@@ -181,11 +184,11 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         self._mixer, self._is_error = mixer, is_error
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Pass a frame on; what it means for the cues goes before it."""
+        """Pass a frame on, after its `CueFrame`s."""
         await super().process_frame(frame, direction)
-        for told in self._meaning(frame):
-            self._mixer.take(told)
-            await self.push_frame(told, FrameDirection.DOWNSTREAM)
+        for report in self._meaning(frame):
+            self._mixer.take(report)
+            await self.push_frame(report, FrameDirection.DOWNSTREAM)
         await self.push_frame(frame, direction)
 
     def _meaning(self, frame: Frame) -> list[CueFrame]:
@@ -196,7 +199,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                     for call in frame.function_calls
                 ]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
-                # Known from the frame above, unless that one was missed; the router takes a call once.
+                # For pipelines that missed the frame above; the router handles a call once.
                 return [CueFrame(ToolCallStart(frame.function_name, frame.tool_call_id))]
             case FunctionCallResultFrame():
                 return self._result(frame)
@@ -232,19 +235,24 @@ def create(
 
     Parameters
     ----------
-    sample_rate : of the transport, Hz; where the transport says otherwise, that counts.
-    channels : of the transport (`audio_out_channels`), 1 or 2.
-    bank : cues by name, as `cues.load_bank` makes them; `None` takes the built-in ones.
-    rules : what sounds for what.
-    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
-    wrap : another mixer, whose sound is in what the cues are mixed into.
-    is_error : whether a tool's result means that it failed, beside what raised.
-    early : an OpenAI-compatible LLM service whose stream is watched, so that the cue sounds when the call is named
-        and not when its arguments are complete. Off by default: a call that is never made has sounded too.
+    sample_rate : int
+        Of the transport, Hz; if the transport reports another rate, that is used.
+    channels : {1, 2}
+        Of the transport (`audio_out_channels`).
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    wrap : BaseAudioMixer or None
+        Another mixer; cues are mixed into its output.
+    is_error : Callable
+        Whether a tool's result is a failure; exceptions always are.
+    early : OpenAILLMService or None
+        An OpenAI-compatible LLM service to watch: the cue plays as soon as the call is named, before its arguments are
+        complete. A call that then does not run has played its cue.
 
     Raises
     ------
-    CueError, StreamError : for a parameter that is none of these.
+    CueError, StreamError
+        If a parameter is out of range or of another type.
     """
     channels = checked_whole_number("channels", channels, 1, _MOST_CHANNELS)
     if wrap is not None and not isinstance(wrap, BaseAudioMixer):
@@ -263,7 +271,7 @@ def create(
 
 
 def _watch(llm: Any, mixer: CueMixer) -> None:
-    """Have the chunks of an LLM service read on their way."""
+    """Parse the chunks of an LLM service as they pass."""
     from stream.readers.openai_reader import OpenAIReader
 
     ask = llm.get_chat_completions
@@ -275,7 +283,7 @@ def _watch(llm: Any, mixer: CueMixer) -> None:
 
 
 class _WatchedStream:
-    """A stream of chunks that are read on their way; closing it closes the stream."""
+    """A stream of chunks, parsed as they pass; closing it closes the stream."""
 
     def __init__(self, chunks: Any, reader: Any, mixer: CueMixer) -> None:
         self._chunks, self._reader, self._mixer = chunks, reader, mixer

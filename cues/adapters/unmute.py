@@ -1,8 +1,7 @@
-"""Cues in kyutai's unmute: what its handler needs to mix them into what it emits.
+"""Cues in kyutai's unmute: a mixer for its handler's `emit`, and the model's events.
 
-Written for unmute 84aa28d, which `unmute.patch` changes. Its text-to-speech releases audio four frames (320 ms) ahead
-of what is heard, and the handler's `emit` passes it on: that is where we mix. When nothing is spoken no frames flow, so
-a cue clocks itself.
+For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback, and
+`emit` passes it on: we mix there. Without speech there are no frames, so cues are paced by a clock.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ if TYPE_CHECKING:
 __all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]
 
 PATCH = Path(__file__).with_name("unmute.patch")
-"""What changes in unmute."""
+"""The patch for unmute."""
 
 logger = logging.getLogger(__name__)
 
-# OpenRouter's answer to tools that a model does not take is 404, that of vLLM and Ollama 400.
+# Answers to tools that the model does not take: 404 from OpenRouter, 400 from vLLM and Ollama.
 _REFUSALS = (400, 404, 422)
 _FRAME_S = 0.02
 _LEAD_S = 0.08
-_TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: after so long a cue waits for it no more.
-_POLL_S = 0.1  # As FastRTC's `wait_for_item`, whose place `next_item` takes.
+_TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: longest wait of a cue for speech.
+_POLL_S = 0.1  # As in FastRTC's `wait_for_item`, which `next_item` replaces.
 _TAIL_S = 0.04
 _RETURN_S = 0.005
 _FINISH_S = 2.0  # Longer than any cue.
-_TO_LISTENER_S = 0.2  # The frontend's buffer (one frame of 80 ms, at most 80 ms more) and a network.
+_TO_LISTENER_S = 0.2  # The frontend's buffer (80 to 160 ms) and a network.
 
 
 class ModelError(StreamError, RuntimeError):
-    """The model's stream failed: its message, HTTP status and code, as in `event`."""
+    """A failure of the model's stream, with its `event`: message, HTTP status and code."""
 
     def __init__(self, event: StreamFailed) -> None:
         super().__init__(f"{event.message} (status {event.status}, code {event.code})")
@@ -69,19 +68,22 @@ class ModelError(StreamError, RuntimeError):
 async def chat_events(
     client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]] | None = None, **request: Any
 ) -> AsyncGenerator[ServiceEvent, None]:
-    """Ask for an answer and yield its events, with the text in whole words.
+    """The events of one answer, with text in whole words.
 
-    A server that refuses the request because of its tools is asked again without them, after a `ToolsLeftOut`.
+    If the server refuses the tools, a `ToolsLeftOut` follows and the request is repeated without them.
 
     Parameters
     ----------
-    client : asks the server.
-    tools : definitions in OpenAI's form, for a server that runs them.
-    request : `model`, `messages` and what else `client.chat.completions.create` takes.
+    client : AsyncOpenAI
+    tools : Sequence[Mapping] or None
+        Definitions in OpenAI's form, for a server that runs them.
+    **request
+        `model`, `messages` and other parameters of `client.chat.completions.create`.
 
     Raises
     ------
-    ModelError : after its `StreamFailed` was yielded, so that its cue has begun.
+    ModelError
+        If the stream failed; its `StreamFailed` comes first, so that the cue has started.
     """
     for offered in (tools, ()) if tools else ((),):
         is_first = True
@@ -106,7 +108,7 @@ async def chat_events(
 def _asked(
     client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
 ) -> AsyncGenerator[Event, None]:
-    create: Any = client.chat.completions.create  # Its overloads know no server but OpenAI's own.
+    create: Any = client.chat.completions.create  # Its overloads fit OpenAI's own server only.
     chunks = create(**request, **({"tools": list(tools)} if tools else {}), stream=True)
     return cast("AsyncGenerator[Event, None]", words(read(chunks, tools=tools or None)))
 
@@ -116,15 +118,17 @@ class UnmuteCues:
 
     Parameters
     ----------
-    bank : cues by name; `None` takes the built-in ones.
-    rules : what sounds for what.
-    tools : the declared tools, as `stream.read` takes them; a call of any other sounds as an error. `None`: not known.
-    sample_rate : of the handler's output, Hz.
-    clock : `None` is the machine's.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    sample_rate : int
+        Of the handler's output, Hz.
+    clock : Clock or None
+        `None` is the machine's clock.
 
     Attributes
     ----------
-    router : decides on the cues; `router.muted = True` switches them off.
+    router : CueRouter
+        `router.muted = True` switches cues off.
     """
 
     def __init__(
@@ -150,33 +154,33 @@ class UnmuteCues:
     # For the task that generates the response.
 
     def begin_response(self) -> None:
-        """Let a new response be heard, after an interruption too."""
+        """Start a response, also after an interruption."""
         self.router.begin_turn()
         self._cues.mixer.resume()
 
     def handle(self, event: ServiceEvent) -> None:
-        """Play what the rules say for an event of the model's stream, and log a call: its name, no argument's value."""
+        """Play the cue of an event, and log calls: name, keys and types, no values."""
         self.router.handle(event)
         if isinstance(event, ToolCallEnd):
             level = logging.INFO if event.status == "ok" else logging.WARNING
             suffix = "" if event.status == "ok" else f", {event.status}"
-            # Arguments may hold secrets: their keys and types alone are logged.
+            # Values may be secrets: log keys and types only.
             name, arguments = logged_name(event.tool_name)[1:-1], logged_arguments(event.arguments_json)
             logger.log(level, "Tool call: %s(%s)%s", name, arguments, suffix)
 
     def end_response(self) -> None:
-        """End the calls of a stream that is over: nobody is left who could tell how they went."""
+        """End the pending calls: the stream is over, so no outcome will come."""
         self.router.cancel()
 
     async def finish(self) -> None:
-        """Wait until the cues that sound have been heard, 2 s at most: for a handler that is about to be closed."""
+        """Wait until the cues have been heard, 2 s at most, before the handler closes."""
         give_up_s = self._clock.now() + _FINISH_S
         while self._cues.mixer.active and self._clock.now() < give_up_s:
             await self._clock.sleep(_FRAME_S)
         await self._clock.sleep(min(self._heard_until_s + _TO_LISTENER_S, give_up_s) - self._clock.now())
 
     def interrupt(self) -> None:
-        """Barge-in, to be called first: what sounds fades, and nothing of the response comes after."""
+        """Barge in: sound fades out, and the rest of the response is dropped. Call it first."""
         self.router.barge_in()
         self._cues.mixer.release()
         self._cut = True
@@ -185,9 +189,9 @@ class UnmuteCues:
     # For `emit`.
 
     async def next_item(self, queue: asyncio.Queue[Any]) -> Any:
-        """What to emit next: an item of the handler's queue, audio with cues in it; or a cue; or `None` after 100 ms.
+        """The next item to emit: from the queue, with cues in audio; or cues alone; or `None` after 100 ms.
 
-        Takes the place of `wait_for_item(self.output_queue)`.
+        Replaces `wait_for_item(self.output_queue)`.
         """
         give_up_s = self._clock.now() + _POLL_S
         while True:
@@ -206,7 +210,7 @@ class UnmuteCues:
                 return self._with_cues(item)
 
     def _cue_due_s(self) -> float | None:
-        """When a frame without speech is due: soon before the listener has heard all, if a cue sounds or waits."""
+        """When a frame without speech is due: 80 ms before playback ends, if a cue plays or waits."""
         if not self._cues.mixer.active:
             return None
         return max(self._heard_until_s - _LEAD_S, self._last_speech_s + _TTS_IS_QUIET_S)
@@ -216,7 +220,7 @@ class UnmuteCues:
             return item
         sample_rate, audio = item
         if sample_rate != self._sample_rate:
-            raise CueValueError(f"audio has {sample_rate} Hz; these cues were made for {self._sample_rate} Hz")
+            raise CueValueError(f"audio has {sample_rate} Hz; it must have {self._sample_rate} Hz")
         if audio.dtype.kind != "f":
             raise CueTypeError(f"audio has dtype {audio.dtype}; it must be floating point")
         speech = np.ascontiguousarray(audio.reshape(-1), dtype=np.float32)
@@ -234,10 +238,10 @@ class UnmuteCues:
         return self._sample_rate, mixed
 
     def _pause(self) -> NDArray[np.float32]:
-        """A frame for the time in which no speech comes.
+        """A frame for an underrun of speech.
 
-        unmute's text-to-speech holds back what it has when a tool runs, in the middle of a word, too: what is left of
-        it dies away in the first frame, and what comes after the pause fades in.
+        unmute's text-to-speech stops while a tool runs, even within a word: the speech fades out in the first frame and
+        fades in after the pause.
         """
         past, self._past = self._past, np.zeros(0, dtype=np.float32)
         self._paused = True
@@ -251,17 +255,17 @@ class UnmuteCues:
         return np.concatenate([speech[:n_samples] * raised_cosine(n_samples), speech[n_samples:]]).astype(np.float32)
 
     def _end_of_speech(self) -> tuple[int, NDArray[np.float32]]:
-        """The end that interrupted speech did not get, because what was queued is gone."""
+        """A fade-out for interrupted speech, because its queue is gone."""
         self._cut = False
         n_samples = round(_TAIL_S * self._sample_rate)
-        # Speech that ended long ago needs no end.
+        # Speech that has been heard to its end needs no fade-out.
         is_recent = self._heard_until_s > self._clock.now()
         tail = faded_continuation(self._past, n_samples) if is_recent else np.zeros(n_samples, dtype=np.float32)
         self._past = np.zeros(0, dtype=np.float32)
         return self._emitted(tail)
 
     async def _wait(self, queue: asyncio.Queue[Any], longest_s: float) -> Any:
-        """The next item of the queue; `None` after `longest_s`, or when a cue has something to say."""
+        """The next item of the queue; `None` after `longest_s`, or when a cue starts."""
         self._news.clear()
         getting = asyncio.ensure_future(queue.get())
         others = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(longest_s))]
