@@ -1,4 +1,1 @@
-"""Speech at the pace of real time: the pacer, its jitter-buffer depth, and concealment of underruns.
-
-Read `pacer` first; it asks the other two.
-"""
+"""Speech released in real time: the pacer, its jitter-buffer depth and its underrun concealment. Read `pacer` first."""

@@ -1,4 +1,4 @@
-"""Speech that broke off: it dies away where it stopped, and fades in where it comes back."""
+"""Underrun concealment: speech fades out at an underrun and fades in when it resumes."""
 
 from __future__ import annotations
 
@@ -15,44 +15,45 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Breaks"]
+__all__ = ["Concealment"]
 
-_PAST_MS, _END_MS, _RETURN_MS, _EDGE_MS = 40.0, 10.0, 5.0, 0.5
+_PAST_MS, _END_MS, _RESUME_MS, _EDGE_MS = 40.0, 10.0, 5.0, 0.5
 _AUDIBLE = 2e-3
-"""An edge that is softer (−54 dBFS) does not click: a break between words is left as it is."""
+"""An edge below this peak (−54 dBFS) does not click, so a gap between words is left unchanged."""
 
 
-class Breaks:
-    """Mends the edges of the holes in speech that came too late.
+class Concealment:
+    """Fades at both edges of an underrun.
 
     Parameters
     ----------
-    sample_rate : Hz.
+    sample_rate : int
+        Hz.
     """
 
     def __init__(self, sample_rate: int) -> None:
-        self._n_past, self._n_end, self._n_return, self._n_edge = (
-            max(1, ms_to_samples(ms, sample_rate)) for ms in (_PAST_MS, _END_MS, _RETURN_MS, _EDGE_MS)
+        self._n_past, self._n_end, self._n_resume, self._n_edge = (
+            max(1, ms_to_samples(ms, sample_rate)) for ms in (_PAST_MS, _END_MS, _RESUME_MS, _EDGE_MS)
         )
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew: what comes next has nothing before it."""
+    def reset(self) -> None:
+        """Forget the past speech and a pending fade-in."""
         self._past: list[Samples] = []
-        self._is_broken = False
+        self._is_interrupted = False
 
-    def passed(self, speech: Samples) -> None:
-        """Note speech that goes out; it is not copied."""
+    def released(self, speech: Samples) -> None:
+        """Keep released speech as context; it is not copied."""
         if self._past and len(speech) < self._n_past:
             self._past = [*self._past[-2:], speech]
         else:
             self._past = [speech]
 
-    def broken_off(self, n_samples: int) -> Samples | None:
-        """What is heard behind speech that stops here: float32, shape `(n_samples,)`; None where it ended softly."""
+    def fade_out(self, n_samples: int) -> Samples | None:
+        """Fade-out for speech that stopped: float32, shape `(n_samples,)`; None if its last samples do not click."""
         if not self._past:
             return None
-        self._is_broken = True
+        self._is_interrupted = True
         past = np.concatenate(self._past)[-self._n_past :]
         self._past = []
         if not _is_audible(past[-self._n_edge :]):
@@ -63,16 +64,16 @@ class Breaks:
             end[:n_end] = faded_continuation(past, n_end)
         return end
 
-    def returned(self, speech: Samples) -> Samples:
-        """Speech that goes on: the same, or faded in behind a break."""
-        if not self._is_broken:
+    def fade_in(self, speech: Samples) -> Samples:
+        """`speech`, faded in if it is the first after an underrun and would click."""
+        if not self._is_interrupted:
             return speech
-        self._is_broken = False
+        self._is_interrupted = False
         if not _is_audible(speech[: self._n_edge]):
             return speech
-        n_return = min(self._n_return, len(speech))
+        n_resume = min(self._n_resume, len(speech))
         faded = speech.copy()
-        faded[:n_return] *= raised_cosine(n_return).astype(np.float32)
+        faded[:n_resume] *= raised_cosine(n_resume).astype(np.float32)
         return faded
 
 

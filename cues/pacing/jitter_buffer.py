@@ -1,36 +1,40 @@
-"""How far ahead of real time a pacer runs: as little as its process allows, like a jitter buffer."""
+"""Jitter-buffer depth: how far ahead of real time the pacer releases frames."""
 
 from __future__ import annotations
 
-__all__ = ["Lead"]
+__all__ = ["JitterBufferDepth"]
 
-_PROOF_S = 30.0  # Of sound with a frame to spare; some turns of a conversation.
+_TRIAL_S = 30.0  # Of sound with a frame to spare: a few turns of a conversation.
 
 
-class Lead:
-    """A lead that grows by a frame when it was too short, and shrinks by one where it proved too long.
+class JitterBufferDepth:
+    """A depth that adapts by one frame at a time.
 
-    It grows when what was released has run out although more was waiting: that is a hole in the sound, so the next one
-    is made unlikely at once. It shrinks only after half a minute of sound in which a frame less would have done as
-    well, and only in silence. So what is late once, as a process is when it starts, does not delay every cue of an
-    hour; and a process that is late now and then never pays for a trial.
+    It grows when the released sound ran out while more was queued: that is an audible gap. It shrinks in silence, after
+    30 s of sound in which one frame less would have been enough. So a late start does not delay cues for an hour, and a
+    process that is late now and then keeps its depth.
 
     Parameters
     ----------
-    first_samples, most_samples : its bounds, samples; it begins with the first.
-    frame_samples : by how much it changes, samples.
-    sample_rate : Hz.
+    first_samples, most_samples : int
+        Bounds of the depth, samples; it starts at `first_samples`.
+    frame_samples : int
+        Step, samples.
+    sample_rate : int
+        Hz.
 
     Attributes
     ----------
-    samples : the lead now, samples.
-    late_calls : times that it was too short.
+    samples : int
+        The depth now, samples.
+    late_calls : int
+        How often the depth was too small.
 
     Examples
     --------
-    >>> lead = Lead(first_samples=960, most_samples=1920, frame_samples=480, sample_rate=24000)
-    >>> lead.asked(-120.0, more_waits=True)
-    >>> lead.samples, lead.late_calls
+    >>> depth = JitterBufferDepth(first_samples=960, most_samples=1920, frame_samples=480, sample_rate=24000)
+    >>> depth.called(-120.0, more_waits=True)
+    >>> depth.samples, depth.late_calls
     (1440, 1)
     """
 
@@ -38,31 +42,33 @@ class Lead:
         self.samples = first_samples
         self.late_calls = 0
         self._first, self._most, self._frame = first_samples, most_samples, frame_samples
-        self._proof = round(_PROOF_S * sample_rate)
-        self._sounded, self._least = 0, float(first_samples)
+        self._trial = round(_TRIAL_S * sample_rate)
+        self._played, self._least = 0, float(first_samples)
 
-    def asked(self, ahead_samples: float, *, more_waits: bool) -> None:
-        """Take note of a call for frames.
+    def called(self, ahead_samples: float, *, more_waits: bool) -> None:
+        """Adapt the depth to a call for frames.
 
         Parameters
         ----------
-        ahead_samples : what was released and is not heard yet; negative where it ran out that long ago.
-        more_waits : whether there was more to release before it ran out.
+        ahead_samples : float
+            Samples released and not heard yet; negative after they ran out.
+        more_waits : bool
+            Whether more was queued before they ran out.
         """
         if more_waits and ahead_samples <= -1.0:  # Less than a sample is rounding.
             self.late_calls += 1
             self.samples = min(self.samples + self._frame, self._most)
-            self._begin_proof()
+            self._begin_trial()
         elif more_waits:
             self._least = min(self._least, ahead_samples)
-        elif ahead_samples <= 0.0 and self._sounded >= self._proof:
+        elif ahead_samples <= 0.0 and self._played >= self._trial:
             if self._least >= self._frame:
                 self.samples = max(self.samples - self._frame, self._first)
-            self._begin_proof()
+            self._begin_trial()
 
     def released(self, n_samples: int) -> None:
-        """Count what goes out."""
-        self._sounded += n_samples
+        """Count released samples."""
+        self._played += n_samples
 
-    def _begin_proof(self) -> None:
-        self._sounded, self._least = 0, float(self.samples)
+    def _begin_trial(self) -> None:
+        self._played, self._least = 0, float(self.samples)
