@@ -86,7 +86,7 @@ class PipelineCues:
 
 
 class _Lockstep:
-    """Several mixers behind the interface of one: each call goes to all."""
+    """Several mixers with the interface of one: each call goes to all."""
 
     def __init__(self, mixers: list[Mixer]) -> None:
         self._mixers = mixers
