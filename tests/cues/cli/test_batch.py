@@ -149,7 +149,9 @@ def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls
 
 
 def test_loops_that_have_to_be_compiled_are_announced(run, calls, tmp_path, monkeypatch):
+    write(calls / "long.wav", soft(tone(440.0, 240_000)))  # short ones are measured without the loops
     run("batch", "measure", "calls", "--workers", 1)
+    (calls / "long.wav").unlink()
     told = "compiling loops, once on this machine\n"
     assert told not in run("batch", "measure", "calls", "--workers", 1, "--fresh").err
     monkeypatch.setattr("cues._kernels.compiling._folder", lambda: tmp_path)
