@@ -1,5 +1,4 @@
-"""Cues by name: audio files and packs in, a bank out, with a cache between; lint and export beside it.
+"""The bank of cues: audio files and packs, the cache of finished cues, lint and export.
 
-Read `pack` and `audiofile` (what a user hands in), `shaping` and `normalize` (what is done to it), `bank` and
-`cache`; then `lint` and `export`.
+Read `pack` and `audiofile` (input), `shaping` and `normalize` (processing), `bank` and `cache`, `lint` and `export`.
 """

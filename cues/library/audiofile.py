@@ -1,4 +1,4 @@
-"""Audio files: read with every doubt settled before a sample is used, written with dither where bits are few."""
+"""Audio files: checked when read, dithered when written with 16 bits."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 MAX_FILE_S = 10.0
-"""No file may last longer (s)."""
+"""Longest file (s)."""
 MAX_FILE_BYTES = 64 * 2**20
-"""No file may be larger: 10 s of eight channels at 192 kHz in 32 bits are 61 MB."""
+"""Largest file: 10 s of eight 32-bit channels at 192 kHz are 61 MB."""
 ENDINGS = (".wav", ".flac", ".ogg")
-"""What an audio file's name ends in."""
-_MAX_PEAK = 1000.0  # +60 dBFS: more is no float audio, but whole numbers that were not divided by their full scale
-_CANCELLED = 1e-3  # of the loudest channel is left of the mean: −60 dB
+"""File name extensions of the audio files in a pack."""
+_MAX_PEAK = 1000.0  # +60 dBFS: above it, the file holds integers that were not divided by full scale
+_CANCELLED = 1e-3  # peak of the mean against the loudest channel: −60 dB
 _READABLE = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 _RATES_HZ = (1_000, 768_000)
 _UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
@@ -51,7 +51,7 @@ FORMATS = {
     "flac": {"16": "PCM_16", "24": "PCM_24"},
     "ogg": {"vorbis": "VORBIS"},
 }
-"""File format → name of a sample format → libsndfile's name for it."""
+"""File format → subtype → libsndfile's name of the subtype."""
 
 
 def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
@@ -59,23 +59,27 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
 
     Parameters
     ----------
-    path : a WAV, FLAC or OGG file of at most 10 s and 64 MB; any rate from 1 kHz to 768 kHz, any number of channels.
+    path : Path
+        WAV, FLAC or OGG file, at most 10 s and 64 MB, 1 … 768 kHz, any number of channels.
 
     Returns
     -------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0 (a float file may go up to ±1000), finite.
-    sample_rate : Hz.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0 (a float file may reach ±1000), finite.
+    sample_rate : int
+        Hz.
 
     Raises
     ------
-    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too long, too large, not finite,
-        or whose channels cancel each other.
+    AudioFileError
+        If the file is missing, unreadable, not audio, truncated, empty, too long, too large or not finite, or its
+        channels cancel each other.
     """
     return decoded(file_bytes(path), path)
 
 
 def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
-    """As `read_audio`, for a file whose bytes are here already; `path` is what the errors name."""
+    """Samples and rate as in `read_audio`, from the bytes of a file; errors name `path`."""
     allowed = "; it must be a WAV, FLAC or OGG file"
     channels, sample_rate, _ = read_channels(io.BytesIO(data), str(path), check=_check_header, allowed=allowed)
     peak = float(np.abs(channels).max())
@@ -85,7 +89,7 @@ def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
     if float(np.abs(mono).max()) < _CANCELLED * peak:
         raise AudioFileError(
             f"{path}: its channels cancel each other; it must be mono, or have channels in phase",
-            fix="export it as mono, or turn the phase of one channel",
+            fix="export it as mono, or invert the phase of one channel",
         )
     return mono, sample_rate
 
@@ -97,22 +101,28 @@ def read_channels(
     check: Callable[[str, Any], None] = lambda _name, _file: None,
     allowed: str = "",
 ) -> tuple[NDArray[np.float32], int, str]:
-    """All samples of an audio file, its sample rate (Hz) and libsndfile's name for its sample format.
+    """Samples of an audio file, its sample rate (Hz) and its libsndfile subtype.
 
     Parameters
     ----------
-    source : a file, or an open one, in any format that libsndfile reads.
-    name : what errors call it.
-    check : is called with the name and the open `soundfile.SoundFile`, and may refuse it.
-    allowed : the end of the error about a file that is no audio.
+    source : Path or binary file
+        Any format that libsndfile reads.
+    name : str
+        Name of the file in errors.
+    check : callable
+        Gets `name` and the open `soundfile.SoundFile`; raises to reject the file.
+    allowed : str
+        Suffix of the error for a file that is not audio.
 
     Returns
     -------
-    Samples are float32, shape `(n_samples, n_channels)`, full scale ±1.0, finite.
+    samples : float32, shape `(n_samples, n_channels)`
+        Full scale ±1.0, finite.
 
     Raises
     ------
-    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty or not finite.
+    AudioFileError
+        If the file is missing, unreadable, not audio, truncated, empty or not finite.
     """
     import soundfile
 
@@ -125,7 +135,7 @@ def read_channels(
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
-        # Of a file that is not there, libsndfile says "System error."
+        # libsndfile reports a missing file as "System error."
         missing = isinstance(source, Path) and not source.exists()
         reason = "there is no such file" if missing else reason_of(error).rstrip(".")
         raise AudioFileError(
@@ -133,7 +143,7 @@ def read_channels(
         ) from error
     if not len(channels):
         raise AudioFileError(f"{name}: holds no samples; at least 1 is needed")
-    # The sum of squares is finite if every sample is, or overflows and is looked at again.
+    # Fast path: a finite sum of squares means finite samples. It can also overflow, so check the samples then.
     flat = channels.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         energy = np.dot(flat, flat)
@@ -143,7 +153,7 @@ def read_channels(
 
 
 def _samples(file: Any) -> NDArray[np.float32]:
-    """All samples: the same values as libsndfile's own conversion, which takes three times as long for 16 bits."""
+    """All samples as float32; for 16 bits three times as fast as libsndfile's conversion, with equal values."""
     if file.subtype == "PCM_16":
         return float_of_int16(file.read(dtype="int16", always_2d=True))
     samples: NDArray[np.float32] = file.read(dtype="float32", always_2d=True)
@@ -151,7 +161,7 @@ def _samples(file: Any) -> NDArray[np.float32]:
 
 
 def file_bytes(path: Path) -> bytes:
-    """What a file holds, if it is a regular file of at most 64 MB; its size is looked at before it is read."""
+    """Contents of a regular file of at most 64 MB; the size is checked before reading."""
     try:
         status = path.stat()
         fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
@@ -161,25 +171,29 @@ def file_bytes(path: Path) -> bytes:
     if data is not None:
         return data
     if not stat.S_ISREG(status.st_mode):
-        raise AudioFileError(f"{path}: is no regular file")
+        raise AudioFileError(f"{path}: is not a regular file")
     raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
 
 
 def check_complete(source: Path | IO[bytes], name: str) -> None:
-    """Raise for a WAV file that ends before its header says so: libsndfile would play what is left of it.
+    """Raise if a WAV file is shorter than its header says; libsndfile would read the rest without an error.
 
-    A length of 2³² − 1 bytes, or of the whole frames in 2³¹ − 4096, says that it was not known when the header was
-    written, as in a pipe.
+    Writers to a pipe do not know the length and put 2³² − 1 bytes, or the whole frames in 2³¹ − 4096, into the header.
+    Those lengths are accepted.
 
     Parameters
     ----------
-    source : a file, or an open one, which is left at its start; what is no regular file is not looked at.
-    name : what the error calls it.
+    source : Path or binary file
+        A binary file is rewound. A path that is not a regular file is not checked.
+    name : str
+        Name of the file in errors.
 
     Raises
     ------
-    AudioFileError : it is cut off.
-    OSError : it cannot be read.
+    AudioFileError
+        If the file is truncated.
+    OSError
+        If the file cannot be read.
     """
     if isinstance(source, Path):
         if source.exists() and not source.is_file():  # a pipe can be read only once
@@ -195,13 +209,13 @@ def check_complete(source: Path | IO[bytes], name: str) -> None:
         promised, there = cut
         raise AudioFileError(
             f"{name}: is cut off: its header promises {promised} bytes of samples, and {there} are there; "
-            f"it must be whole",
-            fix="export it again: the file ends before its header says so",
+            f"it must be complete",
+            fix="export it again: the file is shorter than its header says",
         )
 
 
 def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
-    """Bytes of samples that a WAV file's header promises, and those that are there, if a frame is missing."""
+    """Bytes of samples that the header of a WAV file promises and that the file has; None if no frame is missing."""
     head = file.read(12)
     if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
         return None
@@ -236,12 +250,12 @@ def _check_header(path: str, file: Any) -> None:
 
 
 def default_subtype(file_format: str) -> str:
-    """The sample format that a file format is written in if none is asked for: 24 bits, or Vorbis."""
+    """Default subtype of a file format: 24 bits, or Vorbis for OGG."""
     return "vorbis" if file_format == "ogg" else "24"
 
 
 def check_format(file_format: str, subtype: str) -> None:
-    """Raise a `CueValueError` unless `FORMATS` holds the pair."""
+    """Raise `CueValueError` unless `FORMATS` has the pair."""
     if file_format not in FORMATS:
         raise CueValueError(f"format is {file_format!r}; it must be one of {', '.join(FORMATS)}")
     if subtype not in FORMATS[file_format]:
@@ -250,17 +264,21 @@ def check_format(file_format: str, subtype: str) -> None:
 
 
 def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> bytes:
-    """An audio file's bytes; 16 bits are dithered, the same way for the same samples.
+    """Bytes of an audio file; 16 bits get deterministic dither.
 
     Parameters
     ----------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
-    file_format, subtype : a pair of `FORMATS`.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
+    file_format, subtype : str
+        A pair of `FORMATS`.
 
     Raises
     ------
-    CueValueError : for a pair that `FORMATS` does not hold.
+    CueValueError
+        If `FORMATS` does not have the pair.
     """
     check_format(file_format, subtype)
     data = dithered_int16(samples) if subtype == "16" else samples
@@ -268,24 +286,23 @@ def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, su
 
 
 def in_memory(samples: NDArray[Any], sample_rate: int, file_format: str, subtype: str) -> bytes:
-    """An audio file's bytes, format and subtype by libsndfile's names.
-
-    Not written by libsndfile itself, which calls every fault of the disk a "System error".
-    """
+    """Bytes of an audio file; format and subtype have libsndfile's names."""
     import soundfile
 
-    buffer = io.BytesIO()
+    buffer = io.BytesIO()  # libsndfile reports every disk error as "System error"; Python writes the file instead
     soundfile.write(buffer, samples, sample_rate, subtype, format=file_format)
     return buffer.getvalue()
 
 
 def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
-    """Write `samples` to `path`, as `encoded` has them; an existing file is replaced.
+    """Write `samples` to `path` as `encoded` does; an existing file is replaced.
 
     Raises
     ------
-    CueValueError : for a pair that `FORMATS` does not hold.
-    AudioFileError : if the file cannot be written.
+    CueValueError
+        If `FORMATS` does not have the pair.
+    AudioFileError
+        If the file cannot be written.
     """
     try:
         path.write_bytes(encoded(samples, sample_rate, file_format, subtype))

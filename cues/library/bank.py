@@ -1,4 +1,4 @@
-"""The bank: every cue by name, finished and leveled, the built-in set overlaid by a pack."""
+"""The bank: finished cues by name, from the built-in set and a pack."""
 
 from __future__ import annotations
 
@@ -38,17 +38,21 @@ _remembered: dict[str, Finished] = {}
 
 
 class Bank(Mapping[str, Cue]):
-    """Cues by name, and the choice of a cue for a tool's name. Made by `load_bank`.
+    """Cues by name, and the cue of a tool by the tool's name. Made by `load_bank`.
 
-    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), made when it is first asked for;
-    iteration does not list motifs.
+    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), rendered at its first use. Iteration skips
+    motifs.
 
     Attributes
     ----------
-    sample_rate : of every cue, Hz.
-    speech_lufs : loudness of the speech that the cues are leveled for, LUFS.
-    rules : the pack's (tool-name pattern, cue name) pairs, first match first; patterns as in `fnmatch.fnmatchcase`.
-    pack_dir : folder of the pack, or None.
+    sample_rate : int
+        Rate of every cue, Hz.
+    speech_lufs : float
+        Loudness of the speech that the cues are leveled for, LUFS.
+    rules : tuple of (str, str)
+        The pack's (tool-name pattern, cue name) pairs. The first match wins; patterns as in `fnmatch.fnmatchcase`.
+    pack_dir : Path or None
+        Folder of the pack.
     """
 
     def __init__(
@@ -82,17 +86,17 @@ class Bank(Mapping[str, Cue]):
         return f"<Bank of {', '.join(self._cues)} at {self.sample_rate} Hz for speech at {self.speech_lufs:g} LUFS>"
 
     def name_for(self, tool_name: str) -> str:
-        """Name of the cue for a tool: the pack's rules, then the built-in ones, then `tool_call`."""
+        """Name of a tool's cue: by the pack's rules, then the built-in rules, else `tool_call`."""
         cue = cue_by_rules(tool_name, (*self.rules, *RULES)) or DEFAULT_CUE
         return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
 
     def cue_for(self, tool_name: str) -> Cue:
-        """The cue for a tool; asking once beforehand saves the few ms that the making of a motif takes."""
+        """Cue of a tool. The first call for a motif renders it, which takes a few ms."""
         return self[self.name_for(tool_name)]
 
     def _motif(self, name: str) -> Cue:
         if name not in self._motifs:
-            if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside
+            if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside: bound the memory
                 self._motifs.pop(next(iter(self._motifs)), None)
             spec = motif(name.removeprefix(f"{MOTIF}:"))
             self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + usual_lu(name)))
@@ -100,7 +104,7 @@ class Bank(Mapping[str, Cue]):
 
 
 class _Level(NamedTuple):
-    """How loud a cue is to be (`m100_max`, LUFS; None keeps its own level), and a gain on top (dB)."""
+    """Target loudness of a cue (`m100_max`, LUFS; None keeps its level), and a gain on top (dB)."""
 
     target_lufs: float | None
     gain_db: float = 0.0
@@ -109,25 +113,32 @@ class _Level(NamedTuple):
 def load_bank(
     pack_dir: str | os.PathLike[str] | None = None, *, sample_rate: int = 24000, speech_lufs: float = -20.0
 ) -> Bank:
-    """All cues, finished: the built-in set, overlaid by a pack if there is one.
+    """All finished cues: the built-in set, with the cues of a pack in place of built-in ones.
 
     Parameters
     ----------
-    pack_dir : folder of a pack; an empty text means no pack. Without it the environment variable `CUES_PACK` counts
-        (empty: no pack), then the folder `cue-engine/pack` in the user's configuration folder, if it is there.
-    sample_rate : of the cues, Hz, 8000 … 192,000.
-    speech_lufs : loudness of the speech that they will be mixed with, LUFS, −60 … 0. Under −30 the built-in cues
-        begin to stay too loud, because no cue is lowered by more than 20 dB; over −9 the ceiling holds them down.
+    pack_dir : path, optional
+        Folder of a pack; `""` means no pack. The default is the environment variable `CUES_PACK` (empty: no pack),
+        then the folder `cue-engine/pack` in the user's configuration folder, if it exists.
+    sample_rate : int
+        Rate of the cues, Hz, 8000 … 192,000.
+    speech_lufs : float
+        Loudness of the speech to mix with, LUFS, −60 … 0. Below −30 some built-in cues are too loud, because
+        no cue is lowered by more than 20 dB; above −9 the true-peak ceiling limits them.
 
     Returns
     -------
-    Bank, a `Mapping[str, Cue]`.
+    Bank
+        A `Mapping[str, Cue]`.
 
     Raises
     ------
-    PackError : for a pack that cannot be used; the message names file, key, value and what is allowed.
-    AudioFileError : for a file of the pack that is no audio, or none that a cue can be made of.
-    CueTypeError, CueValueError : for a parameter that is out of range.
+    PackError
+        If the pack cannot be used; the message names file, key, value and what is allowed.
+    AudioFileError
+        If a file of the pack is not audio or cannot become a cue.
+    CueTypeError, CueValueError
+        If a parameter is out of range.
 
     Examples
     --------
@@ -153,7 +164,7 @@ def _found_pack(pack_dir: str | os.PathLike[str] | None) -> Pack | None:
     try:
         return read_pack(folder)
     except PackError as error:
-        if pack_dir is None and PACK_VARIABLE in os.environ:  # set long ago, somewhere else
+        if pack_dir is None and PACK_VARIABLE in os.environ:  # the user may have forgotten the variable
             raise error.within(f"{PACK_VARIABLE}: ") from error
         raise
 
@@ -163,11 +174,12 @@ def _is_motif(name: object) -> bool:
 
 
 def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
-    """One finished cue: what a pack says about `name`, or without an override the built-in cue of that name.
+    """One finished cue, from a pack's override of `name` or from the built-in cue.
 
     Raises
     ------
-    PackError, AudioFileError : the override cannot be used; the message begins with its place in the pack.
+    PackError, AudioFileError
+        If the override cannot be used; the message begins with its place in the pack.
     """
     if override is None:
         return _from_spec(name, CATALOG[name].spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
@@ -183,7 +195,7 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
         raise
     except CueError as error:
         kind = AudioFileError if isinstance(error, AudioFileError) else PackError
-        # A file that is named after its cue is its own place in the pack.
+        # In a pack without a `pack.toml`, the place is the file, and the message may already begin with it.
         place = "" if str(error).startswith(f"{override.where}:") else f"{override.where}: "
         raise error.within(place, kind) from error
 
@@ -208,7 +220,7 @@ def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -
     if loop is True:
         loop = Loop()
     elif loop is None and usually_loops(name):
-        # A cue that loops by nature, given as a file that says nothing of loops, must not become a machine gun.
+        # A short file without loop settings would repeat too fast: add silence.
         loop = Loop(period_ms=_LOOP_PERIOD_MS)
     data = file_bytes(path)
     recipe = {
@@ -234,7 +246,7 @@ def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -
 
 
 def _finished(recipe: Mapping[str, Any], make: Callable[[], Finished]) -> Finished:
-    """What a recipe gives: from this process's memory, else from the disk, else made and kept in both."""
+    """The cue of a recipe, from memory, else from disk, else made and stored in both."""
     key = cache.key_of(recipe)
     found = _remembered.get(key) or cache.load(key)
     if found is None:

@@ -1,8 +1,8 @@
-"""Finished cues on disk, so that they are rendered and measured once a machine and not once a process.
+"""Disk cache of finished cues: a machine renders and measures each cue once, not once per process.
 
-An entry is one file: a mark, a digest of all that follows, a JSON header, the samples. It is written under another name
-and moved into place, so that two processes may write it at once; whatever does not read back exactly as it was
-written is no entry. Nothing here raises for the disk's sake: without a cache a cue is rendered anew.
+An entry is one file: a magic line, a digest of the rest, a JSON header, the samples. It is written to a temporary name
+and renamed, so two processes may write it at once. A damaged entry is ignored. Disk errors never raise: the cue is
+rendered again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _DIGEST_BYTES = 32
 _PREFIX_BYTES = len(_MARK) + _DIGEST_BYTES + 4
 _MAX_ENTRY_BYTES = 16 * 2**20  # 10 s at 192 kHz are 7.7 MB
 _MAX_ENTRIES = 512
-# A finished cue depends on its recipe and on the code in these folders ("." is the package's own files): a change to
-# any of it makes every older entry unreachable.
+# A finished cue depends on its recipe and on the code in these folders ("." is the package's top level). A change to
+# that code invalidates all older entries.
 _ROOMS_OF_SOUND = (".", "signal", "synthesis", "meters", "library")
 
 
 def cache_dir() -> Path | None:
-    """Folder of the entries: `$CUES_CACHE_DIR`, or the platform's cache folder; None if it is empty."""
+    """Folder of the entries: `$CUES_CACHE_DIR` (None if empty), or the platform's cache folder."""
     named = os.environ.get("CUES_CACHE_DIR")
     if named is None:
         return user_cache_dir()
@@ -52,14 +52,14 @@ def cache_dir() -> Path | None:
 
 
 def key_of(recipe: Mapping[str, Any]) -> str:
-    """Name of the entry of a cue that `recipe`, a table fit for JSON, describes fully: 64 hexadecimal digits."""
+    """Key of an entry, 64 hexadecimal digits; `recipe` is JSON-serializable and describes the cue completely."""
     text = json.dumps({"engine": _engine(), **recipe}, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _engine() -> str:
-    """The engine's version and a digest of the code that makes a cue: a checkout changes without a new version."""
+    """Version and digest of the code that makes a cue; in a checkout, code changes without a new version."""
     from cues import __version__
 
     return f"{__version__} {_digest_of_code(Path(__file__).parent.parent)}"
@@ -68,14 +68,14 @@ def _engine() -> str:
 def _digest_of_code(package: Path) -> str:
     digest = hashlib.sha256()
     for room in _ROOMS_OF_SOUND:
-        with contextlib.suppress(OSError):  # from a zip archive the version has to do
+        with contextlib.suppress(OSError):  # in a zip archive only the version counts
             for source in sorted(path for path in (package / room).iterdir() if path.suffix == ".py"):
                 digest.update(f"{room}/{source.name}\0".encode() + source.read_bytes())
     return digest.hexdigest()
 
 
 def load(key: str) -> tuple[NDArray[np.float32], Measurement] | None:
-    """The entry `key`: read-only float32 samples and their levels; None if there is none that is sound."""
+    """Read-only float32 samples and levels of the entry `key`; None if it is missing or damaged."""
     folder = cache_dir()
     if folder is None:
         return None
@@ -90,7 +90,7 @@ def load(key: str) -> tuple[NDArray[np.float32], Measurement] | None:
 
 
 def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None:
-    """Write the entry `key`, if the disk allows it."""
+    """Write the entry `key`; a disk error is ignored."""
     folder = cache_dir()
     if folder is None:
         return
@@ -122,7 +122,7 @@ def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement]
 
 
 def _prune(folder: Path) -> None:
-    """Keep the folder small: the oldest entries go, and what broken-off writes left behind."""
+    """Delete the oldest entries and leftover temporary files above the limit."""
     entries = [path for path in folder.iterdir() if path.suffix == ".cue" or unfinished_name(path)]
     if len(entries) > _MAX_ENTRIES:
         entries.sort(key=lambda path: path.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""Cues as files: audio beside a JSON sidecar that says what it is and how loud."""
+"""Export of cues: an audio file and a JSON sidecar with its spec and levels."""
 
 from __future__ import annotations
 
@@ -35,32 +35,38 @@ def export_bank(
     subtype: str | None = None,
     pictures: bool = False,
 ) -> list[Path]:
-    """Write every cue of `bank` to `folder` as `NAME.wav` (or another ending) and `NAME.json`; the audio files' paths.
+    """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`; return the audio paths.
 
-    The folder is a pack that sounds as the bank does. Where the files' names alone do not say it all (a pack's own
-    cues, its rules and levels), a `pack.toml` is written, unless there is one.
+    The folder is a pack that sounds like the bank. If the file names do not suffice (cues of a pack, rules, levels), a
+    `pack.toml` is written, unless one exists.
 
     Parameters
     ----------
-    bank : cues by name.
-    folder : made if it is not there; audio files, sidecars and pictures of the same names are replaced.
-    file_format : "wav", "flac" or "ogg".
-    subtype : "16" (dithered), "24" or "float" for WAV, "16" or "24" for FLAC, "vorbis" for OGG; None takes 24 bits or
+    bank : Mapping of str to Cue
+    folder : path
+        Created if missing. Audio files, sidecars and pictures of the same names are replaced.
+    file_format : str
+        "wav", "flac" or "ogg".
+    subtype : str, optional
+        "16" (dithered), "24" or "float" for WAV, "16" or "24" for FLAC, "vorbis" for OGG. The default is 24 bits or
         Vorbis.
-    pictures : also draw each cue as `NAME.png`; needs matplotlib.
+    pictures : bool
+        Also draw each cue as `NAME.png`; needs matplotlib.
 
     Raises
     ------
-    MissingFeatureError : if there are to be pictures and matplotlib is not installed. Nothing is written then.
-    CueValueError : for a format that is unknown, a subtype that the format does not have, or a name of a cue that
-        cannot be a file's. Nothing is written then.
-    AudioFileError : if a file cannot be written.
+    MissingFeatureError
+        If `pictures` is true and matplotlib is not installed. Nothing is written.
+    CueValueError
+        If the format or the subtype is unknown, or the name of a cue cannot be a file name. Nothing is written.
+    AudioFileError
+        If a file cannot be written.
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
     for name in bank:
         if not is_plain_name(name):
-            raise CueValueError(f"cue {name!r}: no file can have that name; it must be a plain name without a folder")
+            raise CueValueError(f"cue {name!r}: no file can have that name; it must be a plain name, without a folder")
     if pictures:
         from cues.show.plots import check_matplotlib
 
@@ -98,7 +104,7 @@ def _write_pack(bank: Bank, files: list[Path]) -> None:
 
 
 def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
-    """What a `pack.toml` says of an exported cue, so that it comes back as it is."""
+    """Entry of an exported cue in `pack.toml`; loading it gives the same sound."""
     assert cue.measured is not None
     says = ""
     if abs(cue.measured.m100_max_lufs - bank.speech_lufs - usual_lu(cue.name)) > _SAME_LU:
@@ -109,21 +115,21 @@ def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """`value` as a TOML string: JSON's escapes are TOML's, but for the one character that JSON leaves as it is."""
+    """`value` as a TOML string: as in JSON, but TOML also escapes U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _draw(cue: Cue, path: Path) -> None:
     from cues.show.plots import picture
 
-    # Without the version of matplotlib in it, the same cue gives the same file.
+    # Leave out the version of matplotlib: the same cue gives the same file.
     picture(cue).savefig(path, dpi=80, metadata={"Software": None})
 
 
 def is_untouched(path: Path, cue: Cue, subtype: str) -> bool:
-    """Whether the audio file at `path` is as an export left it: its sidecar holds its digest.
+    """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar.
 
-    Beside a sidecar without one, it must be what an export of `cue` would write now.
+    Without a digest, the file must equal a new export of `cue`.
     """
     try:
         data = path.read_bytes()
@@ -142,10 +148,9 @@ def _digest(data: bytes) -> str:
 
 
 def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
-    """What the sidecar of an exported cue says, as plain tables; a pack's `spec` takes its `spec` as it stands.
+    """Contents of an exported cue's sidecar, JSON-serializable; its `spec` can be copied into a pack.
 
-    Its `sha256` is that of `data`, the audio file's bytes: by it the next export knows its own file from a sound that
-    has taken its place.
+    `sha256` is the digest of `data`, the bytes of the audio file. The next export uses it to detect a replaced sound.
     """
     from cues import __version__
 
@@ -164,6 +169,6 @@ def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, An
 
 
 def _rounded(levels: dict[str, float | None]) -> dict[str, float | None]:
-    """Levels to a ten-thousandth of a dB, DC to a billionth: from there on they differ from processor to processor."""
+    """Levels rounded to 0.0001 dB and DC to 1e-9: further digits depend on the processor."""
     digits = {"dc": 9}
     return {name: level and round(level, digits.get(name, 4)) + 0.0 for name, level in levels.items()}

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a pack, at once: what it says, its sounds, and how they stand beside each other."""
+"""Lint of a pack: its `pack.toml`, its sounds, and cues that sound alike."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ _LEVEL_LU = 1.0
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
-    """All problems of a pack, in the order in which the pack names its cues; empty if there is none.
+    """All problems of a pack.
 
     Parameters
     ----------
-    folder : where the pack lies.
+    folder : path
+        Folder of the pack.
 
     Returns
     -------
-    Problems of `pack.toml`, then of each sound, then of cues that are hard to tell apart.
+    list of Problem
+        Problems of `pack.toml`, then of each sound in the order of the pack, then of cues that are hard to tell apart.
     """
     faults: list[PackError] = []
     try:
@@ -56,12 +58,12 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
 
 
 def check_cue(cue: Cue) -> list[Problem]:
-    """What is wrong with a finished cue: clicks, DC, length, and what a telephone does not carry."""
+    """Problems of a finished cue: clicks, DC, length, energy outside the telephone band."""
     return sound_problems(cue.name, cue.samples, cue.sample_rate, loop=cue.loop, recorded=False)
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
-    """The problem that an error tells; an error about the whole pack is about `pack.toml`, or about the folder."""
+    """Convert an error to a `Problem`; without `where` it is about `pack.toml`, or the folder if there is none."""
     whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
     message = str(error).removeprefix(f"{folder}/")
     return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix)
@@ -84,31 +86,31 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
 
 
 def _level(cue: Cue, override: Override) -> Found | None:
-    """A cue that stands too far above or below the speech, or that no gain could bring where it belongs."""
+    """The problem of a cue that is too loud or too quiet against speech, or that the gain limit keeps too quiet."""
     assert cue.measured is not None
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
     wanted_lu = usual_lu(cue.name) if override.target_lu is None else override.target_lu
     says = f"{level_lu:+.1f} LU against the speech"
     if level_lu > _ABOVE_SPEECH_LU:
-        message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that words survive"
+        message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that speech stays intelligible"
         return "too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"
     if level_lu < _FAR_BELOW_LU:
-        message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} can be heard under it"
+        message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} is audible under speech"
         return "too_quiet", message, "raise gain_db or target_lu, or set normalize = true"
     if override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
         message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
-        fix = f"export it louder (at most {MAX_GAIN_DB:g} dB are made up for), or with less peak against its loudness"
+        fix = f"export it louder (the bank adds at most {MAX_GAIN_DB:g} dB), or compress its peaks"
         return "too_quiet", message, fix
     return None
 
 
 def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
-    """Pairs that a listener takes for each other: a pack's cues, and those beside the built-in ones that it leaves."""
+    """Confusable pairs: a pack's cues with each other, and with the built-in cues that the pack keeps."""
     left = [make_cue(name, None, _RATE_HZ, _SPEECH_LUFS) for name in CATALOG if name not in pack.cues]
     pairs = [*combinations(finished, 2), *((own, built_in) for own in finished for built_in in left)]
     problems: list[Problem] = []
     for first, second in pairs:
-        # One sound in a loop is known by its coming again.
+        # A listener tells a looping cue from a single one by its repetition.
         alike = similarity(first, second) if first.loop == second.loop else 0.0
         if alike >= CONFUSABLE:
             message = f"hard to tell from {second.name!r}: {100 * alike:.0f} % alike in rhythm and melody"

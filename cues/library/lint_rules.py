@@ -1,4 +1,4 @@
-"""What can be wrong with a sound that is to become a cue, and what to do about it."""
+"""Lint rules for one sound: problems and their fixes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "as_problems", "sound_problems"]
 
 MAX_CUE_S = 1.0
-"""A cue that does not loop and lasts longer covers what is said (the built-in ones last 120 to 280 ms)."""
+"""Longest cue that does not loop: longer ones mask speech (built-in cues last 120 to 280 ms)."""
 MAX_TRUE_PEAK_DBTP = -1.0
 MAX_DC_OF_PEAK = 0.005
 MIN_IN_BAND = 0.6
-"""Share of the energy that a telephone must carry; the built-in cues have at least 0.8."""
+"""Least share of the energy in the telephone band; the built-in cues have at least 0.8."""
 MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
@@ -38,14 +38,18 @@ _ALIAS_DB = -45.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong.
+    """One finding of lint.
 
     Parameters
     ----------
-    where : the cue's name, or the rule, the file or the folder that it is about.
-    code : which kind of problem it is, for programs: `clipped`, `dc`, `clicks` and so on.
-    message : what is wrong, with the figure and what is allowed.
-    fix : what to do; empty where the message has said it.
+    where : str
+        Name of the cue, or the rule, file or folder at fault.
+    code : str
+        Kind of problem, for programs: `clipped`, `dc`, `clicks` and so on.
+    message : str
+        The problem, with the measured value and what is allowed.
+    fix : str
+        Remedy; empty if the message says it.
     """
 
     where: str
@@ -54,32 +58,38 @@ class Problem:
     fix: str
 
     def as_dict(self) -> dict[str, str]:
-        """The problem as a plain table."""
+        """The problem as a JSON-serializable dict."""
         return asdict(self)
 
 
 def as_problems(where: str, found: Iterable[Found | None]) -> list[Problem]:
-    """What was found about `where`, as problems."""
+    """Problems of `where`, without the None."""
     return [Problem(where=where, code=code, message=message, fix=fix) for code, message, fix in filter(None, found)]
 
 
 def sound_problems(
     name: str, samples: Samples, sample_rate: int, *, loop: bool = False, trim: bool = False, recorded: bool = True
 ) -> list[Problem]:
-    """All that is wrong with a sound, before any loudness normalization.
+    """All problems of a sound, before loudness normalization.
 
     Parameters
     ----------
-    name : of the cue, for the problems.
-    samples : float32, shape `(n_samples,)`, full scale ±1.0, finite.
-    sample_rate : Hz.
-    loop : it is played in a loop: its length and the silence in it are its own.
-    trim : silence at its ends will be cut off.
-    recorded : it comes from a file: edges, headroom and the marks of a bad conversion count.
+    name : str
+        Name of the cue, the `where` of its problems.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0, finite.
+    sample_rate : int
+        Hz.
+    loop : bool
+        The sound loops: do not check its length or the silence at its ends.
+    trim : bool
+        The bank will trim silence at its ends: check the trimmed sound.
+    recorded : bool
+        The sound comes from a file: also check edges, headroom, clipping and aliasing.
     """
     if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
         return as_problems(
-            name, [("silent", "there is nothing to hear in it", "replace the file by a sound that can be heard")]
+            name, [("silent", "there is nothing to hear in it", "replace the file with an audible sound")]
         )
     if trim:
         samples = trimmed(samples, sample_rate)
@@ -96,8 +106,8 @@ def _too_long(samples: Samples, sample_rate: int) -> Found | None:
     length_s = len(samples) / sample_rate
     if length_s <= MAX_CUE_S:
         return None
-    message = f"too long: {length_s:.2f} s; at most {MAX_CUE_S:g} s, so that it does not cover what is said"
-    return "too_long", message, "shorten it to 120–500 ms, or set loop = true if it is to go on while work is done"
+    message = f"too long: {length_s:.2f} s; at most {MAX_CUE_S:g} s, so that it does not mask speech"
+    return "too_long", message, "shorten it to 120–500 ms, or set loop = true if it should play while the work lasts"
 
 
 def _too_hot(samples: Samples, sample_rate: int) -> Found | None:
@@ -109,7 +119,7 @@ def _too_hot(samples: Samples, sample_rate: int) -> Found | None:
 
 
 def _clipped(samples: Samples, sample_rate: int) -> Found | None:
-    """Flat tops: the largest value held for several samples in a row, more than once or for long."""
+    """Flat tops: runs of samples at the peak, several of them or one long one."""
     del sample_rate
     magnitude = np.abs(samples)
     flat = np.concatenate([[False], magnitude >= (1.0 - _FLAT) * magnitude.max(), [False]])
@@ -120,7 +130,7 @@ def _clipped(samples: Samples, sample_rate: int) -> Found | None:
         return None
     level_dbfs = gain_to_db(float(magnitude.max()))
     message = f"clipped: {len(held)} flat tops, {held.sum()} samples at {level_dbfs:.1f} dBFS"
-    return "clipped", message, "record or render it again at a lower level; what was cut off cannot be brought back"
+    return "clipped", message, "record or render it again at a lower level; clipping cannot be undone"
 
 
 def _dc(samples: Samples, sample_rate: int) -> Found | None:
@@ -129,7 +139,7 @@ def _dc(samples: Samples, sample_rate: int) -> Found | None:
     if abs(dc) <= MAX_DC_OF_PEAK * peak:
         return None
     message = f"DC: its mean is {dc:+.4f}, {100 * abs(dc) / peak:.1f} % of its peak; at most {100 * MAX_DC_OF_PEAK:g} %"
-    return "dc", message, "take the mean out, or high-pass it at 20 Hz: DC thumps where the cue begins and ends"
+    return "dc", message, "subtract the mean, or high-pass it at 20 Hz: DC thumps at the start and the end of the cue"
 
 
 def _clicks(samples: Samples, sample_rate: int) -> Found | None:
@@ -160,7 +170,7 @@ def _outside_telephone(samples: Samples, sample_rate: int) -> Found | None:
 
 
 def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
-    """A sound that is already there in its first samples, or still there in its last."""
+    """A sound that starts or ends above silence."""
     few = max(1, round(0.0005 * sample_rate))
     peak = float(np.abs(samples).max())
     start, end = (float(np.abs(part).max()) / peak for part in (samples[:few], samples[-few:]))
@@ -171,7 +181,7 @@ def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
         for what, level in (("begins", start), ("ends", end))
         if level > _HARD_EDGE
     )
-    fix = "fade it in and out over 10 ms, from and to zero; without that it is cut by a fade of 5 ms"
+    fix = "fade it in and out over 10 ms, from and to zero; otherwise the bank adds fades of 5 ms"
     return "hard_edges", f"hard edges: it {hard}", fix
 
 
@@ -182,11 +192,11 @@ def _silent_edges(samples: Samples, sample_rate: int) -> Found | None:
     if lead_s <= MAX_LEAD_S and tail_s <= MAX_TAIL_S:
         return None
     message = f"silent edges: {1000 * lead_s:.0f} ms before it and {1000 * tail_s:.0f} ms after it"
-    return "silent_edges", message, "set trim = true, or cut the file: the cue comes late by the silence before it"
+    return "silent_edges", message, "set trim = true, or cut the file: silence at the start delays the cue"
 
 
 def _alias(samples: Samples, sample_rate: int) -> Found | None:
-    """Harmonics of its strongest tone folded at half the sample rate, and energy where a filter leaves none."""
+    """Harmonics of the strongest tone folded at the Nyquist frequency, or energy just below it."""
     size = max(len(samples), sample_rate // 5)
     spectrum = np.abs(np.fft.rfft(samples * np.blackman(len(samples)), size)) ** 2
     hz = np.fft.rfftfreq(size, 1.0 / sample_rate)
@@ -195,22 +205,22 @@ def _alias(samples: Samples, sample_rate: int) -> Found | None:
     folded = _folded_hz(level_db, hz, sample_rate)
     if folded is None and top <= _ALIAS_DB:
         return None
-    what = f"a folded harmonic at {folded:.0f} Hz" if folded else f"{top:.0f} dB just under half the sample rate"
+    what = f"a folded harmonic at {folded:.0f} Hz" if folded else f"{top:.0f} dB just below half the sample rate"
     fix = "render it band-limited, or convert the sample rate with a filter (soxr HQ)"
-    return "alias", f"alias: {what}; nothing stronger than {_ALIAS_DB:g} dB may be there", fix
+    return "alias", f"alias: {what}; at most {_ALIAS_DB:g} dB is allowed", fix
 
 
 def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_rate: int) -> float | None:
-    """Frequency of the strongest line that is a mirrored harmonic of the strongest tone, and none of its harmonics."""
+    """Frequency of the strongest folded harmonic of the strongest tone, or None."""
     band = (hz > 60.0) & (hz < 0.45 * sample_rate)
     base_hz = float(hz[band][np.argmax(level_db[band])])
     width = max(2.5 * sample_rate / max(len(hz) * 2, 1), 12.0)
     order = np.arange(2, 64)
     harmonics = base_hz * order
     mirrored = np.abs((harmonics + sample_rate / 2) % sample_rate - sample_rate / 2)[harmonics > 0.5 * sample_rate]
-    # A tone that aliases does so with its lowest harmonics too; high ones fold onto everything, other notes included.
+    # Aliasing shows in the lowest folded harmonics too; high ones coincide with other notes by chance.
     mirrored = mirrored[:10]
-    # Mirrors beside true harmonics, or of notes beside the strongest one, prove nothing.
+    # A mirror near a true harmonic is no evidence.
     apart = np.abs(mirrored / base_hz - np.rint(mirrored / base_hz)) * base_hz > 6.0 * width
     mirrored = mirrored[apart & (mirrored > 60.0) & (mirrored < 0.47 * sample_rate)]
     levels = [float(level_db[np.abs(hz - line) < width].max()) for line in mirrored]
@@ -219,7 +229,7 @@ def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_
         for line in mirrored
     ]
     strong = [k for k, level in enumerate(levels) if level > _ALIAS_DB and level > around[k] + 20.0]
-    # One line may be a note of its own; an aliased tone has several.
+    # One line may be another note; an aliased tone has several.
     if len(strong) < 3:
         return None
     return float(mirrored[max(strong, key=lambda k: levels[k])])

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "leveled"]
 
 CEILING_DBTP = -3.0
-"""No cue's true peak is above this (dBTP)."""
+"""Highest true peak of a cue (dBTP)."""
 MAX_GAIN_DB = 20.0
-"""No cue is raised or lowered by more than this to reach its target (dB)."""
+"""Largest gain or attenuation towards the target (dB)."""
 SILENCE_LUFS = -70.0
-_METER_ERROR_DB = 0.05  # 16 points a sample read so much too low, at worst
+_METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 
 
 def leveled(
@@ -33,18 +33,25 @@ def leveled(
 
     Parameters
     ----------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
-    target_lufs : wanted `m100_max`, LUFS; None leaves the loudness as it is. The gain towards it is clamped to ±20 dB.
-    gain_db : taken on top, dB.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
+    target_lufs : float or None
+        Target `m100_max`, LUFS; None keeps the loudness. The gain towards it is clamped to ±20 dB.
+    gain_db : float
+        Additional gain, dB.
 
     Returns
     -------
-    float32, shape `(n_samples,)`, true peak ≤ −3 dBTP, and its `Measurement`.
+    samples : float32, shape `(n_samples,)`
+        True peak ≤ −3 dBTP.
+    measured : Measurement
 
     Raises
     ------
-    CueValueError : for silence (`m100_max` below −70 LUFS), which no gain makes audible.
+    CueValueError
+        If the sound is silent (`m100_max` below −70 LUFS).
     """
     before = measure(samples, sample_rate)
     if before.m100_max_lufs < SILENCE_LUFS:

@@ -1,7 +1,7 @@
-"""Packs: a folder with sounds of one's own, and the rules that say which tool sounds which cue.
+"""Packs: a folder with a user's sounds, and rules from tool names to cues.
 
-`pack.toml` names them; a folder of audio files whose names are cue names is a pack too. Everything is checked before
-anything is used, and every error names the file, the key, its value and what is allowed.
+A pack has a `pack.toml`, or only audio files named after cues. It is checked as a whole before use; every error names
+the file, the key, its value and what is allowed.
 """
 
 from __future__ import annotations
@@ -27,25 +27,33 @@ if TYPE_CHECKING:
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
 
 MOTIF = "motif"
-"""What a rule says instead of a cue to give each of its tools a motif of its own."""
+"""Value of a rule that gives each matching tool its own motif."""
 PACK_FILE = "pack.toml"
 PACK_VARIABLE = "CUES_PACK"
-"""The environment variable that names the pack."""
+"""Environment variable with the folder of the pack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """What a pack says about one cue.
+    """A pack's settings for one cue.
 
     Parameters
     ----------
-    where : the place in the pack, for errors.
-    file, spec : where the sound comes from: one of them, or neither, which keeps the built-in sound.
-    gain_db : on top of the normalization, dB, −40 … 20.
-    target_lu : loudness against the speech, LU, −40 … 10; None is the built-in cue's, or −6 for a new one.
-    normalize : False leaves a file's loudness as it is, but for `gain_db` and the ceiling.
-    trim : whether silence at a file's ends is cut off.
-    loop : how the sound loops, False if it does not, None as the built-in cue does.
+    where : str
+        Place in the pack, for errors.
+    file : Path or None
+    spec : Spec or None
+        The sound: a file or a spec; without either, the built-in sound.
+    gain_db : float
+        Gain on top of the normalization, dB, −40 … 20.
+    target_lu : float or None
+        Loudness against speech, LU, −40 … 10; None is the built-in cue's, or −6 for a new cue.
+    normalize : bool
+        False keeps a file's loudness, except for `gain_db` and the ceiling.
+    trim : bool
+        Trim silence at a file's ends.
+    loop : Loop, bool or None
+        None loops as the built-in cue does.
     """
 
     where: str
@@ -60,13 +68,15 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """A pack that was read and checked.
+    """A checked pack.
 
     Parameters
     ----------
-    folder : where it lies.
-    cues : cue name → what the pack says about it.
-    rules : (tool-name pattern, cue name or `"motif"`), first match first.
+    folder : Path
+    cues : Mapping of str to Override
+        By cue name.
+    rules : tuple of (str, str)
+        Tool-name pattern, and cue name or `"motif"`. The first match wins.
     """
 
     folder: Path
@@ -75,18 +85,18 @@ class Pack:
 
 
 def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
-    """The pack to use: the argument, else `$CUES_PACK`, else the user's configuration folder, else none.
+    """Folder of the pack: the argument, else `$CUES_PACK`, else the user's configuration folder, else None.
 
-    An empty text as the argument, or `CUES_PACK` set and empty, means none. The folder `cue-engine/pack` in the
-    platform's configuration folder counts if it holds anything.
+    `""` as the argument or in `CUES_PACK` means no pack. The folder `cue-engine/pack` in the platform's configuration
+    folder is used if it is not empty.
     """
     if pack_dir is not None:
         if not isinstance(pack_dir, str | os.PathLike):
-            raise CueTypeError(f"pack_dir is {pack_dir!r}; it must be a path, or an empty text for no pack")
+            raise CueTypeError(f"pack_dir is {pack_dir!r}; it must be a path, or an empty string for no pack")
         return Path(pack_dir) if pack_dir != "" else None
     named = os.environ.get(PACK_VARIABLE)
     if named is not None:
-        # Not every way of setting it goes through a shell that knows what `~` is.
+        # The variable may be set without a shell, which would expand `~`.
         return Path(os.path.expanduser(named)) if named else None  # noqa: PTH111  (Path's raises for unknown users)
     users = user_config_dir()
     try:
@@ -96,22 +106,23 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
 
 
 def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
-    """The pack in `folder`, checked but for the sounds themselves.
+    """The pack in `folder`; its settings are checked, its sounds are not.
 
     Parameters
     ----------
-    folder : where it lies.
-    faults : if given, every fault inside of the pack is appended here instead of being raised, and what it is about is
-        left out of the pack.
+    folder : Path
+    faults : list, optional
+        Collects the errors inside the pack instead of raising; the pack omits the settings at fault.
 
     Raises
     ------
-    PackError : for a folder that is none, a `pack.toml` that cannot be read, or anything wrong in it.
+    PackError
+        If `folder` is not a folder, or `pack.toml` cannot be read or has a mistake.
     """
     try:
         if not folder.is_dir():
-            raise PackError(f"{folder}: is no folder; a pack is a folder with a {PACK_FILE} or with audio files")
-        if os.path.lexists(folder / PACK_FILE):  # a link to nowhere is a fault, not an absence
+            raise PackError(f"{folder}: is not a folder; a pack is a folder with a {PACK_FILE} or with audio files")
+        if os.path.lexists(folder / PACK_FILE):  # a dangling link is an error
             return _from_toml(folder, folder / PACK_FILE, faults)
         return _from_files(folder, faults)
     except (OSError, ValueError) as error:
@@ -122,7 +133,7 @@ def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
 
 @contextlib.contextmanager
 def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
-    """Keep a fault and go on, where faults are collected; else let it through. All within it are about `about`."""
+    """Collect a `PackError` in `faults`, or let it through if `faults` is None; `about` is what it concerns."""
     n_before = len(faults or ())
     try:
         yield
@@ -144,7 +155,7 @@ def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     if not cues and not faults:
         raise PackError(
             f"{folder}: holds neither a {PACK_FILE} nor an audio file ({', '.join(ENDINGS)}) named after a cue",
-            fix="cues new-pack NAME makes a pack to begin with",
+            fix="cues new-pack NAME makes a pack to start from",
         )
     return Pack(folder=folder, cues=cues)
 
@@ -153,7 +164,7 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
     name = path.stem
     if name not in CATALOG:
         raise PackError(
-            f"{path}: {name!r} is no cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}",
+            f"{path}: {name!r} is not a cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}",
             fix="name the file after a cue, or write a pack.toml (cues new-pack shows one)",
         )
     if name in cues:
@@ -163,15 +174,15 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
 
 
 def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
-    import tomllib  # most packs are folders of files, and most processes have none
+    import tomllib  # most processes have no `pack.toml`
 
     try:
         table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
     except CueError as error:
         raise error.within("", PackError) from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
-        fix = "mend the line that is named: a missing quote or bracket, most often"
-        raise PackError(f"{path}: is no valid TOML: {error}", fix=fix) from error
+        fix = "correct the line that the message names; often a quote or a bracket is missing"
+        raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
     sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
     _known(table, tuple(sections), f"{path}:", "the file", faults)
     for name in sections:
@@ -239,7 +250,7 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
     if "file" in table and "spec" in table:
         raise PackError(f"{where}: has both file and spec; one is allowed", fix="delete one of them")
     if "file" not in table and "spec" not in table and name not in CATALOG:
-        message = f"{where}: has neither file nor spec; a cue of your own needs one"
+        message = f"{where}: has neither file nor spec; a new cue needs one"
         raise PackError(message, fix='add file = "NAME.wav"')
     for key in (*FIELDS_OF_FILES, *(["loop"] if isinstance(table.get("loop"), dict) else [])):
         if key in table and "file" not in table:
@@ -252,7 +263,7 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
             with _noting(faults):
                 fields[key] = readers[key](table[key], f"{where}.{key}")
     if ("file" in table and "file" not in fields) or ("spec" in table and "spec" not in fields):
-        # Its fault is noted, and without it nothing is left of the cue.
+        # The error is in `faults`; without a sound, drop the other settings.
         return Override(where=where)
     return Override(where=where, **fields)
 

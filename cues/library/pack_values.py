@@ -1,4 +1,4 @@
-"""What a `pack.toml` may say about a cue, and how it is read: every error names the place and what is allowed."""
+"""Values in a `pack.toml`: readers that check them; every error names the place and what is allowed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 
 
 def is_plain_name(name: object) -> bool:
-    """Whether a cue of that name can be a file of that name, in this folder and on any system."""
+    """Whether `name` is a valid file name without a folder, on any system."""
     return (
         isinstance(name, str)
         and 1 <= len(name) <= _MAX_NAME
@@ -36,15 +36,15 @@ def is_plain_name(name: object) -> bool:
 
 
 def file_inside(folder: Path, value: object, where: str) -> Path:
-    """The file that `value` names, if it lies in the folder: symbolic links are followed first."""
+    """Resolved path of the file `value`; it must lie in the folder, after symbolic links are followed."""
     name: str = typed(value, str, where, "the name of a file in the pack")
     try:
         path, root = (folder / name).resolve(), folder.resolve()
         missing, regular = not path.exists(), path.is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        raise PackError(f"{where} is {name!r}; that is no file name: {error}") from error
+        raise PackError(f"{where} is {name!r}; it must be a file name: {error}") from error
     if not path.is_relative_to(root) or Path(name).is_absolute():
-        message = f"{where} is {name!r}; it must lie inside of the pack's folder, {root}"
+        message = f"{where} is {name!r}; it must lie inside the pack's folder, {root}"
         raise PackError(message, fix="copy the file into the pack's folder")
     if missing:
         message = f"{where} is {name!r}; there is no such file in {root}"
@@ -78,7 +78,7 @@ def _loop(value: object, where: str) -> Loop | bool:
 
 
 def typed(value: object, kind: type, where: str, allowed: str, fix: str = "") -> Any:
-    """`value`, if it is of that type; `allowed` says in words what is."""
+    """`value` if its type is `kind`; else raise, with `allowed` in the message."""
     if not isinstance(value, kind):
         raise PackError(f"{where} is {value!r}; it must be {allowed}", fix=fix)
     return value
@@ -89,7 +89,7 @@ def _bool(value: object, where: str) -> bool:
 
 
 def unknown_key(message: str) -> PackError:
-    """The error about a key that nothing reads."""
+    """Error for an unknown key."""
     return PackError(message, fix="correct its spelling, or delete it")
 
 
@@ -108,7 +108,7 @@ FIELDS: Mapping[str, Callable[[Any, str], Any]] = {
     "trim": _bool,
     "loop": _loop,
 }
-"""What a cue's table may hold besides `file` → how it is read from its value and its place."""
+"""Key of a cue's table, besides `file` → reader of its value; the reader also gets the place."""
 
 FIELDS_OF_FILES = ("normalize", "trim")
-"""Fields that say something about a file, and nothing about a spec; so do the bounds of a loop."""
+"""Keys that need a file; so do the bounds of a loop."""

@@ -1,4 +1,4 @@
-"""Recordings of any length: speech to hear a cue in, and the files that a batch goes through."""
+"""Recordings of any length: speech for a preview, and the files of a batch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,21 @@ if TYPE_CHECKING:
 __all__ = ["MAX_RECORDING_BYTES", "Recording", "measure_file", "read_recording"]
 
 MAX_RECORDING_BYTES = 2 * 2**30
-"""No recording may need more memory than this, all channels as float32: 3.1 hours of mono at 48 kHz."""
+"""Largest recording, all channels as float32: 3.1 hours of mono at 48 kHz."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """A recording that was read.
+    """Samples of a recording.
 
     Attributes
     ----------
-    samples : float32, shape `(n_samples,)`, its channels averaged, full scale ±1.0, finite.
-    sample_rate : Hz.
-    channels : how many there were.
+    samples : float32, shape `(n_samples,)`
+        Average of the channels, full scale ±1.0, finite.
+    sample_rate : int
+        Hz.
+    channels : int
+        Number of channels in the file.
     """
 
     samples: NDArray[np.float32]
@@ -40,16 +43,19 @@ class Recording:
 
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
-    """A recording from a file, or from an open one.
+    """A recording, read from a file.
 
     Parameters
     ----------
-    source : whatever libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more).
-    name : what errors call it; a path's is the path.
+    source : Path or binary file
+        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more).
+    name : str
+        Name of the file in errors; the default is the path.
 
     Raises
     ------
-    AudioFileError : for a file that is missing, unreadable, no audio, cut off, empty, too large or not finite.
+    AudioFileError
+        If the file is missing, unreadable, not audio, truncated, empty, too large or not finite.
     """
     samples, sample_rate, _ = read_channels(source, name or str(source), check=_check_size)
     channels = samples.shape[1]
@@ -58,21 +64,21 @@ def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
 
 
 def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
-    """All levels of an audio file, of all its channels together.
+    """All levels of an audio file, over all its channels, as `cues.measure` gives them.
 
     Parameters
     ----------
-    path : a file that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), 1 … 8 channels, 8000 … 192,000 Hz.
-    dual_mono : measure a file of one channel as if two loudspeakers played it, +3.01 LU.
-
-    Returns
-    -------
-    Measurement, as `cues.measure` gives it.
+    path : Path or str
+        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), 1 … 8 channels, 8000 … 192,000 Hz.
+    dual_mono : bool
+        Measure a mono file as if two loudspeakers played it, +3.01 LU.
 
     Raises
     ------
-    AudioFileError : if the file is missing, unreadable, not audio, cut off, empty, too large or not finite.
-    CueValueError : if it has more channels or another rate, or `dual_mono` is asked for several channels.
+    AudioFileError
+        If the file is missing, unreadable, not audio, truncated, empty, too large or not finite.
+    CueValueError
+        If the channels or the rate are out of range, or `dual_mono` is set for several channels.
     """
     samples, sample_rate, _ = read_channels(Path(path), str(path), check=_check_size)
     try:

@@ -1,4 +1,4 @@
-"""Recorded sounds made fit to be cues: trimmed, edges faded, loops closed."""
+"""Processing of recorded sounds: trimming, edge fades, seamless loops."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["Loop", "looped", "padded", "trimmed", "with_soft_edges"]
 
 SEAM_MS = 20.0
-"""Length of the crossfade that closes a loop (ms)."""
+"""Length of a loop's crossfade (ms)."""
 _TRIM_DB = -60.0
-_ROUNDING = 2.0 / 32768.0  # what dithered 16-bit samples add to a ramp
+_ROUNDING = 2.0 / 32768.0  # dither and rounding of 16-bit samples, on top of a ramp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,11 @@ class Loop:
 
     Parameters
     ----------
-    start_ms, end_ms : its bounds, ms from the sound's start; `end_ms` None is the sound's end.
-    period_ms : silence is added up to this length, ms; None adds none.
+    start_ms : float
+    end_ms : float or None
+        Bounds, ms from the start of the sound; `end_ms` None is its end.
+    period_ms : float or None
+        Length of one period, ms, filled up with silence; None adds no silence.
     """
 
     start_ms: float = 0.0
@@ -38,7 +41,7 @@ class Loop:
 
 
 def trimmed(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` without the parts at both ends that stay 60 dB below its peak; 5 ms of them are kept for the fades."""
+    """`samples` without leading and trailing parts below −60 dB of the peak; 5 ms are kept at each end for fades."""
     magnitude = np.abs(samples)
     loud = np.flatnonzero(magnitude > magnitude.max() * 10.0 ** (_TRIM_DB / 20.0))
     if not len(loud):
@@ -48,9 +51,9 @@ def trimmed(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float3
 
 
 def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` with edges no harder than a 5 ms raised cosine (shorter where the sound is) and 0.0 at both ends.
+    """`samples` with 5 ms raised-cosine fades (shorter for a short sound) and 0.0 at both ends.
 
-    An edge that stays under that ramp already is left alone, so that a cue that was exported comes back as it was.
+    An edge that is already below the ramp gets no fade: an exported cue comes back unchanged.
     """
     soft = samples.copy()
     ramp, hard = _edges(soft, sample_rate)
@@ -61,7 +64,7 @@ def with_soft_edges(samples: NDArray[np.float32], sample_rate: int) -> NDArray[n
 
 
 def _edges(samples: NDArray[np.float32], sample_rate: int) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
-    """The softest ramp that an edge needs, and views of those edges that rise above it, read from the end inwards."""
+    """The edge ramp, and views (from the end inwards) of the edges that exceed it."""
     edge = max(1, min(ms_to_samples(MIN_FADE_MS, sample_rate), len(samples) // 2))
     ramp = raised_cosine(edge).astype(np.float32)
     ceiling = ramp * np.abs(samples).max() + _ROUNDING
@@ -70,21 +73,22 @@ def _edges(samples: NDArray[np.float32], sample_rate: int) -> tuple[NDArray[np.f
 
 
 def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> NDArray[np.float32]:
-    """`samples` followed by silence up to `period_ms`."""
+    """`samples`, padded with silence to `period_ms`."""
     missing = ms_to_samples(period_ms, sample_rate) - len(samples)
     return np.pad(samples, (0, max(0, missing)))
 
 
 def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
-    """The period of a loop, made so that its end runs into its start.
+    """One period of a seamless loop.
 
-    With a period to fill, the sound gets soft edges and silence after it. Else the last 20 ms fade over, at equal gain,
-    into what comes before the start; where that is too short, the loop begins so much later. A sound that rises from
-    silence and falls back to it by itself, as an exported cue does, is a period as it stands.
+    With `period_ms`, the sound gets soft edges and silence after it. Otherwise the last 20 ms crossfade, at equal gain,
+    into the samples before the start; if there are too few of them, the loop starts later. A sound with soft edges at
+    both ends, such as an exported cue, stays as it is.
 
     Raises
     ------
-    CueValueError : for bounds that lie outside of the sound or leave less than 20 ms.
+    CueValueError
+        If the bounds are outside the sound or less than 20 ms apart.
     """
     start = ms_to_samples(loop.start_ms, sample_rate)
     end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)
@@ -92,7 +96,7 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
     if not (start >= 0 and start + seam <= end <= len(samples)):
         raise CueValueError(
             f"the loop runs from {1000 * start / sample_rate:.1f} to {1000 * end / sample_rate:.1f} ms; "
-            f"it must lie inside of the "
+            f"it must lie inside the "
             f"sound's {1000 * len(samples) / sample_rate:.1f} ms and be at least {SEAM_MS:g} ms long"
         )
     if loop.period_ms is not None:

@@ -93,8 +93,8 @@ def pipe(tmp_path):
         (lambda folder: wav(folder, np.append(TONE, np.float32(np.inf))), "NaN or infinity"),
         (lambda folder: wav(folder, np.zeros(8000 * 11), 8000, "PCM_U8"), "lasts 11.0 s; at most 10 s"),
         (lambda folder: folder / "missing.wav", "No such file"),
-        (lambda folder: folder, "no regular file"),
-        (pipe, "no regular file"),
+        (lambda folder: folder, "not a regular file"),
+        (pipe, "not a regular file"),
     ],
     ids=[
         "text",

@@ -53,7 +53,7 @@ def test_ten_faults_are_ten_problems(tmp_path):
 
 def test_a_pack_toml_that_is_no_toml_is_one_problem(tmp_path):
     (problem,) = pack(tmp_path, "[cues\n")
-    assert "no valid TOML" in problem.message
+    assert "not valid TOML" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -67,5 +67,5 @@ def test_a_period_is_filled_with_silence():
 
 @pytest.mark.parametrize("loop", [Loop(start_ms=600), Loop(end_ms=600), Loop(start_ms=300, end_ms=310)], ids=str)
 def test_loop_points_outside_of_the_sound_are_refused(loop):
-    with pytest.raises(cues.CueValueError, match=r"must lie inside of the sound's 500\.0 ms"):
+    with pytest.raises(cues.CueValueError, match=r"must lie inside the sound's 500\.0 ms"):
         looped(hum(RATE // 2), RATE, loop)
