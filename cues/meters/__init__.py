@@ -1,5 +1,5 @@
-"""Measurements: loudness, true peak, clicks, pitch, similarity, and what a telephone leaves of a sound.
+"""Measurements: loudness, true peak, clicks, pitch, similarity, telephone band.
 
-Read `kweighting` (the filter), `levels` (from energies to LUFS), `loudness` (whole sounds) and `meter` (its streaming
-twin); the others stand alone. `cues.measure` is a function, so this room has another name.
+Read `kweighting` (the filter), `levels` (energies to LUFS), `loudness` (whole sounds) and `meter` (its streaming twin);
+the others are independent. A package `cues.measure` would replace the function of that name.
 """

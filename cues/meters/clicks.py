@@ -1,7 +1,7 @@
-"""Clicks: samples that nothing before them announced.
+"""Click detection by linear prediction.
 
-Speech and tones can be predicted from their last samples; a cut, a jump of gain or a lost buffer cannot. The detector
-looks for single errors of a linear predictor that stand far above the errors before and after them.
+A linear predictor follows speech and tones, but not a cut, a gain jump or a lost buffer. A click is a single prediction
+error far above the errors before and after it.
 """
 
 from __future__ import annotations
@@ -22,46 +22,49 @@ __all__ = ["ORDER", "THRESHOLD_DB", "find_clicks", "residual"]
 
 ORDER = 12
 THRESHOLD_DB = 24.0
-"""How far an error must stand above the level around it, dB."""
+"""Least level of a click's error above the errors around it, dB."""
 
 _FRAME_S, _WINDOW_S = 0.040, 0.060
 _BLOCK_S = 0.001
 _NEAR_BLOCKS, _FAR_BLOCKS, _ROW_BLOCKS = 2, 9, 25
 _SILENT_LEVEL = 3.2e-5
 _SMALLEST = 1e-3
-"""An error below this (−60 dBFS) is no click, wherever it stands."""
+"""Least error of a click (−60 dBFS)."""
 _ALONE = 1.4
-"""How much larger than those around it an error must be: the pulses of a voice stand alone too, but come in rows."""
+"""Least ratio of a click's error to the peaks around it; excludes glottal pulses, which come in rows."""
 _APART_S = 0.005
 _MARGIN = 0.8
-"""A candidate may miss each limit by this factor: an error depends that much on where its frame and block lie."""
+"""Tolerance factor for candidates: an error depends this much on the position of its frame and block."""
 _CENTERINGS = 3
-# From here on the compiled loop is worth its loading.
+# Shorter sounds do not repay the loading of the compiled loop.
 _LONG_SAMPLES = 200_000
 
 
 def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDArray[np.int64]:
-    """Positions of the clicks in a sound, in samples; beyond its ends there is silence, so that hard ends count.
+    """Positions of the clicks in a sound, in samples, including hard edges at its ends.
 
-    An error of the predictor is a click if it stands 24 dB above the level (RMS) of the errors from 2 to 9 ms before
-    and after it, above −60 dBFS, and 3 dB above all errors but one up to 25 ms away. The onset of a consonant is none:
-    what follows it is as unpredictable as itself. The pulses of a voice are none: they come in rows.
+    A prediction error is a click if it is 24 dB above the RMS of the errors from 2 to 9 ms before and after it, above
+    −60 dBFS, and 3 dB above all but one of the errors within 25 ms. So consonant onsets and glottal pulses are not
+    clicks: the errors after an onset are as large, and pulses come in rows.
 
-    Where in a file a sound stands decides nothing: each candidate is judged with frames and blocks laid around it. What
-    is a candidate still depends on it a little: in rare places a click that is hardly one is missed.
+    Results do not depend on the position in the file, except that a click near the thresholds may rarely be missed.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0, finite.
-    sample_rate : Hz, 8000 … 192,000.
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0, finite.
+    sample_rate : int
+        Hz, 8000 … 192,000.
 
     Returns
     -------
-    int64, shape `(n_clicks,)`, 0 … `n_samples`, rising, at least 5 ms apart; of several that are nearer, the strongest.
+    int64, shape `(n_clicks,)`
+        0 … `n_samples`, ascending, at least 5 ms apart; of closer ones the strongest.
 
     Raises
     ------
-    CueTypeError, CueValueError : for samples that are no finite 1-D float array, or a rate that is out of range.
+    CueTypeError, CueValueError
+        If `samples` is not a finite 1-D float array, or the rate is out of range.
 
     Examples
     --------
@@ -85,9 +88,9 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
 
 
 def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """The prediction errors of `samples` in plain numpy: the twin of the compiled loop.
+    """Prediction errors of `samples`, in numpy: the twin of the compiled loop.
 
-    Frames of 40 ms, each with a predictor of order 12 from the Hann-windowed 60 ms around it (autocorrelation method).
+    Each 40 ms frame has a predictor of order 12, from the Hann-windowed 60 ms around it (autocorrelation method).
     """
     hop, window = _frame(sample_rate)
     length = len(window)
@@ -104,7 +107,7 @@ def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float
 
 
 def _candidates(errors: NDArray[np.float32], block: int) -> list[int]:
-    """Positions of errors that may be clicks: the largest of each block that comes near to both limits."""
+    """Positions of possible clicks: the largest error of each block that nearly meets both limits."""
     blocks = errors[: len(errors) // block * block].reshape(-1, block)
     peaks = _peaks(blocks)
     near = np.flatnonzero(peaks > _MARGIN * _thresholds(blocks)).tolist()
@@ -114,13 +117,12 @@ def _candidates(errors: NDArray[np.float32], block: int) -> list[int]:
 def _click_near(
     samples: NDArray[np.float32], at: int, sample_rate: int, block: int, compiled: bool
 ) -> tuple[int, float]:
-    """Position and error of the click at `at`, or in the same millisecond; an error of 0 if there is none.
+    """Position and error of the click within the millisecond around `at`; error 0 if there is none.
 
-    Frames and blocks are laid anew around the candidate, so that where it stands in a file decides nothing. It must be
-    a click in one of three layouts, and its error as large for the predictor whose frame has it in its middle: one
-    that learned from what came before the last millisecond of its frame does not foresee even the softest onset there
-    (a tone with a 10 ms raised cosine after noise that was faded out was taken for a click in 17 of 300 places). With
-    the middle layout alone, a tenth of the cuts in speech that are found now would be missed.
+    Frames and blocks are centered on the candidate, so results do not depend on the position in the file. It must be a
+    click in one of three layouts, and its error must also exceed the threshold in the centered one: at the end of a
+    frame the predictor misses even soft onsets (a tone with a 10 ms raised cosine after faded noise was a false click
+    at 17 of 300 positions). The centered layout alone would miss a tenth of the cuts in speech.
     """
     hop, _ = _frame(sample_rate)
     for _ in range(_CENTERINGS):
@@ -137,19 +139,16 @@ def _click_near(
         if min(error, peaks[_ROW_BLOCKS]) > threshold and _alone(peaks, _ROW_BLOCKS, _ALONE):
             return at, error
         if error <= _MARGIN * threshold or not _alone(peaks, _ROW_BLOCKS, _MARGIN * _ALONE):
-            break  # most are no candidate in a layout of their own; the others would cost twice as much again
+            break  # most candidates fail here; the other layouts would cost twice as much again
     return at, 0.0
 
 
 def _errors_around(  # noqa: PLR0917  (a helper of the function above)
     samples: NDArray[np.float32], at: int, sample_rate: int, block: int, compiled: bool, shift: int = 0
 ) -> NDArray[np.float32]:
-    """Errors in the blocks around a position, which is in the middle of the middle one.
-
-    The middle of a frame lies `shift` samples after the position.
-    """
+    """Errors in the blocks around `at`; the middle block is centered on it, a frame `shift` samples after it."""
     hop, _ = _frame(sample_rate)
-    around = np.zeros(5 * hop, dtype=np.float32)  # the outer frames, whose windows are cut, are not used
+    around = np.zeros(5 * hop, dtype=np.float32)  # the outer frames have truncated windows and are not used
     first = at + shift - len(around) // 2
     part = samples[max(first, 0) : max(first + len(around), 0)]
     around[max(-first, 0) :][: len(part)] = part
@@ -172,7 +171,7 @@ def _errors(samples: NDArray[np.float32], sample_rate: int, compiled: bool) -> N
 
 @lru_cache(maxsize=8)
 def _frame(sample_rate: int) -> tuple[int, NDArray[np.float64]]:
-    """Samples from one frame to the next, and the window: lengths that halve well."""
+    """Hop and window of the frames; both lengths are multiples of a power of 2."""
     step = 1 << (sample_rate // 80).bit_length() - 1
     hop, length = (max(1, round(duration_s * sample_rate / step)) * step for duration_s in (_FRAME_S, _WINDOW_S))
     return hop, np.hanning(length + 1)[:length]
@@ -190,12 +189,12 @@ def _padded(samples: NDArray[np.float32], hop: int, length: int) -> NDArray[np.f
 
 
 def _thresholds(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """For each block, what an error must exceed."""
+    """Threshold of the errors in each block."""
     return np.maximum(_levels_around(blocks) * db_to_gain(THRESHOLD_DB), _SMALLEST)
 
 
 def _levels_around(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """For each block, the RMS of the blocks before and after it, the nearest left out."""
+    """RMS of the blocks before and after each block, without the nearest ones."""
     energy = np.pad(np.einsum("ij,ij->i", blocks, blocks).astype(np.float64), _FAR_BLOCKS)
     total = np.concatenate([np.zeros(1), np.cumsum(energy)])
     n_blocks, n_samples = blocks.shape
@@ -209,15 +208,15 @@ def _levels_around(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _peaks(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Largest error of each block; numpy reduces a short last axis four times slower than a first one."""
+    """Largest error of each block; numpy reduces the first axis four times faster than a short last axis."""
     peaks: NDArray[np.float32] = np.ascontiguousarray(blocks.T).max(axis=0)
     return peaks
 
 
 def _alone(peaks: NDArray[np.float32], block: int, factor: float) -> bool:
-    """Whether the error in a block is `factor` times all but one of those up to 25 ms before and after it.
+    """Whether the error in a block is `factor` times all but one of those within 25 ms.
 
-    All but one, because a lost buffer leaves two clicks, and one must not hide the other.
+    A lost buffer makes two clicks, and one must not hide the other.
     """
     before = peaks[max(0, block - _ROW_BLOCKS) : max(0, block - _NEAR_BLOCKS + 1)]
     after = peaks[block + _NEAR_BLOCKS : block + _ROW_BLOCKS + 1]
@@ -226,7 +225,7 @@ def _alone(peaks: NDArray[np.float32], block: int, factor: float) -> bool:
 
 
 def _apart(clicks: dict[int, float], apart: int) -> NDArray[np.int64]:
-    """Of positions that are nearer than `apart`, the one with the largest error."""
+    """Positions, with only the largest error of each group closer than `apart`."""
     found = np.array(sorted(clicks), dtype=np.int64)
     if not len(found):
         return found

@@ -1,9 +1,9 @@
-"""K-weighting at any sample rate: the filters of ITU-R BS.1770-5, refitted so that their response stays the same.
+"""K-weighting at any sample rate: the filters of ITU-R BS.1770-5, fitted to the same response.
 
-Deriving them again by the bilinear transform bends the response (0.07 dB at 24 kHz), so the magnitude itself is fitted.
-With `x = sin²(ω/2)` the squared magnitude of a biquad is a ratio of quadratics in `x`, and the cascade has seven free
-numbers: `|H|² = g·x²·(x² + p1·x + p0) / ((x² + q1·x + q0)(x² + r1·x + r0))`. A few Gauss-Newton steps on its
-logarithm find them; each quadratic is then factored into the biquad whose roots lie inside the unit circle.
+The bilinear transform warps the response (0.07 dB at 24 kHz), so the magnitude is fitted. With `x = sin²(ω/2)` the
+squared magnitude of a biquad is a ratio of quadratics in `x`, and the cascade has seven parameters:
+`|H|² = g·x²·(x² + p1·x + p0) / ((x² + q1·x + q0)(x² + r1·x + r0))`. A few Levenberg-Marquardt steps on its logarithm
+find them; each quadratic is then factored into the biquad with its roots inside the unit circle.
 """
 
 from __future__ import annotations
@@ -28,13 +28,7 @@ _MINIMAX_ROUNDS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KWeighting:
-    """The two biquads, each as `b0 b1 b2` and `a1 a2` (`a0` is 1).
-
-    Parameters
-    ----------
-    shelf_b, high_pass_b : numerators.
-    shelf_a, high_pass_a : denominators without their leading 1.
-    """
+    """The two biquads: numerators `b0 b1 b2`, denominators `a1 a2` (`a0` is 1)."""
 
     shelf_b: tuple[float, float, float]
     shelf_a: tuple[float, float]
@@ -52,19 +46,15 @@ REFERENCE = KWeighting(
 
 
 SETTLE_S = 0.2
-"""After this time the impulse response is below 1e-18 of its start: the high-pass has a double pole at 38 Hz (s)."""
+"""Time until the impulse response is below 1e-18 of its start (s); the high-pass has a double pole at 38 Hz."""
 
 
 @lru_cache(maxsize=64)
 def design(sample_rate: int) -> KWeighting:
-    """The filters at `sample_rate`, fitted to the 48 kHz reference.
+    """The filters at `sample_rate` (8000 … 192,000 Hz), fitted to the 48 kHz reference.
 
-    Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 at 16 kHz; to 0.996 of
-    it (24 kHz at most): 0.0002 dB at 24 kHz, 0.00003 from 32 kHz on (tests/cues/meters/test_kweighting.py).
-
-    Parameters
-    ----------
-    sample_rate : Hz, 8000 … 192,000.
+    Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 dB at 16 kHz. Up to 0.996 of
+    it, at most 24 kHz: 0.0002 dB at 24 kHz, 0.00003 dB from 32 kHz (tests/cues/meters/test_kweighting.py).
     """
     sample_rate = checked_sample_rate(sample_rate)
     if sample_rate == _REFERENCE_RATE:
@@ -78,7 +68,7 @@ def design(sample_rate: int) -> KWeighting:
 
 @lru_cache(maxsize=64)
 def recursion(sample_rate: int) -> tuple[NDArray[np.float64], float]:
-    """The filters as the compiled loops take them, numerators scaled to lead with 1, and the power gain left out."""
+    """Coefficients for the compiled loops, with numerators scaled to `b0 = 1`, and the power gain to apply."""
     weighting = design(sample_rate)
     shelf_gain, high_gain = weighting.shelf_b[0], weighting.high_pass_b[0]
     shelf = [b / shelf_gain for b in weighting.shelf_b[1:]]
@@ -86,25 +76,25 @@ def recursion(sample_rate: int) -> tuple[NDArray[np.float64], float]:
 
 
 def magnitude_db(weighting: KWeighting, hz: NDArray[np.float64], sample_rate: int) -> NDArray[np.float64]:
-    """Response of the cascade in dB at the frequencies `hz`."""
+    """Response of the cascade at the frequencies `hz`, dB."""
     return 10.0 * np.log10(_power(weighting, hz, sample_rate))
 
 
 def k_weighted(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
-    """`samples` through the K-weighting filters, in plain numpy: the twin of the compiled recursion.
+    """K-weighted `samples`, in numpy: the twin of the compiled recursion, equal to about 1e-15.
 
-    The response is applied to the spectrum of the zero-padded signal. The padding outlasts the impulse response, so
-    that nothing wraps round and the result is that of the recursion to about 1e-15. Meant for short sounds: a process
-    that only loads cues never imports numba.
+    It filters the spectrum of the signal, padded beyond the impulse response so that nothing wraps around. It serves
+    short sounds: a process that only loads cues does not import numba.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`.
-    sample_rate : Hz, 8000 … 192,000.
+    samples : float, shape `(n_samples,)`
+    sample_rate : int
+        Hz, 8000 … 192,000.
 
     Returns
     -------
-    float64, shape `(n_samples,)`.
+    float64, shape `(n_samples,)`
     """
     n_fft = _fast_length(len(samples) + round(SETTLE_S * sample_rate))
     spectrum = np.fft.rfft(np.asarray(samples, dtype=np.float64), n_fft)
@@ -123,7 +113,7 @@ def _response(sample_rate: int, n_fft: int) -> NDArray[np.complex128]:
 
 
 def _fast_length(n: int) -> int:
-    """Smallest `2^i·{2, 3, 5}` that is at least `n`: lengths whose transform is quick."""
+    """Smallest `2^i·{2, 3, 5}` that is at least `n`, for a fast transform."""
     return min(m << max(0, ((n + m - 1) // m - 1).bit_length()) for m in (2, 3, 5))
 
 
@@ -141,16 +131,16 @@ def _quadratic(c0: float, c1: float, c2: float) -> tuple[float, float, float]:
 
 
 def _fit_grid(sample_rate: int) -> NDArray[np.float64]:
-    """Frequencies to fit at: even in pitch at the bottom, crowded at the top, where a biquad has the least freedom.
+    """Frequencies of the fit: logarithmic at the bottom, dense at the top, where a biquad has the least freedom.
 
-    Below 20 kHz the last twentieth of the band, where no sound is left, is given up for a better fit of the rest.
+    Below a rate of 20 kHz the fit leaves out the top twentieth of the band, which holds no sound.
     """
     top = (0.498 if sample_rate >= _FULL_BAND_RATE else 0.475) * min(sample_rate, _REFERENCE_RATE)
     return np.concatenate([np.geomspace(15.0, top, 60), top * np.sin(np.linspace(0.05, 0.5 * np.pi, 300))])
 
 
 def _start(sample_rate: int) -> NDArray[np.float64]:
-    """First guess: the reference's quadratics with their roots moved to the same frequencies."""
+    """Initial parameters: the reference's quadratics, with their roots at the same frequencies."""
     scale = (_REFERENCE_RATE / sample_rate) ** 2
     guess = []
     for c in (REFERENCE.shelf_b, (1.0, *REFERENCE.shelf_a), (1.0, *REFERENCE.high_pass_a)):
@@ -162,9 +152,9 @@ def _start(sample_rate: int) -> NDArray[np.float64]:
 def _fit(
     x: NDArray[np.float64], target: NDArray[np.float64], start: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Logarithmic gain and the six coefficients `p1 p0 q1 q0 r1 r0` with the smallest worst error.
+    """Logarithmic gain and coefficients `p1 p0 q1 q0 r1 r0` of the minimax fit.
 
-    Least squares, then Lawson's rounds: each weighs the points by their errors so far, which levels the peaks.
+    Least squares, then Lawson's iteration: each round weights the points by their errors, which levels the peaks.
     """
     weights = np.ones_like(x)
     parameters = start.copy()
@@ -179,7 +169,7 @@ def _fit(
 def _least_squares(
     x: NDArray[np.float64], target: NDArray[np.float64], parameters: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Levenberg-Marquardt: steps that do not lower the error are taken again, shorter."""
+    """Levenberg-Marquardt: a step that does not lower the error is repeated with more damping."""
     damping = 1e-3
     log_power, slopes = _model(x, parameters)
     cost = np.sum((weights * (target - log_power)) ** 2)
@@ -190,7 +180,7 @@ def _least_squares(
         system = np.vstack([scaled, np.sqrt(damping) * np.diag(np.linalg.norm(scaled, axis=0))])
         wanted = np.concatenate([weights * (target - log_power), np.zeros(len(scale))])
         candidate = parameters + scale * np.linalg.lstsq(system, wanted, rcond=None)[0]
-        with np.errstate(invalid="ignore"):  # a step too far makes a power negative, and is then refused
+        with np.errstate(invalid="ignore"):  # a step that is too long makes a power negative; it is rejected below
             new_log_power, new_slopes = _model(x, candidate)
         new_cost = np.sum((weights * (target - new_log_power)) ** 2)
         if not new_cost < cost:
@@ -207,7 +197,7 @@ def _least_squares(
 
 
 def _model(x: NDArray[np.float64], parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Logarithm of `|H|²` at `x`, and its slopes by each parameter, shape `(n, 7)`."""
+    """Logarithm of `|H|²` at `x`, and its derivatives by the parameters, shape `(n, 7)`."""
     log_gain, p1, p0, q1, q0, r1, r0 = parameters
     p, q, r = (x * (x + c1) + c0 for c1, c0 in ((p1, p0), (q1, q0), (r1, r0)))
     log_power = log_gain + np.log(16.0 * x * x) + np.log(p) - np.log(q) - np.log(r)
@@ -215,16 +205,15 @@ def _model(x: NDArray[np.float64], parameters: NDArray[np.float64]) -> tuple[NDA
 
 
 def _factored(log_gain: float, quadratics: NDArray[np.float64]) -> KWeighting:
-    """The biquads of the fitted quadratics; the whole gain sits in the shelf's numerator but for the high-pass's share.
+    """The biquads of the fitted quadratics.
 
-    The split of the gain makes the high-pass 1 at the Nyquist frequency times what the reference has there; only the
-    product of the two matters.
+    The high-pass is scaled to the reference's form, and the shelf has the rest of the gain; only the product matters.
     """
     p1, p0, q1, q0, r1, r0 = quadratics
     (zeros, zeros_scale), (shelf, shelf_scale), (high, high_scale) = (
         _monic(*c) for c in ((p1, p0), (q1, q0), (r1, r0))
     )
-    # |z² + a·z + b|² is its scale times the quadratic, so that each scale moves into the gain.
+    # |z² + a·z + b|² is the quadratic times its scale: move the scales into the gain.
     high_gain = float(np.polyval((1.0, -high[0], high[1]), 1.0)) / 4.0
     gain = float(np.sqrt(np.exp(log_gain) * shelf_scale * high_scale / zeros_scale)) / high_gain
     return KWeighting(
@@ -236,7 +225,7 @@ def _factored(log_gain: float, quadratics: NDArray[np.float64]) -> KWeighting:
 
 
 def _monic(c1: float, c0: float) -> tuple[tuple[float, float], float]:
-    """`(a, b)` of the `1 + a·z⁻¹ + b·z⁻²` with its roots inside the unit circle and `|…|² = scale·(x² + c1·x + c0)`."""
+    """`(a, b)` and scale: `|1 + a·z⁻¹ + b·z⁻²|² = scale·(x² + c1·x + c0)`, with roots inside the unit circle."""
     roots_x = np.roots((1.0, c1, c0)).astype(np.complex128)
     half = 1.0 - 2.0 * roots_x  # (z + 1/z)/2 at a root
     outer = half + np.sqrt(half * half - 1.0)

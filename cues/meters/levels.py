@@ -1,7 +1,7 @@
-"""From energies to levels: the arithmetic of ITU-R BS.1770-5, EBU Tech 3341 and 3342 on slots of one millisecond.
+"""Levels from energies: ITU-R BS.1770-5, EBU Tech 3341 and 3342 on slots of 1 ms.
 
-A slot holds the K-weighted energy (sum of squares) of the samples `k·rate // 1000 … (k + 1)·rate // 1000`. Every window
-of a meter is a whole number of slots, so that all of them come from one pass over the signal.
+Slot `k` holds the K-weighted energy (sum of squares) of the samples `k·rate // 1000 … (k + 1)·rate // 1000`. Every
+window is a whole number of slots, so one pass over the signal gives all levels.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ M100_SLOTS = 100
 MOMENTARY_SLOTS = 400
 SHORT_TERM_SLOTS = 3000
 HOP_SLOTS = 100
-"""Gating blocks begin every 100 ms: they overlap by 75 % (BS.1770-5, annex 1)."""
+"""Gating blocks start every 100 ms: 75 % overlap (BS.1770-5, annex 1)."""
 
 OFFSET_LU = -0.691
-"""Makes a full-scale sine of 997 Hz in one channel read −3.01 LUFS (BS.1770-5, equation 2)."""
+"""A full-scale sine of 997 Hz in one channel reads −3.01 LUFS (BS.1770-5, equation 2)."""
 _ABSOLUTE_GATE = 10.0 ** ((-70.0 - OFFSET_LU) / 10.0)
 _INTEGRATED_GATE = 10.0 ** (-10.0 / 10.0)
 _RANGE_GATE = 10.0 ** (-20.0 / 10.0)
@@ -46,18 +46,26 @@ _RANGE_PERCENTILES = (0.10, 0.95)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Levels of one sound. `None` stands where the sound is shorter than the window; silence is minus infinity.
+    """Levels of one sound. A level is None if the sound is shorter than its window, minus infinity for silence.
 
     Parameters
     ----------
-    integrated_lufs : gated loudness (BS.1770-5), from 400 ms on.
-    momentary_max_lufs : loudest 400 ms, from 400 ms on.
-    short_term_max_lufs : loudest 3 s, from 3 s on.
-    m100_max_lufs : loudest 100 ms, ungated, with silence on both sides: the loudness of a cue, of any length.
-    loudness_range_lu : EBU Tech 3342, from 3 s on.
-    true_peak_dbtp : peak between the samples, at 16 times the rate, never below the sample peak.
-    sample_peak_dbfs : largest sample.
-    dc : mean of the samples, full scale ±1.0.
+    integrated_lufs : float or None
+        Gated loudness (BS.1770-5); needs 400 ms.
+    momentary_max_lufs : float or None
+        Loudest 400 ms.
+    short_term_max_lufs : float or None
+        Loudest 3 s.
+    m100_max_lufs : float
+        Loudest 100 ms, ungated, with silence around the sound: the loudness of a cue of any length.
+    loudness_range_lu : float or None
+        Loudness range (EBU Tech 3342); needs 3 s.
+    true_peak_dbtp : float
+        True peak at 16 times the rate, at least the sample peak.
+    sample_peak_dbfs : float
+        Largest sample.
+    dc : float
+        Mean of the samples, full scale ±1.0.
     """
 
     integrated_lufs: float | None
@@ -71,33 +79,36 @@ class Measurement:
 
 
 def slot_start(slot: int, sample_rate: int) -> int:
-    """First sample of a slot, or, as the number of slots, the samples that they hold."""
+    """First sample of a slot; also the number of samples in `slot` slots."""
     return slot * sample_rate // 1000
 
 
 def whole_slots(n_samples: int, sample_rate: int) -> int:
-    """Slots that end within the first `n_samples`."""
+    """Number of slots that end within the first `n_samples`."""
     return ((n_samples + 1) * 1000 - 1) // sample_rate
 
 
 def lufs(mean_square: float) -> float:
-    """Loudness of a K-weighted mean square summed over the weighted channels (BS.1770-5, equation 2)."""
+    """Loudness of a K-weighted mean square, summed over the weighted channels (BS.1770-5, equation 2)."""
     return OFFSET_LU + 10.0 * math.log10(mean_square) if mean_square > 0.0 else -math.inf
 
 
 def window_mean_squares(
     energies: NDArray[np.float64], sample_rate: int, window_slots: int, *, first_slot: int = 0, hop_slots: int = 1
 ) -> NDArray[np.float64]:
-    """Mean squares of all windows of `window_slots` that lie inside `energies`, one every `hop_slots`.
+    """Mean squares of all windows inside `energies`.
 
     Parameters
     ----------
-    energies : float64, shape `(n_slots,)`.
-    sample_rate : Hz.
-    window_slots : length of a window, slots (ms).
-    first_slot : the absolute number of the first of `energies`: at rates that are no multiple of 1000 Hz it decides how
-        many samples a window holds.
-    hop_slots : from one window's start to the next, slots.
+    energies : float64, shape `(n_slots,)`
+    sample_rate : int
+        Hz.
+    window_slots : int
+        Length of a window, slots (ms).
+    first_slot : int
+        Number of the first slot in `energies`: unless the rate is a multiple of 1000 Hz, window lengths depend on it.
+    hop_slots : int
+        Hop between windows, slots.
     """
     n_windows = len(energies) - window_slots + 1
     if n_windows < 1:
@@ -106,13 +117,13 @@ def window_mean_squares(
     starts = np.arange(0, n_windows, hop_slots)
     bounds = first_slot + starts
     held = (bounds + window_slots) * sample_rate // 1000 - bounds * sample_rate // 1000
-    # A difference of sums can come out below zero by their rounding, where the window is silent.
+    # In a silent window, rounding can make the difference of the sums negative.
     mean_squares: NDArray[np.float64] = np.maximum(total[starts + window_slots] - total[starts], 0.0) / held
     return mean_squares
 
 
 def gated_mean_square(blocks: NDArray[np.float64]) -> float:
-    """Mean of the blocks above both gates (BS.1770-5, equations 5 to 7); 0.0 where none is."""
+    """Mean of the blocks above both gates (BS.1770-5, equations 5 to 7); 0.0 if no block is."""
     loud = blocks[blocks > _ABSOLUTE_GATE]
     if not len(loud):
         return 0.0
@@ -120,7 +131,7 @@ def gated_mean_square(blocks: NDArray[np.float64]) -> float:
 
 
 def loudness_range_lu(short_term: NDArray[np.float64]) -> float:
-    """From the 10th to the 95th percentile of the gated short-term loudness (EBU Tech 3342); 0.0 for silence."""
+    """Range from the 10th to the 95th percentile of the gated short-term loudness (EBU Tech 3342); 0.0 for silence."""
     loud = short_term[short_term >= _ABSOLUTE_GATE]
     if not len(loud):
         return 0.0

@@ -1,8 +1,4 @@
-"""Loudness and peaks of whole sounds, by ITU-R BS.1770-5 and EBU R 128; `Meter` is the streaming twin.
-
-A full-scale sine of 997 Hz in one channel reads −3.01 LUFS. `dual_mono=True` measures that channel as if two
-loudspeakers played it, 3.01 LU more.
-"""
+"""Loudness and peaks of whole sounds (ITU-R BS.1770-5, EBU R 128); `Meter` is the streaming twin."""
 
 from __future__ import annotations
 
@@ -37,11 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "measure", "true_peak_dbtp"]
 
-# From here on the compiled loops are worth their loading: shorter sounds are measured in plain numpy.
+# Shorter sounds do not repay the loading of the compiled loops: they are measured in numpy.
 _LONG_S = 5.0
 _SETTLE_SLOTS = 70
 # Weights G of BS.1770-5 (tables 3 and 4: 1.41 at the sides, 60° … 120°; 1.0 elsewhere) in the order of a WAV file's
-# channels. The surround pair of 4 to 6 channels stands at ±110°. The low-frequency channel (LFE) does not count.
+# channels. The surround pair of 4 to 6 channels is at ±110°. The low-frequency channel (LFE) is excluded.
 _FRONT, _SIDE, _LFE = 1.0, 1.41, 0.0
 _WEIGHTS = {
     1: (_FRONT,),
@@ -56,26 +52,27 @@ _WEIGHTS = {
 
 
 def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> Measurement:
-    """All levels of one sound, which is taken to be at 24 kHz unless `sample_rate` says otherwise.
-
-    An array does not know its rate: at a wrong one the windows have wrong lengths and the weighting is shifted.
+    """All levels of one sound.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)`, 1 … 8 channels in a WAV file's order, full
-        scale ±1.0, finite, not empty.
-    sample_rate : of `samples`, Hz, 8000 … 192,000.
-    dual_mono : measure one channel as if two loudspeakers played it, +3.01 LU.
+    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)`
+        1 … 8 channels in a WAV file's order, full scale ±1.0, finite, not empty.
+    sample_rate : int
+        Rate of `samples`, Hz, 8000 … 192,000. With a wrong rate, all levels but the peaks are wrong.
+    dual_mono : bool
+        Measure one channel as if two loudspeakers played it, +3.01 LU.
 
     Returns
     -------
-    Measurement, with `None` where the sound is shorter than a level's window. Peaks are the highest of any channel;
-    `dc` is that of the channel where it is largest.
+    Measurement
+        Peaks and `dc` are the largest of any channel. A level is None if the sound is shorter than its window.
 
     Raises
     ------
-    CueTypeError, CueValueError : if `samples` is not a finite float array of such a shape, the rate is out of range,
-        or `dual_mono` is asked for several channels.
+    CueTypeError, CueValueError
+        If `samples` is not a finite float array of such a shape, the rate is out of range, or `dual_mono` is set for
+        several channels.
 
     References
     ----------
@@ -129,15 +126,14 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
 
 
 def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> float | None:
-    """Gated loudness of `samples`; None if they are shorter than 400 ms, minus infinity if nothing passes the gate.
+    """Gated loudness of one channel, LUFS: faster than `measure`, with the same parameters and errors.
 
-    As for `measure`, they are at 24 kHz unless `sample_rate` says otherwise. Parameters, errors and reference are
-    those of `measure`; this is the quick way to the one figure.
+    It is None if `samples` is shorter than 400 ms, minus infinity if no block passes the gate.
     """
     sample_rate = checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
     hops = _hop_energies(_slot_energies(mono, sample_rate))
-    # What is not finite shows in the energies, but for the samples after the last whole hop.
+    # NaN and infinity show in the energies, except after the last whole hop.
     rest = mono[slot_start(len(hops) * HOP_SLOTS, sample_rate) :]
     if not math.isfinite(hops.sum() + np.dot(rest, rest)):
         mono_float32(mono)
@@ -145,17 +141,21 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
 
 
 def loudness_curve(samples: NDArray[np.floating], sample_rate: int, window_s: float = 0.1) -> NDArray[np.float64]:
-    """Ungated loudness of a sliding window, not below about −121 LUFS; with 100 ms its maximum is `m100_max_lufs`.
+    """Ungated loudness of a sliding window; with 100 ms its maximum is `m100_max_lufs`.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0; before them there is silence.
-    sample_rate : Hz, 8000 … 192,000.
-    window_s : length of the window, s.
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0, preceded by silence.
+    sample_rate : int
+        Hz, 8000 … 192,000.
+    window_s : float
+        Length of the window, s.
 
     Returns
     -------
-    float64, shape `(n_samples + 1,)`, LUFS: point `k` belongs to the window that ends after `k` samples.
+    float64, shape `(n_samples + 1,)`
+        LUFS, at least about −121. Point `k` is the window that ends after `k` samples.
     """
     window = round(window_s * sample_rate)
     energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])
@@ -201,15 +201,15 @@ def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_sl
 
     coefficients, gain = recursion(sample_rate)
     energies, state = np.empty(n_slots + 1), np.zeros(5)
-    whole = 1000 // math.gcd(sample_rate, 1000)  # so many slots hold a whole number of samples
+    whole = 1000 // math.gcd(sample_rate, 1000)  # this many slots hold a whole number of samples
     lane = n_slots // LANES // whole * whole
     done = LANES * lane
-    # With sixteen starts the time to settle counts; 70 ms leave 1e-6 of what was before, which no level shows.
+    # Sixteen lanes each need time to settle; after 70 ms 1e-6 is left of the past, too little to change a level.
     settle = min(_SETTLE_SLOTS, lane)
     if lane:
         lane_energies(read_only(samples), coefficients, state, sample_rate, lane, settle, energies[:done])
-    begun = slot_start(done, sample_rate)
-    slot_energies(read_only(samples[begun:]), coefficients, state, begun, sample_rate, energies[done:])
+    start = slot_start(done, sample_rate)
+    slot_energies(read_only(samples[start:]), coefficients, state, start, sample_rate, energies[done:])
     whole_energies = energies[:n_slots]
     whole_energies *= gain
     return whole_energies

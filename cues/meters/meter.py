@@ -1,4 +1,4 @@
-"""The streaming twin of `cues.measure`: the same levels for a sound that arrives in parts."""
+"""Streaming meter, the twin of `cues.measure`."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ _WINDOWS = (M100_SLOTS, MOMENTARY_SLOTS, SHORT_TERM_SLOTS)
 
 
 class Meter:
-    """Levels of a sound that is fed in parts: bit for bit the same however it was cut.
+    """Levels of a sound that is fed in parts; the split does not change a bit of the result.
 
-    The sound is worked off in steps of 100 ms that begin at fixed samples, whatever the parts were. Memory grows by
-    160 bytes a second (the gating blocks), not by the samples.
+    Sound is processed in steps of 100 ms at fixed positions. Memory grows by 160 bytes per second (gating blocks).
 
     Parameters
     ----------
-    sample_rate : Hz, 8000 … 192,000.
-    dual_mono : measure the channel as if it came from two loudspeakers, +3.01 LU.
+    sample_rate : int
+        Hz, 8000 … 192,000.
+    dual_mono : bool
+        Measure the channel as if two loudspeakers played it, +3.01 LU.
 
     Examples
     --------
@@ -64,19 +65,19 @@ class Meter:
         self._waiting: list[NDArray[np.float32]] = []
         self._n_waiting = 0
         self._state = np.zeros(5)
-        self._position = 0  # samples worked off
-        self._slot = 0  # slots worked off
-        self._recent = np.zeros(SHORT_TERM_SLOTS)  # the last energies, silence before the first
+        self._position = 0  # samples processed
+        self._slot = 0  # slots processed
+        self._recent = np.zeros(SHORT_TERM_SLOTS)  # latest energies, preceded by silence
         self._loudest = dict.fromkeys(_WINDOWS, 0.0)
         self._blocks = array("d")
         self._short_term = array("d")
-        self._heard = self._n_samples = 0  # what the sound itself filled, known at the end
-        self._context = np.zeros(TAPS - 1, dtype=np.float32)  # the last samples, for the filter of the true peak
+        self._heard = self._n_samples = 0  # slots and samples of the sound itself, known at the end
+        self._context = np.zeros(TAPS - 1, dtype=np.float32)  # latest samples, for the true-peak filter
         self._sample_peak = self._true_peak = 0.0
         self._sum = 0.0
 
     def feed(self, samples: NDArray[np.floating]) -> None:
-        """Take the next part: float, shape `(n_samples,)`, any length, finite; wrong parts raise as in `measure`."""
+        """Add the next part: float, shape `(n_samples,)`, any length, finite; raises as `measure` does."""
         part = mono_float32(samples, allow_empty=True)
         self._waiting.append(part.copy())
         self._n_waiting += len(part)
@@ -93,11 +94,12 @@ class Meter:
         self._waiting, self._n_waiting = [waiting[used:]], len(waiting) - used
 
     def result(self) -> Measurement:
-        """The levels of all that was fed so far; feeding may go on afterwards.
+        """Levels of the sound so far; `feed` may continue.
 
         Raises
         ------
-        CueValueError : if nothing was fed.
+        CueValueError
+            If no samples were fed.
         """
         if not self._position + self._n_waiting:
             raise CueValueError("the meter was fed no samples; it needs at least one")
@@ -106,7 +108,7 @@ class Meter:
         return finished._measurement()  # noqa: SLF001
 
     def _take(self, step: NDArray[np.float32]) -> None:
-        """Work off one step of 100 ms."""
+        """Process one step of 100 ms."""
         self._take_peaks(step)
         self._take_slots(self._energies(step), _WINDOWS)
         for window, blocks in ((MOMENTARY_SLOTS, self._blocks), (SHORT_TERM_SLOTS, self._short_term)):
@@ -114,7 +116,7 @@ class Meter:
                 blocks.append(self._windows(window, 1)[-1])
 
     def _finish(self) -> None:
-        """Work off what is left, which is less than a step, and the silence after it."""
+        """Process the rest, less than a step, and silence after it."""
         rest = np.concatenate([*self._waiting, np.zeros(0, dtype=np.float32)])
         self._heard = whole_slots(self._position + len(rest), self.sample_rate)
         inside = self._heard - self._slot
@@ -133,7 +135,7 @@ class Meter:
             self._interpolate(step)
 
     def _interpolate(self, step: NDArray[np.float32]) -> None:
-        """Read the points whose whole context is known by now."""
+        """Interpolate the points whose context is complete."""
         near = np.concatenate([self._context, step])
         self._true_peak = interpolated_peak(near, FINE_OVERSAMPLING, max(self._true_peak, self._sample_peak))
         self._context = near[-(TAPS - 1) :].copy()
@@ -154,7 +156,7 @@ class Meter:
         self._recent = np.concatenate([self._recent, energies])[-(SHORT_TERM_SLOTS + len(energies)) :]
         self._slot += len(energies)
         for window in windows:
-            # The silence before the first sample belongs to the 100 ms windows alone.
+            # Only the 100 ms windows include the silence before the first sample.
             n_ends = len(energies) if window == M100_SLOTS else min(len(energies), self._slot - window + 1)
             if n_ends > 0:
                 self._loudest[window] = max(self._loudest[window], float(self._windows(window, n_ends).max()))

@@ -1,4 +1,4 @@
-"""Which notes a sound plays, heard in its spectrum: a sound has the same notes wherever it comes from."""
+"""Notes of a sound, from its spectrum."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _MAX_NOTES = 6
 _WINDOW_S, _HOP_S = 0.040, 0.010
 _BAND_HZ = (60.0, 6000.0)
 _HEARD_DB = -25.0
-# Neighbouring steps, none longer than so many moments and so many semitones apart, are one glide.
+# A glide: adjacent steps, each of at most 5 moments, at most 2 semitones apart, at least 3 of them.
 _GLIDE_MOMENTS, _GLIDE_STEP, _GLIDE_NOTES = 5, 2, 3
 
 
 def note_name(hz: float) -> str:
-    """Name of the nearest note of the equal temperament at A4 = 440 Hz.
+    """Name of the nearest note in equal temperament at A4 = 440 Hz.
 
     Parameters
     ----------
-    hz : frequency, Hz, above 0.
+    hz : float
+        Hz, above 0.
 
     Examples
     --------
@@ -41,17 +42,20 @@ def note_name(hz: float) -> str:
 
 
 def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, ...]:
-    """Notes of a sound: the strongest frequency of each moment, moments on the same note taken together.
+    """Notes of a sound, by the strongest frequency of each 10 ms.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
 
     Returns
     -------
-    Names in order of time, at most six, a glide as where it begins and ends, such as `A4>D4`; a note that comes again
-    after a gap counts again. Empty for silence; for noise they mean little.
+    tuple of str
+        At most six names in order of time; a glide is its first and last note, such as `A4>D4`. A note after a gap
+        counts again. Empty for silence; not meaningful for noise.
     """
     steps = [_step(hz) if hz else None for hz in _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)]
     names: list[str] = []
@@ -81,7 +85,7 @@ def _notes_of(steps: list[int]) -> list[str]:
         first, moments = runs[0]
         if length >= _GLIDE_NOTES:
             names.append(f"{_name(first)}>{_name(runs[length - 1][0])}")
-        # One moment alone is the edge between two notes, or noise.
+        # A single moment is the edge between two notes, or noise.
         elif moments > 1 and names[-1:] != [_name(first)]:
             names.append(_name(first))
         runs = runs[length if length >= _GLIDE_NOTES else 1 :]
@@ -89,7 +93,7 @@ def _notes_of(steps: list[int]) -> list[str]:
 
 
 def _glide_length(runs: list[tuple[int, int]]) -> int:
-    """How many runs at the beginning go up, or down, without one that stays."""
+    """Number of runs at the start that only rise, or only fall."""
     length, direction = 1, 0
     for (step, moments), (following, moments_following) in pairwise(runs):
         leap = following - step
@@ -100,7 +104,7 @@ def _glide_length(runs: list[tuple[int, int]]) -> int:
 
 
 def _strongest_hz(samples: NDArray[np.float64], sample_rate: int) -> list[float]:
-    """For each 10 ms the frequency (Hz) of the strongest line, 0.0 where the sound is 25 dB below its loudest."""
+    """Strongest frequency (Hz) of each 10 ms, 0.0 if it is 25 dB or more below the sound's loudest."""
     length, hop = round(_WINDOW_S * sample_rate), round(_HOP_S * sample_rate)
     n_fft = 4 * length
     power = short_time_power(samples, np.arange(0, len(samples) + length // 2 + 1, hop), length, n_fft)

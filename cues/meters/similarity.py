@@ -1,4 +1,4 @@
-"""How much two cues sound alike to somebody who does not compare pitches: rhythm, and the shape of the melody."""
+"""Similarity of two cues for a listener without absolute pitch: rhythm and shape of the melody."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["CONFUSABLE", "similarity"]
 
 CONFUSABLE = 0.9
-"""Similarity from which two cues are hard to tell apart; `bench/similarity.py` shows what the built-in ones reach."""
+"""Similarity from which two cues are hard to tell apart; `bench/similarity.py` lists the built-in cues."""
 
 _RATE_HZ = 24000
 _WINDOW, _HOP = 1024, 240
@@ -26,7 +26,7 @@ _MAX_SHIFT_HOPS, _MAX_SHIFT_BANDS = 3, 12
 
 
 class _Sound(Protocol):
-    """A cue, or anything else with its samples and their rate."""
+    """A cue, or another object with samples and a sample rate."""
 
     @property
     def samples(self) -> NDArray[np.float32]: ...
@@ -36,16 +36,15 @@ class _Sound(Protocol):
 
 
 def similarity(first: _Sound, second: _Sound) -> float:
-    """Similarity of two cues, 0 (nothing in common) to 1 (the same but for pitch and level).
+    """Similarity of two cues, 0 (nothing in common) to 1 (equal except for pitch and level).
 
-    The patterns of level over time and pitch (10 ms, semitones, 40 dB) are laid over each other, shifted by up to
-    30 ms and an octave, where they match best.
+    It is the best correlation of the spectrograms (10 ms, semitones, 40 dB) over shifts of up to 30 ms and an octave.
     """
     return _best_match(_pattern(first), _pattern(second))
 
 
 def _pattern(cue: _Sound) -> NDArray[np.float64]:
-    """Level above the threshold of hearing in bands over time: shape `(n_hops, n_bands)`, dB relative to it."""
+    """Spectrogram in semitone bands, dB above −40 dB of the loudest: shape `(n_hops, n_bands)`."""
     samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
     power = short_time_power(samples, np.arange(0, len(samples) + _WINDOW // 2 + 1, _HOP), _WINDOW, 4 * _WINDOW)
     hz = np.fft.rfftfreq(4 * _WINDOW, 1.0 / _RATE_HZ)
@@ -71,7 +70,7 @@ def _best_match(first: NDArray[np.float64], second: NDArray[np.float64]) -> floa
 
 
 def _laid(pattern: NDArray[np.float64], n_hops: int) -> NDArray[np.float64]:
-    """A pattern in the middle of an empty frame, its length (root of the energy) one."""
+    """A pattern, padded for the shifts and scaled to an energy of 1."""
     frame = np.zeros((n_hops, _N_BANDS + 2 * _MAX_SHIFT_BANDS))
     frame[_MAX_SHIFT_HOPS : _MAX_SHIFT_HOPS + len(pattern), _MAX_SHIFT_BANDS:-_MAX_SHIFT_BANDS] = pattern
     laid: NDArray[np.float64] = frame / np.sqrt((frame**2).sum())

@@ -1,4 +1,4 @@
-"""What a telephone leaves of a sound: 300 to 3400 Hz at 8 kHz, in the 8-bit µ-law of ITU-T G.711."""
+"""Telephone simulation: 300 to 3400 Hz at 8 kHz, in the 8-bit µ-law of ITU-T G.711."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ __all__ = ["BAND_HZ", "RATE_HZ", "mulaw_decode", "mulaw_encode", "over_telephone
 RATE_HZ = 8000
 BAND_HZ = (300.0, 3400.0)
 _EDGE_HZ = (100.0, 300.0)
-"""Widths of the flanks below and above the band: where the passband's mask of G.712 ends, Hz."""
+"""Widths of the transitions below and above the band, to the ends of the mask in G.712, Hz."""
 _BIAS, _CLIP = 33, 8158
-"""G.711 in units of its 14-bit scale: what is added before the segment is found, and the largest magnitude."""
+"""Bias and largest magnitude of G.711, on its 14-bit scale."""
 
 
 def mulaw_encode(samples: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """`samples` as µ-law bytes (ITU-T G.711, table 2a): sign, three bits of segment, four of step, all inverted.
+    """`samples` as µ-law bytes (ITU-T G.711, table 2a): sign, 3 bits of segment, 4 bits of step, all inverted.
 
     Parameters
     ----------
-    samples : float, any shape, full scale ±1.0; what lies beyond is clipped.
+    samples : float, any shape
+        Full scale ±1.0, clipped beyond.
 
     Examples
     --------
@@ -45,7 +46,7 @@ def mulaw_encode(samples: NDArray[np.floating]) -> NDArray[np.uint8]:
 
 
 def mulaw_decode(data: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Samples of µ-law bytes (ITU-T G.711, table 2b): float32 of the same shape, within ±8031/8192."""
+    """Samples of µ-law bytes (ITU-T G.711, table 2b): float32, same shape, within ±8031/8192."""
     code = ~np.asarray(data, dtype=np.int64) & 0xFF
     segment, step = (code >> 4) & 0x07, code & 0x0F
     magnitude = ((2 * step + _BIAS) << segment) - _BIAS
@@ -53,20 +54,23 @@ def mulaw_decode(data: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` as they come out of a telephone, at `RATE_HZ`.
+    """`samples` over a telephone, at `RATE_HZ`.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0, finite.
-    sample_rate : of `samples`, Hz.
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0, finite.
+    sample_rate : int
+        Rate of `samples`, Hz.
 
     Returns
     -------
-    float32, shape `(round(n_samples · 8000 / sample_rate),)`.
+    float32, shape `(round(n_samples · 8000 / sample_rate),)`
 
     Raises
     ------
-    CueTypeError, CueValueError : for samples that are no finite 1-D float array.
+    CueTypeError, CueValueError
+        If `samples` is not a finite 1-D float array.
 
     References
     ----------
@@ -77,7 +81,7 @@ def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[n
 
 
 def _band_passed(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The band with raised-cosine flanks, zero phase; padded, so that the end does not leak into the start."""
+    """The band, with raised-cosine transitions and zero phase; padding prevents wrap-around."""
     size = len(samples) + RATE_HZ // 10
     hz = np.fft.rfftfreq(size, 1.0 / RATE_HZ)
     rise = np.clip((hz - (BAND_HZ[0] - _EDGE_HZ[0])) / _EDGE_HZ[0], 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""True peak: the largest value of the signal between its samples (ITU-R BS.1770-5, annex 2)."""
+"""True peak: the largest value of the interpolated signal (ITU-R BS.1770-5, annex 2)."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ __all__ = ["FINE_OVERSAMPLING", "TAPS", "in_silence", "interpolated_peak", "true
 
 FINE_OVERSAMPLING = 16
 TAPS = 128
-"""Context that one interpolated point reads, samples."""
+"""Samples that one interpolated point reads."""
 _MAX_OVERSAMPLING = 64
 _BAND = 0.485
-# The quick meter: 12 taps fitted up to 0.37 of the rate err by no more than 0.035 dB more than scipy's 20 taps and
-# libebur128's 12 (bench/true_peak.py); what four points a sample miss is the larger part.
+# The quick meter: 12 taps, fitted up to 0.37 of the rate, err at most 0.035 dB more than scipy's 20 taps and
+# libebur128's 12 (bench/true_peak.py). Most of the error comes from 4-times oversampling.
 _QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND = 4, 12, 0.37
-_BLOCK, _HOP, _ROWS = 512, 8, 16  # a block is a stack of products of so many rows, one row for each hop
-# From here on the compiled loop is worth its loading.
+_BLOCK, _HOP, _ROWS = 512, 8, 16  # a block is a stack of products of `_ROWS` rows, one row per hop
+# Shorter sounds do not repay the loading of the compiled loop.
 _LONG_SAMPLES = 200_000
 
 
 def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, oversampling: int = 4) -> float:
-    """True peak of `samples`, never below their sample peak; minus infinity for silence.
+    """True peak of `samples`, dBTP; at least the sample peak, minus infinity for silence.
 
-    Four points a sample are what BS.1770 asks for at 48 kHz and read up to 0.7 dB too low near the Nyquist frequency;
-    8 read 0.17, 16 read 0.04 dB too low. `oversampling=4` is the quick meter: for long signals a compiled loop
-    with 12 taps a phase. All others have 128 taps a phase.
+    BS.1770 requires 4-times oversampling at 48 kHz, which reads up to 0.7 dB low near the Nyquist frequency; 8-times
+    reads 0.17 dB low, 16-times 0.04 dB. `oversampling=4` is the quick meter, with 12 taps per phase; the others have
+    128.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0, finite; outside of it there is silence.
-    sample_rate : Hz, 8000 … 192,000; the result does not depend on it.
-    oversampling : points a sample, 1 … 64; 1 is the sample peak.
-
-    Returns
-    -------
-    float, dBTP.
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0, finite, with silence around it.
+    sample_rate : int
+        Hz, 8000 … 192,000; the result does not depend on it.
+    oversampling : int
+        Points per sample, 1 … 64; 1 gives the sample peak.
 
     Raises
     ------
-    CueTypeError, CueValueError : for samples that are no finite 1-D float array, or a parameter that is out of range.
+    CueTypeError, CueValueError
+        If `samples` is not a finite 1-D float array, or a parameter is out of range.
 
     References
     ----------
@@ -70,29 +70,31 @@ def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, over
 
 
 def in_silence(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`samples` with as much silence on both sides as a point next to them reads."""
+    """`samples`, padded with the silence that points at both ends read."""
     return np.pad(samples, TAPS - 1)
 
 
 def interpolated_peak(
     padded: NDArray[np.float32], oversampling: int = FINE_OVERSAMPLING, at_least: float = 0.0
 ) -> float:
-    """Largest magnitude of the points whose whole context lies inside `padded`, or `at_least` if that is larger.
+    """Largest magnitude of the points with complete context in `padded`, at least `at_least`.
 
     Parameters
     ----------
-    padded : float32, shape `(n_samples,)`.
-    oversampling : points a sample, ≥ 2.
-    at_least : a value that is known to be reached.
+    padded : float32, shape `(n_samples,)`
+    oversampling : int
+        Points per sample, ≥ 2.
+    at_least : float
+        Known lower bound of the peak, such as the sample peak.
     """
     return _fir_peak(padded, _filters(oversampling, TAPS, _BAND), at_least)
 
 
 def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_least: float) -> float:
-    """Largest magnitude among the points of all filters, or `at_least`.
+    """Largest magnitude of the points of all filters, at least `at_least`.
 
-    Blocks are read in the order of their sample peaks, and no further than where one could hold the
-    largest point: a point is at most the filter's absolute sum times the largest sample that it reads.
+    Blocks are read in descending order of their sample peaks, until none can exceed the peak so far: a point is at most
+    the filter's absolute sum times the largest sample.
     """
     taps = filters.shape[1]
     n_windows = len(padded) - taps + 1
@@ -117,10 +119,10 @@ def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_leas
 
 
 def _side_by_side(filters: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The filters of `_HOP` neighboring samples as columns of one matrix, which reads a row for all of them at once.
+    """Matrix with the filters of `_HOP` adjacent samples as columns.
 
-    Small products in a stack stay below the size from which BLAS starts threads: on a busy machine these wait for
-    each other longer than they compute, and a live process has better uses for its cores.
+    Stacked small products stay below the size at which BLAS starts threads. On a busy machine those threads wait longer
+    than they compute, and a live process needs its cores.
     """
     n_filters, taps = filters.shape
     matrix = np.zeros((taps + _HOP - 1, _HOP * n_filters), dtype=np.float32)
@@ -145,14 +147,14 @@ def _compiled_quick_peak(samples: NDArray[np.float32]) -> float:
 
 
 def _quick_peak(samples: NDArray[np.float32]) -> float:
-    """The twin of the compiled loop, for sounds so short that loading the loop would take longer."""
+    """Quick true peak in numpy: the twin of the compiled loop, for short sounds."""
     filters = _filters(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
     return _fir_peak(np.pad(samples, _QUICK_TAPS - 1), filters, float(np.abs(samples).max()))
 
 
 @lru_cache(maxsize=1)
 def _quick_halves() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Even and odd part of the filter at 1/4, and the symmetric filter at 1/2: the first half of each."""
+    """First halves of the even and odd parts of the filter at 1/4, and of the symmetric filter at 1/2."""
     quarter, middle, _ = phases(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
     half = _QUICK_TAPS // 2
     even, odd = 0.5 * (quarter + quarter[::-1]), 0.5 * (quarter - quarter[::-1])
