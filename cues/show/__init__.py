@@ -1,4 +1,4 @@
-"""Cues to hear and to see: audition, pictures, the sound board, notebooks.
+"""Preview of cues: audition, pictures, the sound board, notebooks.
 
-Read `audition` (what is played), `plots` (matplotlib) and `board` (the HTML page); the rest is theirs.
+Read `audition` (sound), `plots` (matplotlib) and `board` (the HTML page); the other files serve these.
 """

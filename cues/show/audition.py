@@ -1,4 +1,4 @@
-"""Cues heard where they will sound: over speech, one after the other."""
+"""Audition of cues: over speech, or one after the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LINE", "in_a_row", "over_speech", "stand_in_speech"]
 
 LINE = "Let me look that up for you, one moment please."
-"""What is said around a cue where no speech is given."""
+"""Default sentence around a cue."""
 
 _SPEECH_LUFS = -20.0
 _GAP_S = 0.4
@@ -39,7 +39,7 @@ def stand_in_speech(sample_rate: int) -> NDArray[np.float32]:
 
 
 def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:
-    """The cues one after the other, silence between them: float32, shape `(n_samples,)`, at the rate of the first."""
+    """The cues one after the other, with silence between: float32, shape `(n_samples,)`, at the rate of the first."""
     gap = np.zeros(s_to_samples(gap_s, cues[0].sample_rate), dtype=np.float32)
     parts = [part for cue in cues for part in (cue.samples, gap)]
     return np.concatenate(parts[:-1])
@@ -48,18 +48,23 @@ def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:
 def over_speech(
     cues: Sequence[Cue], speech: NDArray[np.float32], sample_rate: int, *, first_at_s: float | None = None
 ) -> NDArray[np.float32]:
-    """`speech` with the cues mixed into it as a live session would, evenly spread.
+    """`speech` with the cues mixed in as in a live session, evenly spaced.
 
     Parameters
     ----------
-    cues : what sounds, in this order. One that loops sounds for 5 s, or as long as the speech is.
-    speech : float32, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : of `speech`, Hz.
-    first_at_s : when the first one sounds, s; the others follow evenly. By default all are spread evenly.
+    cues : Sequence of Cue
+        In order of time. A looping cue plays for at least 5 s, up to the end of the speech.
+    speech : float32, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Rate of `speech`, Hz.
+    first_at_s : float, optional
+        Onset of the first cue, s.
 
     Returns
     -------
-    float32, at least as long as `speech`: silence follows it for as long as a cue goes on.
+    float32, shape `(n_samples,)`
+        `speech`, followed by silence until the last cue ends.
     """
     from cues.mixing.mixer import Mixer
 

@@ -1,4 +1,4 @@
-"""The sound board as data, and as one HTML page that needs no network."""
+"""The sound board: one HTML page that needs no network."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ _EDGE_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Cues that stand in one column: the built-in ones, or a pack.
+    """The cues of one column: the built-in set, or a pack.
 
     Parameters
     ----------
-    label : what the column is called; any text.
-    cues : by name.
-    sources : name → where the cue comes from; any text.
+    label : str
+        Heading of the column.
+    cues : Mapping of str to Cue
+    sources : Mapping of str to str
+        Cue name → origin of the cue.
     """
 
     label: str
@@ -62,7 +64,7 @@ class Player:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One sound with everything to be heard and seen of it."""
+    """One sound with its players, picture and measures."""
 
     label: str
     source: str
@@ -74,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One cue in every set that has it, beside each other."""
+    """One cue, in the columns of all sets that have it."""
 
     number: int
     name: str
@@ -91,19 +93,25 @@ def board_page(
     speaker: str = "",
     reload: str = "",
 ) -> str:
-    """The page with every cue of `sets` as HTML.
+    """HTML page with every cue of `sets`.
 
     Parameters
     ----------
-    sets : one to three of them; with more than one, a cue has the same loudness in all of them.
-    speech : float32, shape `(n_samples,)`: what the cues are heard over.
-    sample_rate : of the speech and of all cues, Hz.
-    speaker : who speaks; any text.
-    reload : address, on the page's own server, that tells it when to load anew; empty for a page that stands alone.
+    sets : Sequence of Set
+        One to three; with several, a cue has the same loudness in all of them.
+    speech : float32, shape `(n_samples,)`
+        Speech under the cues.
+    sample_rate : int
+        Rate of the speech and of all cues, Hz.
+    speaker : str
+        Name of the speaker.
+    reload : str
+        URL on the page's server that reports changes; empty for a standalone page.
 
     Raises
     ------
-    MissingFeatureError : jinja2 is not installed.
+    MissingFeatureError
+        If jinja2 is not installed.
     """
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
     cards = [_card(number, name, sets, speech) for number, name in enumerate(names, start=1)]
@@ -156,7 +164,7 @@ def _click_column(label: str, cue: Cue) -> Column:
     import numpy as np
 
     rate = cue.sample_rate
-    # Silence around the sound, so that its last sample is followed by what follows it in use.
+    # Silence around the sound, as in use: a hard edge counts as a click.
     margin = s_to_samples(0.05, rate)
     padded = np.pad(cue.samples, margin)
     clicks = find_clicks(padded, rate).tolist()
@@ -188,7 +196,7 @@ def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
 
 def _rendered(**values: object) -> str:
     jinja2 = needed("jinja2", "page", "the sound board needs jinja2")
-    # Everything is escaped but the pictures, the style and the script, which are made here.
+    # The template escapes all but the pictures, the style and the script, which come from this package.
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("cues.show"),
         autoescape=True,
@@ -207,5 +215,5 @@ def _template_text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls a script or a style by."""
+    """Hash of a script or a style for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

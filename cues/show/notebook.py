@@ -26,14 +26,14 @@ _STYLE = (
 
 
 def cue_html(cue: Cue) -> str:
-    """HTML that plays and shows `cue`; Jupyter shows it for a cue at the end of a cell."""
+    """HTML with a player and a picture of `cue`; Jupyter displays it for a cue at the end of a cell."""
     name = escape(cue.name)
     levels = f"{1000 * cue.duration_s:.0f} ms at {cue.sample_rate} Hz"
     if cue.measured is not None:
         levels += f", {cue.measured.m100_max_lufs:.1f} LUFS, {cue.measured.true_peak_dbtp:.1f} dBTP"
     alone = turns(cue)
     player = f'<audio controls aria-label="{name}" src="{wav_uri(alone, cue.sample_rate)}"></audio>'
-    # What no meter measures is heard and not drawn.
+    # The meters do not take other rates: play such a cue, but do not draw it.
     drawable = _MIN_RATE_HZ <= cue.sample_rate <= _MAX_RATE_HZ
     picture = picture_svg(alone, cue.sample_rate, title=f"Picture of {cue.name}") if drawable else ""
     heading = f"<strong>{name}</strong> {escape(levels)}"

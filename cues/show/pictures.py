@@ -1,4 +1,4 @@
-"""A sound as an SVG picture: waveform, spectrogram and loudness over one time axis, in real units."""
+"""SVG picture of a sound: waveform, spectrogram and loudness over one time axis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WINDOW_S = 0.032
 _WAVE, _SPECTROGRAM, _LOUDNESS = (8.0, 74.0), (88.0, 106.0), (200.0, 58.0)  # top and height of each panel
 _HEIGHT = 280
 _END_LABEL = 58
-"""Room for the last label of the time axis."""
+"""Width of the last label of the time axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,23 @@ class _Panel:
     height: float
 
     def y(self, share: float) -> float:
-        """Of a value as a share of the panel's height, 0 at the bottom."""
+        """Position of a value, given as a share of the panel's height from the bottom."""
         return self.top + self.height * (1.0 - share)
 
 
 def picture_svg(samples: Samples, sample_rate: int, *, title: str, clicks: Sequence[int] = ()) -> str:
-    """An SVG element that shows a sound, drawn in the page's own text color.
+    """SVG element with the picture of a sound, in the page's text color.
 
     Parameters
     ----------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
-    title : what it shows, for people who do not see it; any text.
-    clicks : samples at which to mark a click.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
+    title : str
+        Text for screen readers.
+    clicks : Sequence of int
+        Clicks to mark, samples.
     """
     length_s = len(samples) / sample_rate
     parts = [
@@ -89,7 +93,7 @@ def _line(panel: _Panel, share: float, kind: str) -> str:
 
 
 def _wave(panel: _Panel, samples: Samples) -> list[str]:
-    """The largest and the smallest sample of each column, as one closed shape."""
+    """Largest and smallest sample of each column, as one polygon."""
     peak = max(float(np.abs(samples).max()), 1e-6)
     starts = np.minimum(np.linspace(0, len(samples), 2 * _COLUMNS, endpoint=False).astype(int), len(samples) - 1)
     high, low = np.maximum.reduceat(samples, starts) / peak, np.minimum.reduceat(samples, starts) / peak
@@ -118,7 +122,7 @@ def _spectrogram(panel: _Panel, samples: Samples, sample_rate: int) -> list[str]
 
 
 def _spectrogram_pixels(samples: Samples, sample_rate: int) -> NDArray[np.uint8]:
-    """Colors of the spectrogram over a logarithmic frequency axis: uint8, shape `(_ROWS, _COLUMNS)`."""
+    """Color indices of the spectrogram, logarithmic in frequency: uint8, shape `(_ROWS, _COLUMNS)`."""
     length = round(_WINDOW_S * sample_rate)
     size = 1 << (4 * length - 1).bit_length()
     centers = np.linspace(0, len(samples) - length % 2, _COLUMNS).astype(int)
@@ -132,7 +136,7 @@ def _spectrogram_pixels(samples: Samples, sample_rate: int) -> NDArray[np.uint8]
 
 
 def _loudness(panel: _Panel, samples: Samples, sample_rate: int) -> list[str]:
-    """K-weighted loudness of a sliding 100 ms; each point stands at its window's end."""
+    """K-weighted loudness of a sliding 100 ms window; each point is at the end of its window."""
     loudness = loudness_curve(samples, sample_rate)
     at = np.linspace(0, len(loudness) - 1, _COLUMNS).astype(int)
     top = 5.0 * np.ceil((float(loudness.max()) + 2.0) / 5.0)
@@ -146,7 +150,7 @@ def _loudness(panel: _Panel, samples: Samples, sample_rate: int) -> list[str]:
 
 
 def _time_axis(length_s: float) -> list[str]:
-    """About five round times, in ms, or in s where they are long."""
+    """About five round times, in ms, or in s from 1.5 s on."""
     rough = length_s / 5.0
     step = next(k * 10.0**e for e in range(-3, 5) for k in (1, 2, 5) if k * 10.0**e >= rough)
     unit, scale = ("ms", 1000.0) if length_s < 1.5 else ("s", 1.0)

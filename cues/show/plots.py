@@ -1,7 +1,7 @@
-"""Pictures of sounds: waveform, spectrogram and loudness over time, with real units (needs matplotlib).
+"""Plots of sounds: waveform, spectrogram and loudness over time (needs matplotlib).
 
-The `draw_…` functions draw on axes that the caller owns; `picture` puts all three under each other. No global state of
-matplotlib is touched: figures are made without `pyplot`.
+The `draw_…` functions draw on the caller's axes; `picture` stacks all three. Figures are made without `pyplot`, so
+matplotlib's global state does not change.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ _FLOOR_DB = -90.0
 
 
 def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -> None:
-    """Draw the waveform: time in seconds, level in full scale; the y axis follows the sound.
+    """Draw the waveform: time in seconds, level in full scale; the y axis is scaled to the peak.
 
     Parameters
     ----------
-    axes : matplotlib axes to draw on.
-    samples : float, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
+    axes : Axes
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
     """
     t_s = np.arange(len(samples)) / sample_rate
     axes.plot(t_s, samples, color=_INK, linewidth=0.7)
@@ -57,14 +59,18 @@ def draw_spectrogram(
 
     Parameters
     ----------
-    axes : matplotlib axes to draw on.
-    samples : float, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
-    floor_db : darkest level, dB, below 0.
+    axes : Axes
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
+    floor_db : float
+        Darkest level, dB, below 0.
 
     Returns
     -------
-    The image, for a color bar.
+    AxesImage
+        For a color bar.
     """
     length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
     hop = max(length // 32, len(samples) // 1500, 1)
@@ -89,14 +95,17 @@ def draw_spectrogram(
 
 
 def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, window_s: float = 0.1) -> None:
-    """Draw the K-weighted, ungated loudness of a sliding window (100 ms: the one whose maximum is `m100_max`).
+    """Draw the K-weighted, ungated loudness of a sliding window; with 100 ms its maximum is `m100_max`.
 
     Parameters
     ----------
-    axes : matplotlib axes to draw on.
-    samples : float, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz, 8000 … 192,000.
-    window_s : length of the window, s; a point of the curve stands at its window's end.
+    axes : Axes
+    samples : float, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz, 8000 … 192,000.
+    window_s : float
+        Length of the window, s; each point is at the end of its window.
     """
     after = np.zeros(round(window_s * sample_rate))
     loudness = loudness_curve(np.concatenate([samples, after]), sample_rate, window_s)
@@ -112,11 +121,12 @@ def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
 
 
 def picture(cue: Cue) -> Figure:
-    """Waveform, spectrogram and loudness of `cue` in one figure; save it with `figure.savefig("cue.png")`.
+    """Figure with waveform, spectrogram and loudness of `cue`; save it with `figure.savefig("cue.png")`.
 
     Raises
     ------
-    MissingFeatureError : if matplotlib is not installed.
+    MissingFeatureError
+        If matplotlib is not installed.
     """
     figure = _figure(7.0, 6.5)
     waveform, spectrogram, loudness = figure.subplots(3, 1, sharex=True)
@@ -131,17 +141,21 @@ def picture(cue: Cue) -> Figure:
 
 
 def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float = 6000.0) -> Figure:
-    """Waveforms and spectrograms of all cues on one time scale, which shows what tells them apart.
+    """Figure with waveforms and spectrograms of all cues on one time scale, for comparison.
 
     Parameters
     ----------
-    bank : cues by name, at least one.
-    length_s : how much of each cue is drawn, s.
-    top_hz : highest frequency drawn, Hz.
+    bank : Mapping of str to Cue
+        At least one cue.
+    length_s : float
+        Length drawn of each cue, s.
+    top_hz : float
+        Highest frequency drawn, Hz.
 
     Raises
     ------
-    MissingFeatureError : if matplotlib is not installed.
+    MissingFeatureError
+        If matplotlib is not installed.
     """
     figure = _figure(9.0, 1.35 * len(bank) + 0.6)
     grid = figure.subplots(len(bank), 2, sharex=True, squeeze=False)
@@ -162,11 +176,12 @@ def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float =
 
 
 def check_matplotlib() -> None:
-    """Refuse pictures that could not be drawn, before anything is written.
+    """Check that matplotlib is installed, before any file is written.
 
     Raises
     ------
-    MissingFeatureError : if matplotlib is not installed.
+    MissingFeatureError
+        If matplotlib is not installed.
     """
     _figure(1.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""PNG files of 256 colors: enough for spectrograms, written without a picture library."""
+"""PNG files of 256 colors, for spectrograms, without an image library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEAT", "indexed_png"]
 
-# From night to daylight, rising in lightness all the way: dark blue, purple, red, orange, pale yellow.
+# Lightness rises from end to end: dark blue, purple, red, orange, pale yellow.
 _HEAT_ANCHORS = (
     (8, 10, 34),
     (58, 20, 96),
@@ -37,11 +37,12 @@ HEAT = _palette()
 
 
 def indexed_png(pixels: NDArray[np.uint8]) -> bytes:
-    """A PNG file of a picture in the colors of `HEAT`.
+    """PNG file of an image in the colors of `HEAT`.
 
     Parameters
     ----------
-    pixels : uint8, shape `(height, width)`, numbers of colors; the first row is the top.
+    pixels : uint8, shape `(height, width)`
+        Color indices; the first row is the top.
 
     References
     ----------

@@ -1,8 +1,8 @@
-"""The sounds of the first sketch of this project, faults and all, to be heard beside what became of them.
+"""Sounds of the project's first sketch, for comparison with the cues of today.
 
-Three faults are kept on purpose. The glide's phase is its momentary frequency times the time, not the frequency's
-integral, so that it falls to 154 Hz where 280 was meant. Envelopes are cut off where they still sound: the arpeggio
-ends at 0.15 of full scale. And the time base includes its end point, which stretches every note by one sample.
+Three mistakes are kept on purpose. The glide's phase is frequency times time, not the integral of the frequency, so it
+falls to 154 Hz instead of 280 Hz. Envelopes are cut off before they reach zero: the arpeggio ends at 0.15 of full
+scale. The time base includes its end point, which stretches every note by one sample.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _PEAK, _ERROR_PEAK = 0.4, 0.35
 
 
 def _closed_time(n_samples: int) -> NDArray[np.float64]:
-    """Times from 0 up to and including the end (s): one sample interval too long altogether."""
+    """Times from 0 to the end, inclusive (s): one sample interval too long."""
     return np.linspace(0.0, n_samples / SKETCH_RATE_HZ, n_samples)
 
 
 def _decaying(t_s: NDArray[np.float64], per_s: float) -> NDArray[np.float64]:
-    """10 ms of linear attack, then a decay that nothing brings to zero."""
+    """Linear attack of 10 ms, then a decay that does not reach zero."""
     attack = np.minimum(np.arange(len(t_s)) / (0.010 * SKETCH_RATE_HZ - 1.0), 1.0)
     return attack * np.exp(-per_s * t_s)
 
@@ -56,4 +56,4 @@ def _glide() -> NDArray[np.float64]:
 SKETCH: Mapping[str, Callable[[], NDArray[np.float64]]] = MappingProxyType(
     {"tool_call": _two_tones, "agent": _arpeggio, "error": _glide}
 )
-"""Name of the cue that took its place → its samples at `SKETCH_RATE_HZ`: float64, shape `(n_samples,)`."""
+"""Name of today's cue → samples of the sketch at `SKETCH_RATE_HZ`: float64, shape `(n_samples,)`."""

@@ -1,4 +1,4 @@
-"""Sounds inside of a page: WAV files as data URIs, and cues brought to the same loudness."""
+"""Sounds for a page: WAV files as data URIs, cues at equal loudness."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CEILING_DBTP = -1.0
 
 
 def wav_uri(samples: NDArray[np.float32], sample_rate: int) -> str:
-    """A WAV file with 16 bits, dithered, as a `data:` URI."""
+    """WAV file as a `data:` URI, 16 bits with dither."""
     data = encoded(samples, sample_rate, "wav", "16")
     return "data:audio/wav;base64," + base64.b64encode(data).decode("ascii")
 
 
 def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
-    """`cue` with its loudest 100 ms at `m100_lufs`, or as near as a true peak of −1 dBTP allows."""
+    """`cue` with its loudest 100 ms at `m100_lufs`, or lower to keep the true peak at −1 dBTP."""
     from cues.meters.loudness import measure
 
     before = cue.measured or measure(cue.samples, cue.sample_rate)
@@ -43,5 +43,5 @@ def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
 
 
 def turns(cue: Cue) -> NDArray[np.float32]:
-    """What "alone" plays: the cue, or two turns of one that loops."""
+    """Samples of the "alone" player: the cue once, or twice if it loops."""
     return np.tile(cue.samples, 2) if cue.loop else cue.samples
