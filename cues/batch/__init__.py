@@ -1,5 +1,5 @@
-"""Thousands of recordings at once: measured, or with cues mixed into them; on all cores, or on a Dask cluster.
+"""Batches: measure thousands of recordings or mix cues into them, on all cores or on a Dask cluster.
 
-Work is cut into tasks that are done by pure functions, and every result is written to a journal as it comes: whatever
-breaks, the next run of the same command goes on from there.
+Read `tasks`, `runner` and `journal`; then `measuring` and `mixing`. Pure functions run the tasks, and a journal gets
+each result at once: after any failure, the same command resumes.
 """

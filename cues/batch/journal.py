@@ -1,4 +1,4 @@
-"""The journal of a batch: one line of JSON for each result, written as it comes, read again by the next run."""
+"""The journal of a batch: one line of JSON per result, which the next run reads."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ __all__ = ["Journal"]
 
 
 class Journal:
-    """Results by the key of their task, kept in a file that only grows.
+    """Results by task key, in an append-only file.
 
-    A line that a crash cut short counts as none and is cut off before the next one is written.
+    An incomplete last line, left by a crash, is removed.
 
     Parameters
     ----------
-    path : of the file; one without any result is not left behind.
+    path : Path
+        File of the journal; deleted at the end if it has no results.
 
     Raises
     ------
-    CueError : the file cannot be read or written.
+    CueError
+        If the file cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,11 +51,12 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Keep some results: all lines, or none where the disk is full.
+        """Append results: all of them, or none if writing fails.
 
         Raises
         ------
-        OSError : they cannot be written.
+        OSError
+            If writing fails.
         """
         outcomes = list(outcomes)
         start = self._file.tell()
@@ -69,7 +72,7 @@ class Journal:
         self.rows.update((outcome.key, outcome.row) for outcome in outcomes)
 
     def _read(self) -> int:
-        """Take in every whole line; returns where the last one ends, in bytes."""
+        """Read every complete line; return the end of the last one, in bytes."""
         if not self.path.exists():
             return 0
         end = 0

@@ -1,4 +1,4 @@
-"""Measuring one recording of a batch."""
+"""Measurement of one recording of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "KERNELS", "Measure"]
 
 KERNELS = ("clicks.prediction_errors", "metering.slot_energies")
-"""Compiled loops that no measurement can do without."""
+"""Compiled loops that every measurement needs."""
 
 COLUMNS = (
     "file",
@@ -36,7 +36,7 @@ COLUMNS = (
     "n_clicks",
     "clicks_s",
 )
-"""Columns of a table of measurements; `clicks_s` holds the times of the first ten clicks, separated by spaces."""
+"""Columns of the table of measurements; `clicks_s` has the times of the first ten clicks, separated by spaces."""
 
 _QUICK, _EXACT = 4, 16
 _MAX_TIMES = 10
@@ -44,12 +44,13 @@ _MAX_TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The task of measuring a recording.
+    """Task that measures a recording.
 
     Parameters
     ----------
-    source : the recording.
-    exact : true peak at 16 times the rate instead of 4 (as BS.1770 asks for).
+    source : Source
+    exact : bool
+        True peak at 16 times the rate, instead of 4 times as BS.1770 requires.
     """
 
     source: Source
@@ -57,7 +58,7 @@ class Measure:
 
     @property
     def file(self) -> str:
-        """The recording's path or URL."""
+        """Path or URL of the recording."""
         return self.source.file
 
     def run(self) -> Row:
@@ -79,5 +80,5 @@ class Measure:
 
 
 def _figure(value: float | None) -> Any:
-    """Four decimals; None where there is nothing to measure, or only silence."""
+    """`value` to four decimals; None for a missing level or silence."""
     return round(value, 4) if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Mixing cues into one recording of a batch."""
+"""Mix of cues into one recording of a batch."""
 
 from __future__ import annotations
 
@@ -30,21 +30,25 @@ __all__ = ["COLUMNS", "Mix", "sweep"]
 COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "channels", "n_cues")
 """Columns of the table of mixed recordings."""
 
-# Sample formats that are kept; all others become 24 bits.
+# These subtypes are kept; all others become 24 bits.
 _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """The task of putting cues into a recording.
+    """Task that mixes cues into a recording.
 
     Parameters
     ----------
-    source : the recording.
-    cues : (name, time of its first sample in s, gain in dB).
-    output : file to write; it replaces an older one once it is whole.
-    pack : folder of the pack that the cues come from, or None.
-    pack_stamp : what changes when the pack does: results of another pack do not count.
+    source : Source
+    cues : tuple of (str, float, float)
+        Name, onset in s, gain in dB.
+    output : str
+        File to write; it replaces an older one when it is complete.
+    pack : str or None
+        Folder of the pack.
+    pack_stamp : str
+        State of the pack: a change invalidates earlier results.
     """
 
     source: Source
@@ -55,16 +59,16 @@ class Mix:
 
     @property
     def file(self) -> str:
-        """The recording's path."""
+        """Path of the recording."""
         return self.source.file
 
     def run(self) -> Row:
-        """Each channel goes through a mixer of its own; samples that no cue or duck touches stay as they were."""
+        """Mix each channel separately; samples without a cue or ducking keep their values."""
         channels, rate, subtype = read_channels(self.source.open(), self.file)
         length_s = len(channels) / rate
         late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
-            raise CueValueError(f"a cue at {late[0]:g} s lies beyond the recording's end, {length_s:.2f} s")
+            raise CueValueError(f"a cue at {late[0]:g} s is after the recording's end, {length_s:.2f} s")
         mixed = _mixed(channels, rate, self.cues, _bank(self.pack, self.pack_stamp))
         file_format = "FLAC" if self.output.lower().endswith(".flac") else "WAV"
         if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
@@ -90,7 +94,7 @@ def _bank(pack: str | None, pack_stamp: str) -> Bank:
 def _mixed(
     channels: NDArray[np.float32], rate: int, cues: tuple[tuple[str, float, float], ...], bank: Bank
 ) -> NDArray[np.float32]:
-    """All channels with the cues in them; silence is added until the last cue has ended."""
+    """All channels with the cues mixed in, padded with silence until the last cue ends."""
     from cues.mixing.offline import Insert, mix_recording
 
     inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in cues]
@@ -107,7 +111,7 @@ def _write(
     file_format: str,
     subtype: str,
 ) -> None:
-    """Write under another name, then move into place: a broken-off run leaves no half file."""
+    """Write to a temporary file and rename it: an interrupted run leaves no partial output."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with replacing(output) as part:
@@ -119,7 +123,7 @@ def _write(
 
 
 def sweep(outputs: Iterable[str]) -> None:
-    """Delete what workers that were killed left of these outputs: half files, under the names that `_write` gives."""
+    """Delete temporary files that killed workers left beside these outputs."""
     names: dict[Path, set[str]] = {}
     for output in map(Path, outputs):
         names.setdefault(output.parent, set()).add(output.name)
@@ -131,7 +135,7 @@ def sweep(outputs: Iterable[str]) -> None:
 
 
 def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:
-    """Samples as the file holds them. libsndfile would scale by 32767, and change samples that nothing touched."""
+    """Samples in the file's format; libsndfile scales by 32767 and would change untouched samples."""
     if subtype == "PCM_16":
         touched = np.ones(mixed.shape, dtype=bool)
         touched[: len(before)] = mixed[: len(before)] != before

@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster: the same functions, the same results."""
+"""Tasks on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ _CONNECT_S = 10.0
 
 
 def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
-    """The outcomes of all tasks, in the order in which they are done.
+    """Outcomes of all tasks, in order of completion.
 
-    A worker that dies is Dask's own business: it gives the tasks to another one, and gives up on those that ended
-    several.
+    If a worker dies, Dask retries its tasks on another one, and gives up on tasks that killed several.
 
     Parameters
     ----------
-    tasks : what to do; the workers must see the same files and have this package.
-    address : of the scheduler, such as `tcp://10.0.0.1:8786`.
+    tasks : Sequence of Task
+        The workers need the same files and this package.
+    address : str
+        Address of the scheduler, such as `tcp://10.0.0.1:8786`.
 
     Raises
     ------
-    MissingFeatureError : Dask is not installed.
-    CueError : the scheduler cannot be reached, or has no worker.
+    MissingFeatureError
+        If Dask is not installed.
+    CueError
+        If the scheduler cannot be reached or has no workers.
     """
     distributed = check_dask()
     try:
@@ -61,11 +64,12 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
 
 
 def check_dask() -> Any:
-    """Dask's module for clusters.
+    """The module `distributed`.
 
     Raises
     ------
-    MissingFeatureError : Dask is not installed.
+    MissingFeatureError
+        If Dask is not installed.
     """
     return needed("distributed", "batch", "a cluster needs Dask")
 
@@ -75,7 +79,7 @@ def _outcomes(future: Any, tasks: tuple[Task, ...]) -> list[Outcome]:
         outcomes: list[Outcome] = future.result()
     except OSError:
         raise  # a full disk
-    except Exception as error:  # noqa: BLE001  (whatever the cluster met; the others go on)
+    except Exception as error:  # noqa: BLE001  (any error on the cluster fails this chunk only)
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         return [Outcome(key_of(task), failed_row(task, f"the cluster gave up on it: {reason}")) for task in tasks]
     return outcomes

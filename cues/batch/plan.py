@@ -1,4 +1,4 @@
-"""Plans: which cue goes into which recording, and when. CSV with a heading, or one JSON object a line."""
+"""Plans: the cues of each recording and their times, as CSV with a header or as JSON lines."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ _WRITTEN = (".wav", ".flac")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One recording and the cues that go into it.
+    """One recording and its cues.
 
     Parameters
     ----------
-    file : the recording's path.
-    cues : (name, time of its first sample in s, gain in dB), in the plan's order.
-    output : where the result goes, relative to the output folder.
+    file : str
+        Path of the recording.
+    cues : tuple of (str, float, float)
+        Name, onset in s, gain in dB, in the plan's order.
+    output : str
+        File to write, relative to the output folder.
     """
 
     file: str
@@ -42,20 +45,24 @@ class Planned:
 
 
 def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
-    """The recordings of a plan, in order of their first mention.
+    """Recordings of a plan, in order of first mention.
 
-    A plan has the columns `file`, `cue` and `time_s`, and may have `gain_db` and `output`. Several lines with the same
-    file put several cues into it. Relative files are relative to the plan.
+    A plan has the columns `file`, `cue` and `time_s`, and optionally `gain_db` and `output`. Each line adds one cue to
+    a file. Relative paths start at the plan's folder.
 
     Parameters
     ----------
-    path : a `.csv` file, or `.jsonl`.
-    known_cues : names that a plan may use.
+    path : Path
+        A `.csv` or `.jsonl` file.
+    known_cues : Collection of str
+        Valid cue names.
 
     Raises
     ------
-    CueError : the plan cannot be read.
-    CueValueError : something in it is wrong; the message tells every fault with its line.
+    CueError
+        If the plan cannot be read.
+    CueValueError
+        If the plan has mistakes; the message lists them with their lines.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -91,7 +98,7 @@ def _csv_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str,
         said = [f"lacks {', '.join(missing)}"] if missing else []
         said += [f"has {', '.join(map(repr, unknown))}, which is unknown"] if unknown else []
         faults.append(
-            f"its heading {' and '.join(said)}; it has {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
+            f"its heading {' and '.join(said)}; it must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
         )
         return
     for line in reader:
@@ -105,7 +112,7 @@ def _json_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:
-            faults.append(f"line {number}: is no JSON: {error}")
+            faults.append(f"line {number}: is not JSON: {error}")
             continue
         if isinstance(entry, dict):
             yield number, entry
@@ -119,25 +126,25 @@ def _entry(
     for name in line:
         if name not in (*_NEEDED, *_OPTIONAL):
             raise CueValueError(
-                f"{name!r} is unknown; a line has {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
+                f"{name!r} is unknown; a line must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
             )
     for name in _NEEDED:
         if name not in line:
             raise CueValueError(f"lacks {name}")
     file, cue = _text("file", line["file"]), _text("cue", line["cue"])
     if cue not in known_cues:
-        raise CueValueError(f"cue is {cue!r}; there are {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
+        raise CueValueError(f"cue is {cue!r}; it must be one of {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
     time_s = _number("time_s", line["time_s"], 0.0, _MAX_TIME_S)
     gain_db = _number("gain_db", line.get("gain_db", 0.0), *_GAIN_DB)
     output = _text("output", line["output"]) if "output" in line else _default_output(file)
     if not _inside(output) or not output.lower().endswith(_WRITTEN):
-        raise CueValueError(f"output is {output!r}; it must be a .wav or .flac file inside of the output folder")
+        raise CueValueError(f"output is {output!r}; it must be a .wav or .flac file inside the output folder")
     return str(folder / file), output, (cue, time_s, gain_db)
 
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise CueValueError(f"{name} is {value!r}; it must be a text")
+        raise CueValueError(f"{name} is {value!r}; it must be a non-empty string")
     return value
 
 
@@ -152,7 +159,7 @@ def _number(name: str, value: object, low: float, high: float) -> float:
 
 
 def _default_output(file: str) -> str:
-    """The file's own place, or its name alone where that lies outside of the plan's folder; `.wav` or `.flac`."""
+    """Output for `file`: the same relative path, or only its name if it is outside the plan's folder."""
     place = PurePath(file) if _inside(file) else PurePath(PurePath(file).name)
     return str(place if place.suffix.lower() in _WRITTEN else place.with_suffix(".wav"))
 
@@ -169,7 +176,7 @@ def _shared_outputs(outputs: Mapping[str, str]) -> list[str]:
         place = str(PurePath(output))
         if place in owners:
             faults.append(
-                f"{file} and {owners[place]} would both be written to {output}; give one an output of its own"
+                f"{file} and {owners[place]} would both be written to {output}; give one of them another output"
             )
         owners.setdefault(place, file)
     return faults

@@ -1,4 +1,4 @@
-"""Tasks on the cores of this machine. A worker that dies takes nothing with it but the time of the tasks it held."""
+"""Tasks on the cores of this machine; the tasks of a worker that dies run again."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ __all__ = ["run_on_processes"]
 _AHEAD = 3
 _MAX_DEATHS = 2
 _KILLED_S = 5.0
-_DIED = "the process that worked on it died, twice"
+_DIED = "the worker process died twice"
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Tasks for a worker, and how often a worker died that had them to itself."""
+    """Tasks for a worker, and the number of workers that died while they ran only these."""
 
     tasks: tuple[Task, ...]
     deaths: int = 0
 
 
 def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outcome]]:
-    """The outcomes of all tasks, in the order in which they are done.
+    """Outcomes of all tasks, in order of completion.
 
-    When a worker dies, all are replaced, and the tasks that were under way are done again one by one: a task that ends
-    two workers by itself gets a failed row. Whoever stops listening ends the workers at once, and what they had not
-    handed over.
+    If a worker dies, all workers are replaced, and the running tasks run again one by one. A task that kills two
+    workers gets a failed row. Closing the generator kills the workers and drops their unfinished results.
 
     Parameters
     ----------
-    tasks : what to do.
-    workers : processes, ≥ 1.
+    tasks : Sequence of Task
+    workers : int
+        Processes, ≥ 1.
     """
     waiting = deque(map(_Chunk, chunks_of(tasks)))
     suspects: deque[_Chunk] = deque()
@@ -54,12 +54,12 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
         try:
             yield from _until_one_dies(pool, workers, waiting, suspects)
         except BaseException:
-            # The tasks under way may take minutes, and the program cannot end before its workers do.
+            # Running tasks may take minutes, and the program cannot exit while its workers run.
             workers_left = set(multiprocessing.active_children()) - others
             for worker in workers_left:
                 worker.kill()
             for worker in workers_left:
-                worker.join(_KILLED_S)  # until then it may still write
+                worker.join(_KILLED_S)  # it may write until then
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -72,18 +72,18 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
 def _until_one_dies(
     pool: ProcessPoolExecutor, workers: int, waiting: deque[_Chunk], suspects: deque[_Chunk]
 ) -> Iterator[list[Outcome]]:
-    """Outcomes until everything is done or a worker died; what was under way then is in `suspects`, one by one."""
+    """Outcomes until all tasks are done or a worker dies; then each running task becomes a suspect."""
     running: dict[Future[list[Outcome]], _Chunk] = {}
     broken = False
     try:
         while running or waiting or suspects:
             while not broken and (suspects or waiting) and len(running) < (1 if suspects else workers * _AHEAD):
-                # Suspects go alone, so that the next death tells which of them it was.
+                # Suspects run alone: the next death identifies the task.
                 next_chunk = suspects.popleft() if suspects else waiting.popleft()
                 with _interrupts_wait():
                     running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
             done = wait(running, return_when=FIRST_COMPLETED).done
-            # What succeeded comes first: the task that found the disk full ends the run.
+            # Yield results first: a task that found the disk full ends the run.
             for future in sorted(done, key=_has_failed):
                 held = running.pop(future)
                 try:
@@ -93,7 +93,7 @@ def _until_one_dies(
                     broken = True
             if broken and not running:
                 return
-    except BrokenProcessPool:  # `submit` found out first
+    except BrokenProcessPool:  # raised by `submit`
         suspects.extend(each for held in (next_chunk, *running.values()) for each in _apart(held))
 
 
@@ -109,7 +109,7 @@ def _apart(chunk: _Chunk) -> list[_Chunk]:
 
 @contextlib.contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Hold SIGINT back: a process that is started meanwhile never gets one, not even before it can say so."""
+    """Block SIGINT: a process that starts meanwhile inherits the mask and is never interrupted."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -121,13 +121,13 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    # A fresh interpreter for each: a fork would copy the threads' locks of numba and of the sound libraries.
+    # Spawn: a fork would copy locks of threads in numba and in the sound libraries.
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_follow_the_parent)
 
 
 def _follow_the_parent() -> None:
-    """Leave interrupts to the parent, and end when it has ended: one that was killed tells its workers nothing."""
+    """Ignore SIGINT, and exit when the parent exits; a killed parent cannot stop its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,4 +1,4 @@
-"""One run of a batch: what the journal holds is taken from it, the rest is done, and every result is kept at once."""
+"""One run of a batch: reuse the results in the journal, run the other tasks, write the table."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ __all__ = ["Run", "run_batch"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run did.
+    """Results of a run.
 
     Parameters
     ----------
-    rows : one for each task, in the tasks' order.
-    resumed : how many of them an earlier run had done.
+    rows : list of Row
+        One per task, in order.
+    resumed : int
+        Number of rows from earlier runs.
     """
 
     rows: list[Row]
@@ -37,7 +39,7 @@ class Run:
 
     @property
     def failed(self) -> list[Row]:
-        """The rows that failed."""
+        """Rows of failed tasks."""
         return [row for row in self.rows if row["status"] != "ok"]
 
 
@@ -52,29 +54,39 @@ def run_batch(
     still_good: Callable[[Row], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Run:
-    """Do what is left of `tasks`, and write the table of all of them.
+    """Run the remaining `tasks`, and write the table of all results.
 
-    Beside the table lies its journal, `TABLE.journal`. Results in it are not made again, unless they failed or their
-    file has changed; so a run that was broken off, by whatever, goes on where it was.
+    The journal, `TABLE.journal`, keeps results between runs. A task runs again only if it failed or its file changed,
+    so an interrupted run resumes.
 
     Parameters
     ----------
-    tasks : what to do.
-    table : where the results go: `.csv`, `.jsonl` or `.parquet`.
-    columns : of the table.
-    workers : processes; None takes one for each core.
-    dask : address of a Dask scheduler that does the work instead.
-    fresh : whether the results of earlier runs are forgotten.
-    still_good : whether a result of an earlier run still holds (its output is still there, say).
-    progress : called with the number of tasks that are done or have failed, once before the work begins, and each time
-        there are more.
+    tasks : Sequence of Task
+    table : Path
+        `.csv`, `.jsonl` or `.parquet` file for the results.
+    columns : Sequence of str
+        Columns of the table.
+    workers : int, optional
+        Processes; the default is one per core.
+    dask : str, optional
+        Address of a Dask scheduler to use instead.
+    fresh : bool
+        Discard the results of earlier runs.
+    still_good : callable
+        Whether an earlier result is still valid (its output exists, for example).
+    progress : callable
+        Called with the number of finished tasks, failed ones included: at the start and after each increase.
 
     Raises
     ------
-    CueError : the table or its journal cannot be written, or the disk is full; what is done is kept.
-    CueValueError : the table's name has another ending.
-    MissingFeatureError : Dask or Parquet is asked for, and not installed.
-    KeyboardInterrupt : Ctrl-C; it says what is kept.
+    CueError
+        If the table or its journal cannot be written, or the disk is full; results so far are kept.
+    CueValueError
+        If the table has another extension.
+    MissingFeatureError
+        If Dask or Parquet is needed and not installed.
+    KeyboardInterrupt
+        On Ctrl-C; the message counts the results that are kept.
     """
     check_table_name(table)
     if dask is not None:
@@ -100,7 +112,7 @@ def run_batch(
         except KeyboardInterrupt:
             kept = f"{done} of {len(tasks)} are done and kept"
             failed = f", {tried - done} failed" if tried > done else ""
-            raise KeyboardInterrupt(f"{kept}{failed}: the same command goes on") from None
+            raise KeyboardInterrupt(f"{kept}{failed}: the same command resumes") from None
         except OSError as error:
             if error.errno not in FATAL_ERRNOS:
                 raise

@@ -1,4 +1,4 @@
-"""The recordings that a folder, a pattern or a remote folder holds."""
+"""Recordings in a folder, of a pattern, or in remote storage."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from cues.files import explained
 __all__ = ["ENDINGS", "Source", "find_sources"]
 
 ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff", ".w64", ".au", ".opus")
-"""What a recording's name ends in, when a whole folder is gone through."""
+"""File name extensions of recordings in a folder."""
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recording and the state that it was found in.
+    """A recording and its state when it was found.
 
     Parameters
     ----------
-    file : path, or URL that fsspec understands.
-    size : bytes.
-    stamp : time of its last change, or whatever the remote side tells instead.
+    file : str
+        Path, or URL for fsspec.
+    size : int
+        Bytes.
+    stamp : str
+        Time of the last change, or an ETag of remote storage.
     """
 
     file: str
@@ -39,7 +42,7 @@ class Source:
 
     @classmethod
     def at(cls, path: Path) -> Source:
-        """The file at `path`; one that is not there has no size and no stamp, and says so when it is opened."""
+        """The file at `path`; a missing file has no size and no stamp, and raises when it is opened."""
         try:
             status = path.stat()
         except OSError:
@@ -47,35 +50,39 @@ class Source:
         return cls(str(path), status.st_size, str(status.st_mtime_ns))
 
     def open(self) -> Path | IO[bytes]:
-        """What `read_recording` reads.
+        """Path or binary file for `read_recording`.
 
         Raises
         ------
-        AudioFileError : it is gone, or no regular file any more.
+        AudioFileError
+            If the file is missing or not a regular file.
         """
         if not _REMOTE.match(self.file):
             path = Path(self.file)
             with explained(path, "cannot be read", AudioFileError):
                 regular = stat.S_ISREG(path.stat().st_mode)
             if not regular:
-                raise AudioFileError(f"{path}: is no regular file")
+                raise AudioFileError(f"{path}: is not a regular file")
             return path
         with _fsspec().open(self.file, "rb") as remote:
             return io.BytesIO(remote.read())
 
 
 def find_sources(place: str) -> list[Source]:
-    """The recordings at `place`, in order of their names.
+    """Recordings at `place`, in order of their names.
 
     Parameters
     ----------
-    place : a folder (with all below it), a file, a pattern such as `calls/**/*.wav`, or one of these as a URL that
-        fsspec understands (`s3://bucket/calls`, `memory://x/*.wav`).
+    place : str
+        Folder (searched recursively), file, pattern such as `calls/**/*.wav`, or one of these as a URL for fsspec
+        (`s3://bucket/calls`, `memory://x/*.wav`).
 
     Raises
     ------
-    CueError : there is no recording at `place`, or no such place, or it cannot be reached.
-    MissingFeatureError : it is a URL, and fsspec is not installed.
+    CueError
+        If `place` does not exist, cannot be reached or has no recordings.
+    MissingFeatureError
+        If `place` is a URL and fsspec is not installed.
     """
     found = _remote_sources(place) if _REMOTE.match(place) else _local_sources(place)
     if not found:
@@ -108,7 +115,7 @@ def _remote_sources(place: str) -> list[Source]:
     except MissingFeatureError:
         raise
     except Exception as error:
-        # Each remote file system has errors of its own.
+        # Each remote file system raises different errors.
         raise CueError(f"{place}: cannot be listed: {' '.join(str(error).split()) or type(error).__name__}") from error
     return [
         Source(system.unstrip_protocol(name), int(entry.get("size") or 0), _remote_stamp(entry))

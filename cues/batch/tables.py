@@ -1,4 +1,4 @@
-"""Results as a CSV file, as JSON lines, or as Parquet."""
+"""Tables of results: CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ENDINGS", "check_table_name", "write_table"]
 
 
 def _write_csv(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    # A file's name may hold bytes that are no text: they come back as they were.
+    # File names may have bytes that are not UTF-8; surrogateescape writes them back unchanged.
     with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
         writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
         writer.writeheader()
@@ -52,16 +52,18 @@ _WRITERS: Mapping[str, Callable[[Path, Sequence[Row], Sequence[str]], None]] = {
     ".parquet": _write_parquet,
 }
 ENDINGS = tuple(_WRITERS)
-"""What a table's name ends in says how it is written."""
+"""File name extensions of tables; they choose the format."""
 
 
 def check_table_name(path: Path) -> None:
-    """Refuse a table that could not be written, before anything is measured.
+    """Check that a table of this name can be written, before any work.
 
     Raises
     ------
-    CueValueError : for an ending that is none of `ENDINGS`.
-    MissingFeatureError : Parquet is asked for, and pyarrow is not installed.
+    CueValueError
+        If the extension is not in `ENDINGS`.
+    MissingFeatureError
+        If Parquet is needed and pyarrow is not installed.
     """
     if path.suffix.lower() not in _WRITERS:
         raise CueValueError(f"{path}: the name of a table must end in one of {', '.join(ENDINGS)}")
@@ -70,11 +72,12 @@ def check_table_name(path: Path) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Write `rows` to `path`: the whole table, or, where the disk is full, the old one stays.
+    """Write `rows` to `path`; on an error, the old table stays.
 
     Raises
     ------
-    CueError : it cannot be written.
+    CueError
+        If the table cannot be written.
     """
     with explained(path), replacing(path) as part:
         _WRITERS[path.suffix.lower()](part, rows, columns)

@@ -1,4 +1,4 @@
-"""What a batch is made of: tasks that can be sent to another process, and their results, fit for JSON."""
+"""Tasks of a batch, picklable, and their results, JSON-serializable."""
 
 from __future__ import annotations
 
@@ -18,50 +18,51 @@ __all__ = ["FATAL_ERRNOS", "Outcome", "Row", "Task", "chunks_of", "failed_row", 
 _CHUNK = 16
 
 Row = dict[str, Any]
-"""A result: column → text, number or None. It has `file`, `status` (`"ok"` or `"failed"`) and `error`."""
+"""A result: column → string, number or None. It has `file`, `status` (`"ok"` or `"failed"`) and `error`."""
 
 FATAL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
-"""A full disk: no other task would fare better."""
+"""Errors of a full disk, which end the run: all other tasks would fail, too."""
 
 
 class Task(Protocol):
-    """One piece of work: a frozen dataclass, so that it can be sent, compared and named."""
+    """One unit of work: a frozen dataclass."""
 
     @property
     def file(self) -> str:
-        """What it is about."""
+        """Path or URL of the recording."""
         ...
 
     def run(self) -> Row:
-        """The columns of its result; any exception becomes a failed row."""
+        """Columns of the result; an exception becomes a failed row."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A row with the key of its task."""
+    """A row and the key of its task."""
 
     key: str
     row: Row
 
 
 def key_of(task: Any) -> str:
-    """Name of a task in the journal: the same for the same work on the same, unchanged file."""
+    """Key of a task in the journal; equal for the same task on the same, unchanged file."""
     text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def chunks_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
-    """The tasks in parts of as many as a worker gets at once."""
+    """The tasks in chunks; a worker gets one chunk at a time."""
     return (tuple(tasks[start : start + _CHUNK]) for start in range(0, len(tasks), _CHUNK))
 
 
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
-    """Do some tasks, in the process where this is called.
+    """Run tasks in this process.
 
     Raises
     ------
-    OSError : the disk is full. Everything else that fails is in its row.
+    OSError
+        If the disk is full. Other errors become failed rows.
     """
     outcomes = []
     for task in tasks:
@@ -77,10 +78,10 @@ def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
 
 
 def failed_row(task: Task, error: str) -> Row:
-    """The row of a task that failed."""
+    """Row of a failed task."""
     return {"file": task.file, "status": "failed", "error": error}
 
 
 def _sentence(error: Exception) -> str:
-    """One line that says what went wrong."""
+    """The reason for `error`, in one line."""
     return " ".join(reason_of(error).split())

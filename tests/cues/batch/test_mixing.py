@@ -48,8 +48,8 @@ def test_json_lines_say_the_same(tmp_path):
         ("file,cue,time_s\na.wav,agent,-1\n", "time_s is '-1'"),
         ("file,cue,time_s\na.wav,agent,nan\n", "time_s is 'nan'"),
         ("file,cue,time_s\n,agent,1\n", "lacks file"),
-        ("file,cue,time_s,output\na.wav,agent,1,../../x.wav\n", "inside of the output folder"),
-        ("file,cue,time_s,output\na.wav,agent,1,/etc/x.wav\n", "inside of the output folder"),
+        ("file,cue,time_s,output\na.wav,agent,1,../../x.wav\n", "inside the output folder"),
+        ("file,cue,time_s,output\na.wav,agent,1,/etc/x.wav\n", "inside the output folder"),
         ("file,cue,time_s\n../a.wav,agent,1\n../../a.wav,agent,1\n", "would both be written to a.wav"),
         ("", "lacks file, cue, time_s"),
         ("file,cue,time_s\n", "names no recording"),
@@ -97,7 +97,7 @@ def test_a_recording_keeps_its_own_rate(tmp_path):
 def test_a_cue_beyond_the_end_is_a_row_that_failed(tmp_path):
     write(tmp_path / "x.wav", tone(300.0, 24000))
     row = mixed(tmp_path / "x.wav", (("agent", 2.0, 0.0),), tmp_path / "y.wav")
-    assert row["error"] == "a cue at 2 s lies beyond the recording's end, 1.00 s"
+    assert row["error"] == "a cue at 2 s is after the recording's end, 1.00 s"
     assert not (tmp_path / "y.wav").exists()
 
 

@@ -56,7 +56,7 @@ def test_a_file_that_no_worker_survives_is_reported_and_the_rest_done(tmp_path, 
     tasks = [*counts(notes, 20), KillAlways("deadly"), *(Count(f"g{k}", str(notes)) for k in range(5))]
     run = run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=2)
     assert [(row["file"], row["error"]) for row in run.failed] == [
-        ("deadly", "the process that worked on it died, twice")
+        ("deadly", "the worker process died twice")
     ]
     assert len(run.rows) == 26
 
@@ -104,7 +104,7 @@ def test_an_impatient_interrupt_ends_program_and_workers_at_once(tmp_path):
     assert (program.returncode, out) == (130, "")
     # Where no run has compiled them yet, it says so first.
     told = err.removeprefix("compiling loops, once on this machine\n")
-    assert told == "cues: interrupted; 0 of 1 are done and kept: the same command goes on\n"
+    assert told == "cues: interrupted; 0 of 1 are done and kept: the same command resumes\n"
 
 
 def test_a_task_that_fails_is_one_line_in_the_table(tmp_path, notes):

@@ -142,10 +142,10 @@ def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls
     monkeypatch.setattr("cues.batch.runner.run_on_processes", interrupted)
     result = run("batch", "measure", "calls")
     assert result.code == 130
-    assert result.err.endswith("cues: interrupted; 1 of 3 are done and kept, 1 failed: the same command goes on\n")
+    assert result.err.endswith("cues: interrupted; 1 of 3 are done and kept, 1 failed: the same command resumes\n")
     # The failed one is tried again, fails again, and is still not done.
     result = run("batch", "measure", "calls")
-    assert result.err.endswith("cues: interrupted; 2 of 3 are done and kept, 1 failed: the same command goes on\n")
+    assert result.err.endswith("cues: interrupted; 2 of 3 are done and kept, 1 failed: the same command resumes\n")
 
 
 def test_loops_that_have_to_be_compiled_are_announced(run, calls, tmp_path, monkeypatch):
