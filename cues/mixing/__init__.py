@@ -1,6 +1,6 @@
-"""Cues into live speech, sample for sample.
+"""Sample-accurate mixing of cues into live speech.
 
-Read `mixer` (what a pipeline calls), `scheduler` (commands and time become state), `state` (that state, one row of
-memory), then what the scheduler plans with: `voice`, `waiting`, `slots`, `speech_gain`, `level`, `limiter`. `backends`
-mix a row; `frames` checks and converts what a caller hands in; `pool` is many sessions, `offline` a file.
+Read `mixer` (the public class), `scheduler` (applies commands) and `state` (the row that the kernels read), then the
+scheduler's parts: `voice`, `waiting`, `slots`, `speech_gain`, `level`, `limiter`. `backends` mix a row; `frames` checks
+and converts input; `pool` mixes many sessions, `offline` a recording.
 """

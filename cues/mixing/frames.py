@@ -1,4 +1,4 @@
-"""A frame's way through Python: what callers hand in is checked and converted, and mixed by their session."""
+"""The Python path of a frame: check it, convert it, mix it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
 
 
 def _is_bad(scheduler: Scheduler, source: Samples) -> bool:
-    """Whether a guarded mixer has something to silence."""
+    """Whether a guarded mixer must silence samples of `source`."""
     return bool(scheduler.row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD) and not np.isfinite(source).all()
 
 
 def _float32_frame(frame: ArrayLike) -> Samples:
-    """`frame` as a 1-D float32 array; itself if it is one."""
+    """`frame` as a 1-D float32 array, not copied if it is one."""
     try:
         array = np.asarray(frame)
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def _float32_frame(frame: ArrayLike) -> Samples:
 
 
 def _check_out(out: Any, n_samples: int) -> None:
-    """Refuse an `out` into which `n_samples` cannot be written as they are."""
+    """Raise unless `out` can hold `n_samples` float32 samples."""
     if not isinstance(out, np.ndarray) or out.dtype != np.float32:
         raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
     if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:

@@ -1,4 +1,4 @@
-"""How loud the speech is that passes, for cues whose level follows it."""
+"""The level of the passing speech, for cues that follow it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["SpeechLevel"]
 
 USUAL_DBFS = -20.0
-"""RMS of speech at the level that the bank's cues are made for (−20 LUFS; for speech the two differ by about 1 dB)."""
+"""RMS of speech at the cues' reference level, −20 LUFS; for speech the two scales differ by about 1 dB."""
 LEAST_DB, MOST_DB = -12.0, 6.0
 
 
 class SpeechLevel(NotCopyable):
-    """RMS of blocks of 100 ms that lie at multiples of 100 ms of the session, averaged over some seconds of speech.
+    """RMS of the session's 100 ms blocks, averaged over some seconds of speech.
 
-    Blocks under −50 dBFS are pauses and do not count. Squares are summed as integers: whole numbers add up to the same
-    in any order, so the level does not depend on how the speech was cut into frames. NaN and infinity are silence, as
-    they are in the mix.
+    Blocks below −50 dBFS are pauses and do not count. NaN and infinity count as silence. Squares are summed as
+    integers, so the level does not depend on the frame size.
     """
 
     __slots__ = ("_floats", "_words", "address")
@@ -43,10 +42,7 @@ class SpeechLevel(NotCopyable):
         return self._words.nbytes
 
     def hear(self, speech: NDArray[np.float32], position: int) -> None:
-        """Listen to the samples from absolute sample `position` on.
-
-        The compiled loop's twin (`cues._kernels.listening`): the same integers, and the same level to the bit.
-        """
+        """Measure the samples from absolute `position`; twin of `cues._kernels.listening`, to the bit."""
         block, start = int(self._words[layout.BLOCK_I64]), 0
         while start < len(speech):
             left = block - (position + start) % block
@@ -58,7 +54,7 @@ class SpeechLevel(NotCopyable):
 
     @property
     def offset_db(self) -> float:
-        """By how much cues should be louder than usual, −12 … +6 dB; 0 before any speech was heard."""
+        """Gain for cues, −12 … +6 dB; 0 until speech was measured."""
         if not self._floats[layout.WEIGHT_F64]:
             return 0.0
         level_db = 10.0 * math.log10(self._floats[layout.MEAN_SQUARE_F64] / self._floats[layout.WEIGHT_F64])
@@ -73,7 +69,7 @@ class SpeechLevel(NotCopyable):
 
 
 def sum_of_squares(speech: NDArray[np.float32]) -> int:
-    """Squares of the magnitudes, as whole 32768ths cut off at 1.0, added up; NaN and infinity count as silence."""
+    """Sum of squares in whole 32768ths, clipped at 1.0; NaN and infinity count as silence."""
     magnitude = np.abs(speech)
     heard = np.where(np.isfinite(speech), np.minimum(magnitude, np.float32(1.0)), np.float32(0.0))
     whole = (heard * np.float32(layout.FULL_SCALE)).astype(np.int64)

@@ -1,9 +1,9 @@
-"""The look-ahead limiter: true peaks held under −0.95 dBTP, nothing but a delay while there are none.
+"""The look-ahead limiter: keeps true peaks at or below −0.95 dBTP, and only delays quieter signals.
 
-The signal between the samples is estimated at 7 points by 16-tap filters, least squares up to 0.43 of the sample rate.
-Each sample gets the gain that its surroundings need; the least of them over the attack (what remains of 1.5 ms beside
-the filters), held and then smoothed by a Hann window of the same length, is down in time and never above what any
-sample needs. It comes back exponentially. While no gain is below 1, the output is the input, bit for bit, later.
+Sixteen-tap least-squares filters (0 … 0.43 of the sample rate) estimate 7 points between two samples. The gain is the
+minimum of the needed gains over the attack, smoothed by a Hann window of the same length, so it is low enough in time.
+The attack is 1.5 ms less the filters' delay; the release is exponential. At gain 1, the output is the delayed input,
+bit for bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIT_TO = 0.43  # of the sample rate
 
 
 def look_ahead(sample_rate: int) -> int:
-    """Latency in samples at `sample_rate` Hz."""
+    """Latency at `sample_rate` Hz, samples."""
     if sample_rate < MIN_RATE_HZ:
         raise CueValueError(f"sample_rate is {sample_rate}; the limiter needs at least {MIN_RATE_HZ} Hz")
     return int(LOOK_AHEAD_MS * sample_rate / 1000.0)
@@ -40,19 +40,19 @@ def look_ahead(sample_rate: int) -> int:
 
 @cache
 def _interpolators() -> Samples:
-    """Taps that estimate the signal at `p/8` between two samples: float32, shape `(7, 16)`."""
+    """Taps of the interpolators at `p/8` between two samples: float32, shape `(7, 16)`."""
     return phases(layout.PHASES, layout.TAPS, _FIT_TO, ridge=1e-9).astype(np.float32)
 
 
 @cache
 def _table(attack: int) -> Samples:
-    """The taps, and behind them the smoothing window: shared by all limiters of one rate."""
+    """The taps, followed by the smoothing window; shared by all limiters of one rate."""
     window = np.hanning(attack + 3)[1:-1]
     return np.concatenate([_interpolators().ravel(), (window / window.sum()).astype(np.float32)])
 
 
 class Limiter(NotCopyable):
-    """State of one session's limiter, in the layout that `cues._kernels.limiting` reads."""
+    """State of one session's limiter, in the layout of `cues._kernels.limiting`."""
 
     __slots__ = ("_state", "_table", "address", "latency")
 
@@ -76,10 +76,7 @@ class Limiter(NotCopyable):
         return self._state.nbytes
 
     def limit(self, samples: Samples) -> int:
-        """Delay `samples` and hold them under the ceiling, in place; how many were turned down.
-
-        The compiled loop's twin: the same values, whole arrays at a time where nothing depends on the value before.
-        """
+        """Delay and limit `samples` in place, and return how many were attenuated; twin of the compiled loop."""
         ints, floats = self._state.view(np.int32), self._state.view(np.float32)
         attack, half = int(ints[layout.ATTACK_I32]), layout.TAPS // 2
         now, n = int(self._state[layout.TIME_I64]), len(samples)
@@ -120,7 +117,7 @@ class Limiter(NotCopyable):
 
     @staticmethod
     def _released(lowest: Samples, floats: Samples) -> Samples:
-        """The gains before smoothing: down at once, back exponentially."""
+        """Gains before smoothing: instant attack, exponential release."""
         gain, release = floats[layout.GAIN_F32], floats[layout.RELEASE_F32]
         gains = np.ones_like(lowest)
         if gain < 1.0 or lowest.min() < 1.0:
@@ -134,13 +131,13 @@ class Limiter(NotCopyable):
 
 
 def _unrolled(ring: Samples, now: int, n: int) -> Samples:
-    """The last `n` values before `now`, oldest first."""
+    """The last `n` values of a ring buffer, oldest first."""
     values: Samples = ring[np.arange(now - n, now) % len(ring)]
     return values
 
 
 def _weighted(windows: Samples, weights: Samples) -> Samples:
-    """Sums of each window under the weights, always added in the same order, as a matrix product does not do."""
+    """Weighted sum of each window, added in a fixed order; a matrix product does not fix the order."""
     total: Samples = np.zeros(len(windows), dtype=np.float32)
     for column, weight in enumerate(weights):
         total += windows[:, column] * weight

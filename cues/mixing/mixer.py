@@ -1,4 +1,4 @@
-"""The mixer of one session: cues into live speech, to the sample."""
+"""The mixer of one session: sample-accurate cues in live speech."""
 
 from __future__ import annotations
 
@@ -33,30 +33,39 @@ _PLACEMENTS = ("overlay", "replace", "in_pause")
 
 
 class Mixer(NotCopyable):
-    """Puts cues into the speech of one session. Costs nothing while it has nothing to do.
+    """Mixes cues into the speech of one session; an idle mixer returns its input.
 
     `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
-    first sample of the next `mix`. `mix`, `mix_pcm16` and `silence` belong to one thread at a time, wait for nothing
-    and never raise on what the audio holds. Output never leaves ±1.0.
+    first sample of the next `mix`. Call `mix`, `mix_pcm16` and `silence` from one thread at a time: they never block,
+    and raise for no sample value. Output stays within ±1.0.
 
     Parameters
     ----------
-    sample_rate : Hz, 1000 … 384,000.
-    voices : how many cues may sound at once, 1 … 256.
-    limiter : (8000 Hz or more) keep the true peak at or under −0.95 dBTP with a look-ahead of `latency_samples`.
-    guard : silence NaN and infinity also while idle.
-    duck_db : level of the speech under a cue, −60 … 0 dB.
-    gap_limit_ms : how long a cue with `placement="in_pause"` waits for a pause at most, 0 … 60,000 ms.
-    follow_speech : set each cue's level at its onset against that of the last seconds of speech, −12 … +6 dB, so that a
-        quiet voice gets no loud ping. Every frame is read then, for an eighth of an `np.add` (`bench/mixer.py`).
+    sample_rate : int
+        Hz, 1000 … 384,000.
+    voices : int
+        Largest number of cues that sound at once, 1 … 256.
+    limiter : bool
+        Keep the true peak at or below −0.95 dBTP with a look-ahead of `latency_samples`; needs 8000 Hz or more.
+    guard : bool
+        Silence NaN and infinity even while idle.
+    duck_db : float
+        Level of the speech under a cue, −60 … 0 dB.
+    gap_limit_ms : float
+        Longest wait of a cue with `placement="in_pause"`, 0 … 60,000 ms.
+    follow_speech : bool
+        Adapt each cue's level at its onset to the last seconds of speech, by −12 … +6 dB. Every frame is then read, at
+        an eighth of the cost of an `np.add` (`bench/mixer.py`).
 
     Attributes
     ----------
-    lead_samples : how far the output is released ahead of real time at most, as a `Pacer` in front of it knows; else 0.
+    lead_samples : int
+        How far ahead of real time a `Pacer` releases the output, samples; 0 without one.
 
     Raises
     ------
-    CueTypeError, CueValueError : for a parameter outside of these limits.
+    CueTypeError, CueValueError
+        If a parameter is outside of these limits.
 
     Examples
     --------
@@ -75,7 +84,7 @@ class Mixer(NotCopyable):
 
     _scheduler: Scheduler
     _row: Row
-    _connected: Any  # the kernels that it has looked at
+    _connected: Any  # the kernels that it was connected to
 
     def __init__(
         self,
@@ -101,17 +110,17 @@ class Mixer(NotCopyable):
 
     @classmethod
     def on_row(cls, row: Row, options: MixerOptions) -> Mixer:
-        """Make a mixer whose state is a row of somebody else's table, reset already."""
+        """A mixer whose state is a reset row of a pool's table."""
         mixer = cls.__new__(cls)
         mixer._attach(Scheduler(row, options))  # noqa: SLF001  (its own class)
         return mixer
 
     def move_to(self, row: Row) -> Row:
-        """Go on in another row; return the one that is free now. For the thread that mixes."""
+        """Continue in another row and return the freed one; only for the thread that mixes."""
         left, self._row = self._row, row
         row.words[:] = left.words
         self._scheduler.move_to(row)
-        left.words[layout.WAKE_I64] = -1  # an entry that was looked up before comes to Python, and so to this row
+        left.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
             self.__dict__.pop(name, None)
         self._connected = None
@@ -126,64 +135,70 @@ class Mixer(NotCopyable):
         self._connect()
 
     def _connect(self) -> None:
-        """Let Python find the compiled entries in place of `mix` and `mix_pcm16`, where there are any."""
+        """Replace `mix` and `mix_pcm16` by the compiled entries if these are available."""
         kernels = selection.kernels()
         if kernels is None or kernels is self._connected:
             return
         self._connected = kernels
         for name, slow in (("mix", self._mix), ("mix_pcm16", self._mix_pcm16)):
-            written = getattr(Mixer, name)
-            if entries.available() and getattr(type(self), name) is written:  # a subclass may have its own
-                self.__dict__[name] = entries.method(kernels, name, self._row, slow, written.__doc__)
+            method = getattr(Mixer, name)
+            if entries.available() and getattr(type(self), name) is method:  # a subclass may override it
+                self.__dict__[name] = entries.method(kernels, name, self._row, slow, method.__doc__)
 
     # Sound.
 
     def mix(self, frame: Samples, out: Samples | None = None) -> Samples:
-        """Return `frame` with the cues of this moment in it.
+        """Return `frame` with the current cues mixed in.
 
         Parameters
         ----------
-        frame : float32, shape `(n_samples,)`, full scale ±1.0, any length; other float dtypes and strides are
-            converted.
-        out : float32, shape `(n_samples,)`, contiguous: where to write the result; may be `frame`.
+        frame : float32, shape `(n_samples,)`, full scale ±1.0
+            Any length; other float dtypes and strides are converted.
+        out : float32, shape `(n_samples,)`, contiguous, optional
+            Destination; may be `frame`.
 
         Returns
         -------
-        float32, shape `(n_samples,)`: `out` if given; else `frame` itself, unread, while the mixer is idle; else a new
-        array.
+        float32, shape `(n_samples,)`
+            `out` if given; else `frame` itself while the mixer is idle; else a new array.
 
         Raises
         ------
-        CueTypeError, CueValueError : for a frame that is not 1-D and float, or an `out` that does not fit; the
-            session is left as it was.
+        CueTypeError, CueValueError
+            If `frame` is not 1-D float, or `out` does not fit; the session does not change.
         """
         mixed = selection.mix_unscheduled(self._row, frame, out)
         return self._mix(frame, out) if mixed is None else mixed
 
     def mix_pcm16(self, data: bytes) -> bytes:
-        """Return int16 little-endian samples with the cues of this moment in them, as `mix` does.
+        """Return int16 little-endian samples with the current cues mixed in.
 
         Parameters
         ----------
-        data : bytes, or anything with a buffer of bytes or int16; an even number of bytes.
+        data : bytes or buffer of bytes or int16
+            An even number of bytes.
 
         Returns
         -------
-        bytes of the same length; `data` itself while the mixer is idle.
+        bytes
+            Same length; `data` itself while the mixer is idle.
 
         Raises
         ------
-        CueTypeError : for something without a buffer, or one of anything else: floats are for `mix`.
-        CueValueError : for an odd number of bytes; the session is left as it was.
+        CueTypeError
+            If `data` is no such buffer; floats are for `mix`.
+        CueValueError
+            If the number of bytes is odd; the session does not change.
         """
         return self._mix_pcm16(data)
 
     def silence(self, n_samples: int) -> Samples:
-        """Return the cues alone, for a moment in which no speech is due: as `mix` of `n_samples` zeros.
+        """Return the cues without speech: `mix` of `n_samples` zeros.
 
         Raises
         ------
-        CueTypeError, CueValueError : for an `n_samples` that is no whole number of 0 or more.
+        CueTypeError, CueValueError
+            If `n_samples` is not a whole number ≥ 0.
         """
         n = checked_whole_number("n_samples", n_samples, 0, 1 << 40)
         frame = np.zeros(n, dtype=np.float32)
@@ -202,26 +217,34 @@ class Mixer(NotCopyable):
         priority: int = 0,
         placement: Placement = "overlay",
     ) -> Voice:
-        """Let `cue` sound, and return a handle to it.
+        """Start `cue` and return its voice.
 
-        The first use of a cue prepares it in the calling thread: another sample rate is converted (soxr HQ), an edge
-        that would click gets a fade of 5 ms.
+        The first use prepares the cue in the calling thread: soxr HQ converts its rate, and edges that would click are
+        faded over 5 ms.
 
         Parameters
         ----------
-        at : absolute output sample of the cue's first sample (`position` counts them); None is the first sample of the
-            next `mix`. A sample that has passed means the same and is counted as late.
-        gain_db : at most 40 dB; −inf is silence.
-        loop : go on until stopped, without a seam; `None` does as `cue.loop` says.
-        priority : where voices are short, one that fades out already makes room, or else the lowest, and among equals
-            the oldest; it fades in 5 ms.
-        placement : "overlay" ducks the speech; "replace" crossfades it out and back in; "in_pause" waits, from `at` on,
-            for a pause in the speech, at most `gap_limit_ms`.
+        cue : Cue
+            The sound.
+        at : int, optional
+            Output sample (as `position` counts) of the cue's first sample. None is the first sample of the next `mix`;
+            a past sample means the same and counts as late.
+        gain_db : float
+            At most 40 dB; −inf is silence.
+        loop : bool, optional
+            Loop seamlessly until stopped; None takes `cue.loop`.
+        priority : int
+            Without a free slot, a voice that already fades out is stolen, else the one of lowest priority, else the
+            oldest; it fades out over 5 ms.
+        placement : {"overlay", "replace", "in_pause"}
+            Duck the speech, crossfade to the cue and back, or wait from `at` for a pause, at most `gap_limit_ms`.
 
         Raises
         ------
-        CueTypeError, CueValueError : for a parameter that is none of these.
-        MixerClosedError : after `close`.
+        CueTypeError, CueValueError
+            If a parameter is outside of these limits.
+        MixerClosedError
+            If the mixer is closed.
         """
         scheduler = self._scheduler
         if scheduler.closed:
@@ -249,25 +272,23 @@ class Mixer(NotCopyable):
         return Voice(scheduler, playback)
 
     def release(self, fade_ms: float = 30.0) -> None:
-        """Barge-in: fade everything that sounds, speech too, and cancel what was scheduled.
+        """Barge-in: fade out speech and cues, and cancel scheduled cues.
 
-        Silence follows until the next cue begins or `resume` is called; either lets the speech pass again.
+        The speech stays muted until the next cue begins or `resume` is called.
 
         Parameters
         ----------
-        fade_ms : 5 … 250 ms; what is outside is taken as the nearest of these.
+        fade_ms : float
+            5 … 250 ms; other values are clamped.
         """
         self._scheduler.post(self._scheduler.release, checked_fade_ms(fade_ms, LONGEST_RELEASE_MS))
 
     def resume(self) -> None:
-        """Let the speech pass again after `release`; it fades in over 20 ms."""
+        """Unmute the speech after `release`; it fades in over 20 ms."""
         self._scheduler.post(self._scheduler.resume)
 
     def close(self) -> None:
-        """End the session: voices fade in 5 ms, then frames pass as they are. `play` raises; `mix` does not.
-
-        A cue that another thread plays at the same moment sounds no longer than these 5 ms, or never begins.
-        """
+        """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not."""
         self._scheduler.end()
 
     # State.
@@ -283,12 +304,12 @@ class Mixer(NotCopyable):
 
     @property
     def position(self) -> int:
-        """Samples out so far, those of `silence` included."""
+        """Output samples so far, `silence` included."""
         return self._row.position
 
     @property
     def active(self) -> bool:
-        """Whether a cue sounds or waits for its time."""
+        """Whether a cue sounds or is scheduled."""
         return self._scheduler.active
 
     @property
@@ -298,18 +319,18 @@ class Mixer(NotCopyable):
 
     @property
     def latency_samples(self) -> int:
-        """Samples by which the output is behind the input; constant for the mixer's life."""
+        """Delay of the output, samples; constant for the mixer's life."""
         return 0 if self._scheduler.limiter is None else self._scheduler.limiter.latency
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of state that the mixing loops keep for this session."""
+        """Size of the session's mixing state, bytes."""
         parts = (self._scheduler.limiter, self._scheduler.level)
         return self._row.words.nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @property
     def stats(self) -> MixerStats:
-        """The counters as they are now."""
+        """Snapshot of the counters."""
         scheduler, ints = self._scheduler, self._row.ints
         return MixerStats(
             started=scheduler.started,
@@ -320,7 +341,7 @@ class Mixer(NotCopyable):
             silence_frames=scheduler.silence_frames,
         )
 
-    # The way of a frame that needs Python: a command is due, or something has to be converted or refused.
+    # The Python path: a command is due, or a frame must be converted or rejected.
 
     def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
         self._connect()
@@ -332,7 +353,7 @@ class Mixer(NotCopyable):
 
 
 def _no_cue(thing: object) -> str:
-    """What to say of something that is no cue: never all samples of an array, but how to make a cue of them."""
+    """Error message for a value that is not a cue; it does not print an array's samples."""
     if isinstance(thing, np.ndarray):
         return (
             f"cue is an array of {thing.dtype}, shape {thing.shape}; it must be a cues.Cue: "

@@ -1,4 +1,4 @@
-"""The base of objects that compiled code finds by their address."""
+"""The base of objects that kernels hold by address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["NotCopyable"]
 
 
 class NotCopyable:
-    """An object that can be neither copied nor pickled: the kernels hold its address, and a copy has another one."""
+    """An object that can be neither copied nor pickled, because the kernels hold its address."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Cues mixed into a finished recording, by the mixer that live sessions use."""
+"""Mixing of cues into a finished recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Insert:
 
     Attributes
     ----------
-    at_s : of its first sample, seconds from the recording's beginning, ≥ 0.
+    at_s : float
+        Time of its first sample in the recording, s, ≥ 0.
     """
 
     cue: Cue
@@ -46,8 +47,10 @@ class Mixed:
 
     Attributes
     ----------
-    samples : float32, shape `(n_samples,)`, within ±1.0.
-    stats : the mixer's counters.
+    samples : float32, shape `(n_samples,)`
+        Within ±1.0.
+    stats : MixerStats
+        The mixer's counters.
     """
 
     samples: Samples
@@ -55,13 +58,18 @@ class Mixed:
 
 
 def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False) -> Mixed:
-    """`speech` with the cues in it; silence is added until the last cue has ended.
+    """`speech` with the cues mixed in, extended until the last cue ends.
 
     Parameters
     ----------
-    speech : float32, shape `(n_samples,)`, full scale ±1.0.
-    sample_rate : Hz.
-    limiter : as for `Mixer`; its delay is taken off again.
+    speech : float32, shape `(n_samples,)`
+        Full scale ±1.0.
+    sample_rate : int
+        Hz.
+    inserts : sequence of Insert
+        The cues, in any order.
+    limiter : bool
+        As for `Mixer`; its delay is removed.
     """
     mixer = Mixer(sample_rate, limiter=limiter)
     for insert in inserts:

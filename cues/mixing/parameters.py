@@ -1,4 +1,4 @@
-"""What makes a session."""
+"""Options of a session."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ __all__ = ["MixerOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixerOptions:
-    """The parameters of `Mixer`, checked; they are explained there.
+    """Checked parameters of `Mixer`, which documents them.
 
     Raises
     ------
-    CueTypeError, CueValueError : for a parameter outside of its limits.
+    CueTypeError, CueValueError
+        If a parameter is out of range.
     """
 
     sample_rate: int = 24000

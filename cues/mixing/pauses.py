@@ -1,4 +1,4 @@
-"""Finds the next pause in passing speech, for cues that wait for one."""
+"""Pause detection in passing speech, for cues that wait for a pause."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ __all__ = ["PauseFinder"]
 BLOCK_MS = 10.0
 PAUSE_MS = 80.0
 QUIET_DBFS = -45.0
-"""A pause is `PAUSE_MS` under this sample peak: below speech, above the noise floor of a synthetic voice."""
+"""A pause is `PAUSE_MS` below this sample peak: below speech, above a synthetic voice's noise floor."""
 
 
 class PauseFinder:
-    """Peaks of 10 ms blocks that lie at multiples of 10 ms of the session: the same for any cut into frames.
-
-    Peaks, because the largest of many does not depend on the order in which they are looked at, as a sum would.
-    """
+    """Peaks of the session's 10 ms blocks; unlike a sum, a peak does not depend on the frame size."""
 
     def __init__(self, sample_rate: int) -> None:
         self._block = max(1, ms_to_samples(BLOCK_MS, sample_rate))
@@ -32,27 +29,27 @@ class PauseFinder:
         self.reset(0)
 
     def reset(self, now: int) -> None:
-        """Forget what was heard; listen from sample `now` on."""
+        """Restart detection at sample `now`."""
         self._peak = 0.0
         self._n_quiet = 0
         self._checked = now - now % self._block
         self._whole = now % self._block == 0
 
     def next_check(self, now: int) -> int:
-        """The end of the block that is passing."""
+        """The sample at which the current block ends."""
         return now - now % self._block + self._block
 
     def hear(self, speech: NDArray[np.float32]) -> None:
-        """Listen to the next samples, which lie within one block."""
+        """Measure the next samples, which lie within one block."""
         with np.errstate(invalid="ignore"):
             peak = float(np.abs(speech).max())
         self._peak = max(self._peak, peak) if np.isfinite(peak) else np.inf
 
     def found(self, now: int) -> bool:
-        """Whether a pause has lasted long enough at sample `now`."""
+        """Whether a pause is found at sample `now`."""
         if now % self._block == 0 and now > self._checked:
             quiet = self._peak < self._quiet_peak
-            # The block in which listening began is not known whole.
+            # The first block was measured only in part.
             self._n_quiet = self._n_quiet + 1 if quiet and self._whole else 0
             self._peak, self._checked, self._whole = 0.0, now, True
         return self._n_quiet >= self._needed

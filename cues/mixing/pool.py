@@ -1,4 +1,4 @@
-"""Many sessions mixed by one call."""
+"""A pool of sessions mixed by one call."""
 
 from __future__ import annotations
 
@@ -28,21 +28,24 @@ __all__ = ["MixerPool"]
 
 
 class MixerPool(NotCopyable):
-    """Sessions whose frames come together, as in a server that ticks: one call mixes a frame for each.
+    """Sessions with a common frame clock: one call mixes a frame for each.
 
-    The state of all sessions is one table; `pool[i]` is a `Mixer` that is a view of row `i`, made when it is first
-    asked for, and everything that a mixer can do works on it. A session whose mixer was closed leaves its place to a
-    new one: who asks for `pool[i]` then gets a fresh mixer at position 0. The others notice nothing.
+    The state of all sessions is one table. `pool[i]` is a `Mixer` on row `i`, made at first access. After it is closed,
+    `pool[i]` is a new mixer at position 0; other sessions are not affected.
 
     Parameters
     ----------
-    sessions : how many, 1 … 1,000,000.
-    frame_samples : length of a frame, samples, 1 … 1,000,000.
-    sample_rate, voices, guard, duck_db, gap_limit_ms : as for `Mixer`. (A limiter is a mixer's own.)
+    sessions : int
+        1 … 1,000,000.
+    frame_samples : int
+        Length of a frame, samples, 1 … 1,000,000.
+    sample_rate, voices, guard, duck_db, gap_limit_ms
+        As for `Mixer`. A pool has no limiter.
 
     Raises
     ------
-    CueTypeError, CueValueError : for a parameter outside of these limits.
+    CueTypeError, CueValueError
+        If a parameter is outside of these limits.
 
     Examples
     --------
@@ -73,9 +76,9 @@ class MixerPool(NotCopyable):
         self._n = checked_whole_number("sessions", sessions, 1, 1_000_000)
         self._frame = checked_whole_number("frame_samples", frame_samples, 1, 1_000_000)
         self._table = new_table(self._n, self._options)
-        self._seated: dict[int, Mixer] = {}  # who mixes each row; replaced by the thread that mixes alone
-        self._renewed: dict[int, Mixer] = {}  # who is in the place of a mixer that was closed
-        self._coming: deque[tuple[int, Mixer, Row]] = deque()  # those of them whose row another one still has
+        self._seated: dict[int, Mixer] = {}  # the mixer of each row; only the thread that mixes replaces it
+        self._successors: dict[int, Mixer] = {}  # the successors of closed mixers
+        self._arriving: deque[tuple[int, Mixer, Row]] = deque()  # successors that wait for their row
         self._renewing = Lock()
         self._waking = np.zeros(self._n, dtype=np.int64)
         self._addresses = self._table.ctypes.data, self._waking.ctypes.data
@@ -88,31 +91,28 @@ class MixerPool(NotCopyable):
         index = checked_whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
         if index is None:
             raise IndexError(f"number is {number}; the pool has {self._n} sessions")
-        mixer = self._renewed.get(index) or self._holder(index)
+        mixer = self._successors.get(index) or self._holder(index)
         return self._renew(index) if mixer.closed else mixer
 
     def _holder(self, index: int) -> Mixer:
-        """The mixer that has a row; the first one is made when it is first asked for."""
+        """The mixer on a row, made at first access."""
         mixer = self._seated.get(index)
         return mixer or self._seated.setdefault(index, Mixer.on_row(Row(self._table[index]), self._options))
 
     def _renew(self, index: int) -> Mixer:
-        """A fresh mixer in the place of one that was closed; the same for all who ask at once.
-
-        The thread that mixes may be at work in the row: the fresh mixer has one of its own until the next `mix`.
-        """
+        """The successor of a closed mixer, in a row of its own until the next `mix`: another thread may be mixing."""
         with self._renewing:
-            mixer = self._renewed.get(index) or self._holder(index)
+            mixer = self._successors.get(index) or self._holder(index)
             if mixer.closed:
                 own, spare = (Row(new_table(1, self._options)[0]) for _ in range(2))
-                mixer = self._renewed[index] = Mixer.on_row(own, self._options)
-                self._coming.append((index, mixer, spare))
+                mixer = self._successors[index] = Mixer.on_row(own, self._options)
+                self._arriving.append((index, mixer, spare))
             return mixer
 
     def _seat(self) -> None:
-        """Give renewed sessions their rows, and those that were closed a row in which they may go on."""
-        for _ in range(len(self._coming)):
-            index, mixer, spare = self._coming.popleft()
+        """Move successors to their rows, and the closed mixers to spare rows."""
+        for _ in range(len(self._arriving)):
+            index, mixer, spare = self._arriving.popleft()
             mixer.move_to(self._holder(index).move_to(spare))
             self._seated[index] = mixer
 
@@ -124,25 +124,28 @@ class MixerPool(NotCopyable):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state of all sessions."""
+        """Size of all sessions' state, bytes."""
         return self._table.nbytes
 
     def mix(self, frames: Samples, out: Samples | None = None) -> Samples:
-        """Return a frame for each session: what its `mix` would have returned for its row of `frames`.
+        """Return a frame for each session, as its `Mixer.mix` would.
 
         Parameters
         ----------
-        frames : float32, shape `(sessions, frame_samples)`, contiguous, full scale ±1.0; other floats and strides are
-            converted.
-        out : float32, same shape, contiguous: where to write the result; may be `frames`.
+        frames : float32, shape `(sessions, frame_samples)`, full scale ±1.0
+            Other float dtypes and strides are converted.
+        out : float32, same shape, contiguous, optional
+            Destination; may be `frames`.
 
         Returns
         -------
-        float32, shape `(sessions, frame_samples)`: `out` if given, else a new array.
+        float32, shape `(sessions, frame_samples)`
+            `out` if given, else a new array.
 
         Raises
         ------
-        CueTypeError, CueValueError : for arrays of another kind or shape; no session is touched.
+        CueTypeError, CueValueError
+            If an array has another dtype or shape; no session changes.
         """
         source = self._checked("frames", frames)
         target = np.empty_like(source) if out is None else out
@@ -151,15 +154,15 @@ class MixerPool(NotCopyable):
                 raise CueValueError("out must be a writeable, contiguous float32 array")
             if out is not source and np.may_share_memory(out, source):
                 source = source.copy()
-        if self._coming:
+        if self._arriving:
             self._seat()
-        for number in self._mix_the_rest(source, target):
-            # One that was closed fades out until somebody asks for its place: it is not renewed in this thread.
+        for number in self._mix_unscheduled(source, target):
+            # A closed mixer fades out here; its successor is made by `pool[i]`.
             self._holder(number).mix(source[number], out=target[number])
         return target
 
-    def _mix_the_rest(self, source: Samples, target: Samples) -> list[int]:
-        """Mix all that need no planning; the numbers of those that do."""
+    def _mix_unscheduled(self, source: Samples, target: Samples) -> list[int]:
+        """Mix all rows that need no planning, and return the numbers of the others."""
         kernels = selection.kernels()
         if kernels is None:
             idle = (self._table.view(np.int32)[:, layout.FLAGS_I32] == 0) & (

@@ -1,9 +1,8 @@
-"""The planner behind one mixer: it turns commands and the passing of time into a row that the loops can mix.
+"""The scheduler of one mixer: applies queued commands and writes the row that the kernels read.
 
-Commands come from any thread through a deque (its `append` and `popleft` are atomic) and are carried out at the start
-of the next `mix`, by the thread that mixes; nothing else writes to the row. Whatever the planner does happens at an
-absolute sample that does not depend on how the speech was cut into frames, and planning again in between changes
-nothing.
+Any thread queues commands in a deque, whose `append` and `popleft` are atomic. The thread that mixes applies them at
+the start of the next `mix`; only it writes to the row, except for the wake mark. All changes happen at absolute
+samples, independent of the frame size; extra calls of `plan` change nothing.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["Scheduler"]
 
 LEAST_SHARE = 0.25
-"""A cue is turned down by no more than this factor (12 dB) where others leave no room."""
+"""Other cues reduce a cue's gain at most to this factor (−12 dB)."""
 MAX_WAITING = 65_536
-"""Commands and cues that one session may have waiting: a session that nobody mixes must not fill the memory."""
+"""Most commands and cues queued in one session: a session that is never mixed must not fill the memory."""
 
 
 class Scheduler:
-    """State and plan of one session, whose row is as `cues.mixing.state.new_table` makes it."""
+    """Scheduler of one session on a row of `cues.mixing.state.new_table`."""
 
     def __init__(self, row: Row, options: MixerOptions) -> None:
         self.row = row
@@ -53,7 +52,7 @@ class Scheduler:
         self.bus = SpeechBus(row, options.sample_rate, options.duck_db)
         self.started = self.late = self.stolen = self.silence_frames = 0
         self.closed = False
-        self._over = False  # `close` was carried out
+        self._over = False  # `close` was applied
         self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
         if self.level is not None:
             row.words[layout.LEVEL_I64] = self.level.address
@@ -66,19 +65,18 @@ class Scheduler:
     # From any thread.
 
     def post(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Have `command` carried out at the start of the next `mix`.
+        """Queue `command` for the next `mix`; ignored after `end`.
 
-        After `end` nothing is. A command may still get into the inbox behind it, because nothing is locked between the
-        look at `closed` and the append: `plan` drops it.
+        Without a lock between the check of `closed` and the append, a late command can follow `close`: `plan` drops it.
         """
         if self.closed:
             return
         if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
-            raise CueValueError(f"{MAX_WAITING} cues and commands wait already; call mix first")
+            raise CueValueError(f"{MAX_WAITING} cues and commands are queued, the most allowed; call mix first")
         self._send(command, *arguments)
 
     def end(self) -> None:
-        """Have the session closed at the start of the next `mix`."""
+        """Queue `close`."""
         if not self.closed:
             self.closed = True
             self._send(self.close)
@@ -89,7 +87,7 @@ class Scheduler:
 
     @property
     def active(self) -> bool:
-        """Whether anything plays or is scheduled."""
+        """Whether a cue sounds or is scheduled."""
         return bool(self.row.sounding()) or (not self.closed and self._anything_waits())
 
     def _anything_waits(self) -> bool:
@@ -97,7 +95,7 @@ class Scheduler:
 
     @property
     def sounds(self) -> list[Sound | None]:
-        """What sounds in each slot; the last one is for the tails of stolen voices."""
+        """The sound in each slot; the last slot holds the tails of stolen voices."""
         return self._slots.sounds
 
     def sounds_in(self, voice: Playback) -> bool:
@@ -107,14 +105,14 @@ class Scheduler:
     # In the thread that mixes.
 
     def move_to(self, row: Row) -> None:
-        """Go on in another row, which holds a copy of this one."""
+        """Continue in another row, a copy of this one."""
         self.row = row
         self.bus.move_to(row)
         self._slots.move_to(row)
-        row.words[layout.WAKE_I64] = -1  # a command that came meanwhile has set its mark in the row before
+        row.words[layout.WAKE_I64] = -1  # a command queued meanwhile set its mark in the old row
 
     def passes(self, n_samples: int) -> bool:
-        """Whether the next samples pass as they are, if a guard does not mind; plans first if a command is waiting."""
+        """Whether the next samples pass unchanged, apart from a guard; plans first if needed."""
         row = self.row
         if self._due(n_samples):
             self.plan()
@@ -122,16 +120,16 @@ class Scheduler:
         return flags == 0 and row.position + n_samples <= int(row.words[layout.WAKE_I64])
 
     def let_pass(self, n_samples: int, speech: Callable[[], NDArray[np.float32]]) -> None:
-        """Move on over samples that pass as they are; asks for them if somebody listens."""
+        """Advance over samples that pass unchanged; calls `speech` only if the level is measured."""
         if self.level is not None:
             self.level.hear(speech(), self.row.position)
         self.row.words[layout.POSITION_I64] += n_samples
 
     def _due(self, n_samples: int) -> bool:
-        """Whether something is to be planned within the next samples."""
+        """Whether `plan` is due within the next samples."""
         if self._inbox or self.row.position + n_samples > self._planned_to:
             return True
-        # The mark of a command that was carried out between its append and its mark: only a plan takes it off.
+        # A command may be applied before its mark is set; only `plan` clears the mark.
         return self.row.words.item(layout.WAKE_I64) < 0 and not self._waiting.listening
 
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
@@ -147,10 +145,10 @@ class Scheduler:
             done += step
 
     def plan(self) -> int:
-        """Carry out what is due at the session's position; the sample up to which nothing else is."""
+        """Apply what is due at the session's position; return the sample of the next change."""
         row = self.row
         row.words[layout.WAKE_I64] = layout.NEVER
-        for _ in range(len(self._inbox)):  # not until it is empty: a busy thread must not hold up the sound
+        for _ in range(len(self._inbox)):  # not until empty: a busy thread must not delay the sound
             command, arguments = self._inbox.popleft()
             if not self._over:
                 command(*arguments)
@@ -161,16 +159,16 @@ class Scheduler:
         horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), layout.NEVER)
         row.mark_busy(self.sounds)
         self._planned_to = horizon
-        # Where a pause is listened for, every frame has to come by.
+        # Pause detection needs every frame.
         row.words[layout.WAKE_I64] = -1 if self._waiting.listening else horizon
-        if self._inbox:  # posted meanwhile: its mark may just have been overwritten
+        if self._inbox:  # queued meanwhile: its mark may be overwritten
             row.words[layout.WAKE_I64] = -1
         return horizon
 
     # Commands.
 
     def schedule(self, voice: Playback) -> None:
-        """Start the voice at its sample, or now if that has passed."""
+        """Start the voice at its sample, or now if it has passed."""
         now = self.row.position
         if voice.state != "waiting":
             return
@@ -186,7 +184,7 @@ class Scheduler:
             self._waiting.stop(voice)
 
     def change_gain(self, voice: Playback) -> None:
-        """Bring a sounding voice to its gain; while another ramp runs, after that."""
+        """Ramp a sounding voice to its gain, after a running ramp ends."""
         if voice.state != "sounding" or not self._slots.holds(voice) or self._slots.ends(voice):
             return
         voice.gain_waits = self._slots.ramp_end(voice) > self.row.position
@@ -194,22 +192,22 @@ class Scheduler:
             self._slots.change_gain(voice, self._fitted_gain(voice, voice.slot))
 
     def release(self, fade_ms: float) -> None:
-        """Fade everything out and keep silent."""
+        """Fade out cues and speech, and mute the speech."""
         self._end_all(fade_ms)
         self.bus.release(self.row.position, ms_to_samples(fade_ms, self.sample_rate))
 
     def resume(self) -> None:
-        """Let the speech pass again."""
+        """Unmute the speech."""
         self.bus.resume()
 
     def close(self) -> None:
-        """Fade the voices out for good; the speech goes on."""
+        """Fade out the voices and drop later commands; the speech continues."""
         self._over = True
         self._end_all(STEAL_FADE_MS)
         self.bus.resume()
 
     def _end_all(self, fade_ms: float) -> None:
-        """Forget what has not begun, and fade out what sounds."""
+        """Cancel waiting voices and fade out the others."""
         self._waiting.stop_all()
         for voice in self._slots.playing:
             if voice is not None:
@@ -218,13 +216,13 @@ class Scheduler:
     # The parts of a plan.
 
     def _reap(self) -> None:
-        """Let go of the voices that have ended."""
+        """Release the voices that ended."""
         for voice in self._slots.reap():
             voice.state = "done"
             self.bus.ended(voice)
 
     def _start(self, voice: Playback) -> None:
-        """Give the voice a slot, which another may have to leave."""
+        """Give the voice a slot, stolen if necessary."""
         slot = self._slot_for(voice)
         if slot is None:
             voice.state = "done"
@@ -239,19 +237,18 @@ class Scheduler:
         self.started += 1
 
     def _fitted_gain(self, voice: Playback, slot: int) -> float:
-        """The voice's gain, lower where there is no room for it beside the others; and the bus makes what room it can.
+        """The voice's gain, reduced if the other cues leave no headroom; ducks the speech for the rest.
 
-        All samples of a cue are known, so what the cues can reach from now on is known too: the sum of their largest
-        magnitudes to come. What it leaves to full scale is left to the speech.
+        The cues' samples are known, so the sum of their remaining peaks bounds their mix; the speech gets the headroom.
         """
         others = self._slots.reach_beside(slot)
-        asked = float(voice.sound.peak) * voice.gain
-        room = max(1.0 - DEEPEST - others, LEAST_SHARE * asked)
-        self.bus.make_room(others + min(asked, room))
-        return voice.gain if asked <= room else voice.gain * room / asked
+        peak = float(voice.sound.peak) * voice.gain
+        room = max(1.0 - DEEPEST - others, LEAST_SHARE * peak)
+        self.bus.make_room(others + min(peak, room))
+        return voice.gain if peak <= room else voice.gain * room / peak
 
     def _slot_for(self, voice: Playback) -> int | None:
-        """A free slot, or the one of the least important voice, or None where this voice is that."""
+        """A free slot, or that of the least important voice; None if this voice is the least important."""
         slot = self._slots.free()
         if slot is not None:
             return slot
@@ -265,12 +262,12 @@ class Scheduler:
         return self._slots.steal(loser)
 
     def _fade_out(self, voice: Playback, fade_ms: float) -> None:
-        """End the voice, unless it ends earlier by itself."""
+        """Fade out the voice unless it ends sooner."""
         if self._slots.holds(voice):
             self.bus.ends(voice, self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate)))
 
     def _change_waiting_gains(self, now: int) -> int:
-        """Begin the gain changes that waited for a ramp to end; the sample at which the next one can."""
+        """Start gain changes whose ramp has ended; return the sample at which the next can start."""
         wake = layout.NEVER
         for voice in self._slots.playing:
             if voice is not None and voice.gain_waits:

@@ -1,7 +1,6 @@
-"""The slots in which a session's voices sound: who has which, what their ramps do, and how they are left.
+"""The voice slots of a session: allocation, gain ramps and stealing.
 
-A slot is a part of the session's row that the loops read (`cues._kernels.layout`). One more than there are voices takes
-the tails of those that were stolen.
+A slot is a part of the session's row (`cues._kernels.layout`). One extra slot holds the tails of stolen voices.
 """
 
 from __future__ import annotations
@@ -28,12 +27,14 @@ GAIN_RAMP_MS = 10.0
 
 
 class Slots:
-    """The slots of one session; see the module.
+    """The voice slots of one session.
 
     Attributes
     ----------
-    sounds : what sounds in each slot, or None; the last one is for tails.
-    playing : the voice that has each slot, or None.
+    sounds : list of Sound or None
+        The sound in each slot; the last slot is for tails.
+    playing : list of Playback or None
+        The voice in each slot.
     """
 
     def __init__(self, row: Row, sample_rate: int, voices: int) -> None:
@@ -45,16 +46,16 @@ class Slots:
         self._gain_ramp = max(1, ms_to_samples(GAIN_RAMP_MS, sample_rate))
 
     def move_to(self, row: Row) -> None:
-        """Go on in another row, which holds a copy of this one."""
+        """Continue in another row, a copy of this one."""
         self._row = row
 
     def holds(self, voice: Playback) -> bool:
-        """Whether the voice still has its slot, and sounds in it."""
+        """Whether the voice still sounds in its slot."""
         held = voice.slot >= 0 and self.playing[voice.slot] is voice
         return held and bool(self._row.sound_of(voice.slot))
 
     def reap(self) -> list[Playback]:
-        """Free the slots of voices that have ended, and return these."""
+        """Free the slots of ended voices, and return these voices."""
         held = set(self._row.sounding())
         ended = [voice for slot, voice in enumerate(self.playing) if voice is not None and slot not in held]
         for voice in ended:
@@ -64,22 +65,22 @@ class Slots:
         return ended
 
     def free(self) -> int | None:
-        """The first slot that nobody has."""
+        """The first free slot."""
         return next((slot for slot, voice in enumerate(self.playing) if voice is None), None)
 
     def least(self) -> Playback:
-        """The voice that has to leave first: one that fades out already, the least important one, the oldest."""
+        """The voice to steal first: one that fades out, then the lowest priority, then the oldest."""
         holders = [voice for voice in self.playing if voice is not None]
         return min(holders, key=lambda voice: (not self.ends(voice), voice.priority, voice.order))
 
     def steal(self, voice: Playback) -> int:
-        """Let a voice fade in the slot for tails, and return the slot that is free now."""
+        """Move a voice's fade-out to the slot for tails, and return the freed slot."""
         self._add_tail(self._tail(voice.slot, self._steal_fade))
         self.playing[voice.slot] = self.sounds[voice.slot] = None
         return voice.slot
 
     def begin(self, voice: Playback, slot: int, gain: float) -> None:
-        """Let the voice sound in a free slot from now on, at once or, with a hard beginning, after a fade."""
+        """Start the voice in a free slot, with a fade-in if its first samples are hard."""
         words, ints, floats = self._row.voice(slot)
         soft = voice.sound.soft_start
         words[layout.VOICE_START_I64] = self._row.position
@@ -92,21 +93,21 @@ class Slots:
         voice.slot = slot
 
     def ends(self, voice: Playback) -> bool:
-        """Whether the voice ends with the ramp that it is on."""
+        """Whether the voice ends with its ramp."""
         return bool(self._row.flags_of(voice.slot) & layout.VOICE_ENDS)
 
     def ramp_end(self, voice: Playback) -> int:
-        """The sample at which the ramp of a voice ends, or ended."""
+        """The sample at which a voice's ramp ends or ended."""
         words, ints, _ = self._row.voice(voice.slot)
         ramp = int(ints[layout.VOICE_N_I32]) & layout.RAMP_MASK
         return int(words[layout.VOICE_START_I64]) + int(ints[layout.VOICE_T0_I32]) + ramp if ramp else 0
 
     def change_gain(self, voice: Playback, gain: float) -> None:
-        """Bring a voice that is on no ramp to another gain."""
+        """Ramp a voice without a running ramp to another gain."""
         self._ramp(voice, self._gain_ramp, gain)
 
     def fade_out(self, voice: Playback, n: int) -> int:
-        """End the voice over `n` samples, unless it ends earlier by itself; the sample at which it will have ended."""
+        """Fade out over `n` samples unless the voice ends sooner; return the sample at which it ends."""
         slot, now = voice.slot, self._row.position
         sound = self.sounds[slot]
         assert sound is not None
@@ -120,11 +121,11 @@ class Slots:
         return min(end, now + n)
 
     def reach_beside(self, slot: int) -> float:
-        """The largest magnitude that all other slots can still add together."""
+        """The largest magnitude that all other slots can still reach together."""
         return sum(self._reach(other) for other in range(len(self.playing)) if other != slot)
 
     def _reach(self, slot: int) -> float:
-        """The largest magnitude that a slot can still add."""
+        """The largest magnitude that a slot can still reach."""
         sound = self.sounds[slot]
         if sound is None:
             return 0.0
@@ -135,11 +136,11 @@ class Slots:
         return gain * float(peak)
 
     def _ramp(self, voice: Playback, n: int, gain: float) -> None:
-        """Go from the gain at which the voice rests to another, from now on; `n` may hold `VOICE_ENDS`."""
+        """Start a ramp from the voice's constant gain; `n` may hold `VOICE_ENDS`."""
         words, ints, floats = self._row.voice(voice.slot)
         now = self._row.position
         loops = int(ints[layout.VOICE_N_I32]) & layout.VOICE_LOOPS
-        if loops:  # its start moves by whole turns, so that ramps are told from it in 32 bits after weeks
+        if loops:  # move its start by whole periods: offsets from it must fit 32 bits after weeks
             words[layout.VOICE_START_I64] += (
                 (now - int(words[layout.VOICE_START_I64])) // voice.sound.length * voice.sound.length
             )
@@ -149,7 +150,7 @@ class Slots:
         floats[layout.VOICE_G1_F32] = gain
 
     def _put_finished(self, slot: int, samples: NDArray[np.float32]) -> None:
-        """Let samples sound once, as they are, from now on in this slot: whoever has it ends with them."""
+        """Play samples once in this slot, starting now; the voice in it ends with them."""
         sound = Sound(samples)
         words, ints, floats = self._row.voice(slot)
         words[layout.VOICE_START_I64] = self._row.position
@@ -160,7 +161,7 @@ class Slots:
         self.sounds[slot] = sound
 
     def _add_tail(self, tail: NDArray[np.float32]) -> None:
-        """Let a tail sound in the slot for tails, together with what fades there already."""
+        """Play a tail in the slot for tails, added to the tails already there."""
         older = self.sounds[self._tails] if self._row.sound_of(self._tails) else None
         if older is not None:
             rest = older.samples[self._row.position - int(self._row.voice(self._tails)[0][layout.VOICE_START_I64]) :]
@@ -171,7 +172,7 @@ class Slots:
         self._put_finished(self._tails, tail)
 
     def _tail(self, slot: int, n: int) -> NDArray[np.float32]:
-        """The next `n` samples of a voice under its own ramp and a fade out to 0."""
+        """The next `n` samples of a voice under its ramp and a fade-out."""
         sound = self.sounds[slot]
         assert sound is not None
         words, ints, floats = self._row.voice(slot)

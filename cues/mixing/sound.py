@@ -1,6 +1,6 @@
-"""Cues made ready for mixing: at the mixer's rate, with edges that cannot click, in the memory layout of the kernels.
+"""Cues prepared for mixing: at the mixer's rate, with edges that do not click, in the kernels' memory layout.
 
-All of it happens in `play`, in the caller's thread, once for each cue: the frame path only ever reads finished samples.
+`play` prepares each cue once, in the caller's thread; the frame path only reads finished samples.
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
 _PEAK_BLOCK = 256
 _LARGEST = 1e9
-"""180 dB over full scale: louder samples are cut off, so that no sum of voices is infinity minus infinity."""
+"""Clip level, 180 dB over full scale: no sum of voices becomes infinity minus infinity."""
 
 
 class Sound(NotCopyable):
-    """Finished samples behind a small header, at an address that does not move.
+    """Header and finished samples, at a fixed address.
 
     Attributes
     ----------
-    samples : float32, shape `(length,)`, at the mixer's rate.
-    address : of the header, for the kernels.
-    peak : largest magnitude.
-    soft_start : the first sample may sound at once; otherwise the voice fades in.
+    samples : float32, shape `(length,)`
+        At the mixer's rate.
+    address : int
+        Address of the header, for the kernels.
+    peak : float32
+        Largest magnitude.
+    soft_start : bool
+        Whether the voice can start without a fade-in.
     """
 
     __slots__ = ("_block", "_peaks_to_end", "address", "length", "peak", "samples", "soft_start")
@@ -62,13 +66,13 @@ class Sound(NotCopyable):
         self.soft_start = soft_start
 
     def peak_from(self, offset: int) -> float:
-        """Largest magnitude from sample `offset` on, to within a block of it; 0.0 after the end."""
+        """Largest magnitude from the block of sample `offset` on; 0.0 after the end."""
         block = offset // _PEAK_BLOCK
         return self._peaks_to_end[block] if block < len(self._peaks_to_end) else 0.0
 
 
 class _Cache:
-    """The latest sounds by what they were made of; the samples kept beside each hold its key's `id` in place."""
+    """The most recently used sounds; each entry keeps its cue's samples, because the key holds their `id`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -95,12 +99,18 @@ _CACHE = _Cache()
 
 
 def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = False) -> Sound:
-    """`cue` ready to sound at `sample_rate` Hz.
+    """`cue` prepared for mixing at `sample_rate` Hz.
 
     Parameters
     ----------
-    loop : its end is joined to its beginning: a seam that would click becomes an equal-gain crossfade.
-    replace : its edges follow the equal-power law of the speech's crossfade.
+    cue : Cue
+        The sound.
+    sample_rate : int
+        Hz.
+    loop : bool
+        Crossfade (equal gain) a seam that would click.
+    replace : bool
+        Shape the edges for an equal-power crossfade with the speech.
     """
     return _CACHE.get(cue, sample_rate, loop=loop, replace=replace)
 
@@ -118,16 +128,16 @@ def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
 
 
 def _hard(samples: NDArray[np.float64], fade: int) -> bool:
-    """Whether the beginning rises faster than a fade of `fade` samples would let it."""
+    """Whether the start rises faster than a fade of `fade` samples."""
     early = np.abs(samples[: max(1, fade // 5)]).max()
     return bool(abs(samples[0]) > _SILENT_EDGE or early > 0.12 * np.abs(samples[: 2 * fade]).max())
 
 
 def _softened(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
-    """`samples` with a fade at each edge that has none of its own."""
+    """`samples` with a fade at each hard edge."""
     soft = samples.copy()
     n = min(fade, len(soft) // 2)
-    # Not from 0 but from one step above: the first sample sounds at the sample that was asked for.
+    # The fade starts one step above 0, so that the requested sample is audible.
     edge = smoothstep((np.arange(n) + 1.0) / (n + 1.0))
     if _hard(samples, fade):
         soft[:n] *= edge
@@ -137,7 +147,7 @@ def _softened(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
 
 
 def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
-    """`samples` between the two halves of an equal-power crossfade."""
+    """`samples` with equal-power crossfade edges."""
     faded = samples.copy()
     n = max(1, min(fade, len(faded) // 2))
     angle = 0.5 * np.pi * smoothstep(np.arange(n) / n)
@@ -147,7 +157,7 @@ def _crossfading(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]
 
 
 def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
-    """`samples` as one turn of a seamless loop, shorter by `fade` samples where the seam needs a crossfade."""
+    """One period of a seamless loop; shorter by up to `fade` samples if the seam needs a crossfade."""
     n = min(fade, len(samples) // 4)
     if n < 2 or _seamless(samples, n):
         return samples
@@ -158,7 +168,7 @@ def _joined(samples: NDArray[np.float64], fade: int) -> NDArray[np.float64]:
 
 
 def _seamless(samples: NDArray[np.float64], n: int) -> bool:
-    """Whether going from the last sample to the first is no rougher than the samples beside the seam."""
+    """Whether the seam is no rougher than the samples beside it."""
     around = np.concatenate([samples[-n:], samples[:n]])
     bends = np.abs(np.diff(around, 2))
     at_seam = bends[n - 2 : n].max()

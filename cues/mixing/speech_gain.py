@@ -1,8 +1,7 @@
-"""The speech's gain: ducked under cues, out of the way of a cue that replaces it, silent after a release.
+"""The speech's gain: ducked under cues, faded out for a replacing cue, muted after a release.
 
-Ducking belongs to the bus and not to a voice: the speech is down while any cue sounds and for a hold after the last
-one, so two cues in a row do not pump. From the ends of the voices, which are known beforehand, the planner works out
-the next two ramps; the loops follow them by themselves.
+One duck covers all voices and a hold time after the last, so cues in a row do not pump. The voices' ends are known, so
+`plan` computes the next two ramps, and the kernels follow them.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ ATTACK_MS = 20.0
 HOLD_MS = 200.0
 RELEASE_MS = 300.0
 DEEPEST = 0.1
-"""No plan takes the speech further down to make room for cues (−20 dB); what then remains is the cues' share."""
+"""Lowest gain of speech ducked for headroom (−20 dB); the cues share the rest."""
 
-# The two parts of a ramp (`cues._kernels.layout`) on their way from 0 to 1, and their second derivatives.
+# The two basis functions of a ramp (`cues._kernels.layout`) over 0 … 1, and their second derivatives.
 _U = np.linspace(0.0, 1.0, 65)
 _Q = smoothstep(_U)
 _H = _U - 6 * _U**3 + 8 * _U**4 - 3 * _U**5
@@ -39,7 +38,7 @@ _SLACK = 1e-4
 
 
 class SpeechBus:
-    """Plans the speech's gain of one session; see the module."""
+    """Plans the gain of one session's speech."""
 
     def __init__(self, row: Row, sample_rate: int, duck_db: float) -> None:
         self._row = row
@@ -55,40 +54,39 @@ class SpeechBus:
 
     @property
     def muted(self) -> bool:
-        """Whether a release holds the speech."""
+        """Whether a release mutes the speech."""
         return self._muted
 
     def move_to(self, row: Row) -> None:
-        """Go on in another row, which holds a copy of this one."""
+        """Continue in another row, a copy of this one."""
         self._row = row
 
     def begin(self, voice: Playback, end: int) -> None:
-        """Take a new voice into account, which will have ended at sample `end`; it also ends a release."""
+        """Add a voice that ends at sample `end`; it unmutes the speech."""
         self._muted = False
         if self._row.position >= self._latest(self._ends)[0]:
             self._depth = self._duck
         self._ends[voice] = end
 
     def make_room(self, peak: float) -> None:
-        """Duck deep enough for cues that reach `peak` together, so that full-scale speech under them stays within ±1.0.
+        """Duck deep enough that full-scale speech and cues of this summed peak stay within ±1.0.
 
-        What is deeper stays deeper until the duck is over: a depth that followed every cue would be heard as pumping.
-        A bus that does not duck (0 dB) does not do it for this either.
+        The depth never decreases during a duck, which would pump. A bus with a duck of 0 dB never ducks.
         """
         if self._duck < 1.0:
             self._depth = min(self._depth, float(np.float32(max(1.0 - peak, DEEPEST))))
 
     def ends(self, voice: Playback, end: int) -> None:
-        """Note that a voice will end sooner."""
+        """Set the new end of a voice."""
         self._ends[voice] = end
 
     def ended(self, voice: Playback) -> None:
-        """Forget a voice that has ended, but not when it did."""
+        """Remove an ended voice; its end still counts for the hold."""
         end = self._ends.pop(voice)
         self._duck_end, self._replace_end = self._latest({voice: end})
 
     def release(self, now: int, n: int) -> None:
-        """Fade to silence over `n` samples and stay there."""
+        """Fade out over `n` samples and mute."""
         if self._muted:
             return
         self._muted = True
@@ -97,14 +95,11 @@ class SpeechBus:
         self._fade_end = self._rest() if self._row.words[layout.NEXT_T0_I64] == layout.NEVER else self._rest() + n
 
     def resume(self) -> None:
-        """Let the speech pass again once the fade of a release is over."""
+        """Unmute the speech after the fade of a release."""
         self._muted = False
 
     def plan(self, now: int) -> int:
-        """Bring the row's ramps up to date; the sample at which that has to be done again.
-
-        Doing it at any sample before that changes nothing: when it is done depends on how the speech is cut.
-        """
+        """Update the row's ramps and return the sample of the next update; earlier calls change nothing."""
         words, ints, floats = self._row.words, self._row.ints, self._row.floats
         self._settle(now)
         level = self._level(now)
@@ -112,7 +107,7 @@ class SpeechBus:
         if level != floats[layout.SPEECH_G1_F32]:
             if words[layout.NEXT_T0_I64] == layout.NEVER or floats[layout.NEXT_G1_F32] != level:
                 self._ramp(now, level, self._length(float(floats[layout.SPEECH_G1_F32]), level))
-            if words[layout.NEXT_T0_I64] != layout.NEVER:  # it waits for the ramp that runs to come to rest
+            if words[layout.NEXT_T0_I64] != layout.NEVER:  # it waits for the running ramp to end
                 return min(int(words[layout.NEXT_T0_I64]), change)
         if change < self._rest() or change == layout.NEVER:
             words[layout.NEXT_T0_I64] = layout.NEVER
@@ -124,7 +119,7 @@ class SpeechBus:
         return layout.NEVER if later == 1.0 else change
 
     def _latest(self, ends: dict[Playback, int]) -> tuple[int, int]:
-        """Where ducking ends, and where speech comes back from being replaced."""
+        """The samples at which ducking and replacement end."""
         duck, replace = self._duck_end, self._replace_end
         for voice, end in ends.items():
             if voice.placement == "replace":
@@ -134,37 +129,37 @@ class SpeechBus:
         return duck, replace
 
     def _level(self, now: int) -> float:
-        """What the speech's gain should be, or become, at `now`."""
+        """Target gain of the speech at `now`."""
         duck_end, replace_end = self._latest(self._ends)
         if self._muted or now < self._fade_end or now < replace_end:
             return 0.0
         return self._depth if now < duck_end else 1.0
 
     def _next_change(self, now: int, level: float) -> int:
-        """The next sample at which that is something else."""
+        """The next sample at which the target gain is not `level`."""
         changes = [t for t in (self._fade_end, *self._latest(self._ends)) if now < t < layout.NEVER // 2]
         return min((t for t in changes if self._level(t) != level), default=layout.NEVER)
 
     def _length(self, before: float, after: float) -> int:
-        """Samples that a change takes; negative for the equal-power law."""
+        """Length of a ramp, samples; negative for the equal-power law."""
         if before == 0.0 or after == 0.0:
             return -self._crossfade
         return self._attack if after < before else self._release
 
     def _settle(self, now: int) -> None:
-        """Let a ramp whose time has come take over, as the loops would."""
+        """Promote a due ramp, as the kernels do."""
         if self._row.words[layout.NEXT_T0_I64] <= now:
             self._row.promote()
 
     def _rest(self) -> int:
-        """The sample at which the ramp that runs, or ran last, comes to rest."""
+        """The sample at which the current ramp ends or ended."""
         return int(self._row.words[layout.SPEECH_T0_I64]) + abs(int(self._row.ints[layout.SPEECH_N_I32]))
 
     def _ramp(self, now: int, level: float, n: int) -> None:
-        """Go to `level` from `now` on, from the value and the slope that are there; or, at worst, from rest on.
+        """Start a ramp to `level` with the current value and slope, or after the current ramp.
 
-        A long ramp that takes over a steep slope would overshoot, below 0 and above 1, and a short one would bend too
-        hard. The ramps that are steep take 20 ms: their end is waited for.
+        From a steep slope, a long ramp would leave 0 … 1, and a short one would bend too sharply. Steep ramps take
+        20 ms, so the new one waits.
         """
         words, ints, floats = self._row.words, self._row.ints, self._row.floats
         value, slope = self._state(now)
@@ -174,7 +169,7 @@ class SpeechBus:
             floats[layout.NEXT_G1_F32] = level
             return
         if slope:
-            n = abs(n)  # the equal-power law cannot take over a slope
+            n = abs(n)  # the equal-power law cannot start with a slope
         words[layout.SPEECH_T0_I64] = now
         words[layout.NEXT_T0_I64] = layout.NEVER
         ints[layout.SPEECH_N_I32] = n
@@ -183,13 +178,13 @@ class SpeechBus:
         floats[layout.SPEECH_SLOPE_F32] = slope * abs(n)
 
     def _turns_well(self, value: float, level: float, slope: float, n: int) -> bool:
-        """Whether a ramp with `slope` (per ramp) at its beginning stays within 0 … 1 and bends as little as a fade."""
+        """Whether a ramp of initial `slope` (per ramp) stays within 0 … 1 and bends no more than a fade."""
         gains = value + (level - value) * _Q + slope * _H
         bend = np.abs((level - value) * _Q_BEND + slope * _H_BEND).max() / n**2
         return bool(gains.min() > -_SLACK and gains.max() < 1.0 + _SLACK and bend <= self._most_bend)
 
     def _state(self, now: int) -> tuple[float, float]:
-        """Gain, and its slope per sample, at `now`."""
+        """Gain and slope (per sample) at `now`."""
         row = self._row
         n = int(row.ints[layout.SPEECH_N_I32])
         k = now - int(row.words[layout.SPEECH_T0_I64])

@@ -1,4 +1,4 @@
-"""A session's row of memory, seen through numpy: what the planner writes and the mixing loops read."""
+"""The row of a session's state, which the scheduler writes and the kernels read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Row", "new_table"]
 
 
 def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
-    """State of `sessions` idle sessions, one row each: int64, shape `(sessions, row_bytes / 8)`."""
+    """Rows of `sessions` idle sessions: int64, shape `(sessions, row_bytes / 8)`."""
     words = layout.row_bytes(options.voices) // 8
     memory = np.zeros(sessions * words + layout.LINE_BYTES // 8, dtype=np.int64)
     first = -memory.ctypes.data % layout.LINE_BYTES // 8
@@ -32,7 +32,7 @@ def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
 
 
 class Row(NotCopyable):
-    """Views of one session's row; the layout is in `cues._kernels.layout`."""
+    """Views of one session's row, laid out as in `cues._kernels.layout`."""
 
     __slots__ = ("address", "floats", "ints", "words")
 
@@ -43,7 +43,7 @@ class Row(NotCopyable):
         self.address = int(words.ctypes.data)
 
     def reset(self, options: MixerOptions) -> None:
-        """Back to an idle session at sample 0."""
+        """Reset to an idle session at sample 0."""
         self.words[:] = 0
         self.words[layout.WAKE_I64] = self.words[layout.NEXT_T0_I64] = layout.NEVER
         self.ints[layout.SLOTS_I32] = options.voices + 1
@@ -52,11 +52,11 @@ class Row(NotCopyable):
 
     @property
     def position(self) -> int:
-        """Samples out so far."""
+        """Output samples so far."""
         return self.words.item(layout.POSITION_I64)
 
     def promote(self) -> None:
-        """Let the next speech ramp take over; the one before has come to rest."""
+        """Make the next speech ramp the current one, which has ended."""
         self.words[layout.SPEECH_T0_I64] = self.words[layout.NEXT_T0_I64]
         self.words[layout.NEXT_T0_I64] = layout.NEVER
         self.ints[layout.SPEECH_N_I32] = self.ints[layout.NEXT_N_I32]
@@ -65,27 +65,27 @@ class Row(NotCopyable):
         self.floats[layout.SPEECH_SLOPE_F32] = 0.0
 
     def voice(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """Views of one voice's slot."""
+        """Views of a slot: int64, int32 and float32."""
         first = (layout.BUS_BYTES + layout.VOICE_BYTES * number) // 4
         last = first + layout.VOICE_BYTES // 4
         return self.words[first // 2 : last // 2], self.ints[first:last], self.floats[first:last]
 
     def flags_of(self, number: int) -> int:
-        """Length of a voice's ramp and its two flags, quicker than by a view of its slot."""
+        """Ramp length and flags of a slot, faster than by its view."""
         return self.ints.item((layout.BUS_BYTES + layout.VOICE_BYTES * number) // 4 + layout.VOICE_N_I32)
 
     def sound_of(self, number: int) -> int:
-        """The address of what sounds in a slot; 0 if nothing does."""
+        """Address of the sound in a slot; 0 for none."""
         return self.words.item((layout.BUS_BYTES + layout.VOICE_BYTES * number) // 8 + layout.VOICE_SOUND_I64)
 
     def sounding(self) -> list[int]:
-        """Numbers of the slots in which something sounds."""
+        """Numbers of the slots that sound."""
         first = layout.BUS_BYTES // 8 + layout.VOICE_SOUND_I64
         sounds: list[int] = self.words[first :: layout.VOICE_BYTES // 8].tolist()
         return [number for number, sound in enumerate(sounds) if sound]
 
     def voice_end(self, number: int, length: int) -> int:
-        """The sample at which a voice of `length` samples will have ended."""
+        """The sample at which a voice of `length` samples ends."""
         words, ints, _ = self.voice(number)
         flags, start = int(ints[layout.VOICE_N_I32]), int(words[layout.VOICE_START_I64])
         end = layout.NEVER if flags & layout.VOICE_LOOPS else start + length
@@ -94,7 +94,7 @@ class Row(NotCopyable):
         return end
 
     def busy_until(self, sounds: Sequence[Sound | None]) -> int:
-        """The sample from which on the speech passes as it is, if nothing else is planned."""
+        """The sample from which speech passes unchanged if nothing else is planned."""
         end = layout.NEVER
         if self.words[layout.NEXT_T0_I64] != layout.NEVER:
             if self.floats[layout.NEXT_G1_F32] == 1.0:
@@ -105,7 +105,7 @@ class Row(NotCopyable):
         return max([end, *(self.voice_end(number, sound.length) for number, sound in playing if sound)])
 
     def mark_busy(self, sounds: Sequence[Sound | None]) -> None:
-        """Note whether the coming samples need mixing."""
+        """Set or clear the flag for samples that need mixing."""
         flags = int(self.ints[layout.FLAGS_I32]) & ~layout.FLAG_BUSY
         busy = self.busy_until(sounds) > self.position
         self.ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if busy else flags

@@ -13,16 +13,22 @@ __all__ = ["MixerStats"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixerStats:
-    """Counters of one session since it began; also readable as a mapping (`stats["late"]`, `dict(stats)`).
+    """Counters of one session; also a mapping (`stats["late"]`, `dict(stats)`).
 
     Attributes
     ----------
-    started : voices that began to sound.
-    late : of those, asked for at a sample that had passed.
-    stolen : voices that lost their slot, or never got one, to more important ones.
-    limited_samples : samples that were cut off at ±1.0, or turned down by the limiter.
-    nonfinite_samples : NaN and infinite samples that were silenced.
-    silence_frames : frames that `silence` made.
+    started : int
+        Voices that began to sound.
+    late : int
+        Voices scheduled at a sample that had passed.
+    stolen : int
+        Voices that lost their slot, or got none, to more important ones.
+    limited_samples : int
+        Samples clipped at ±1.0 or attenuated by the limiter.
+    nonfinite_samples : int
+        NaN and infinite samples that were silenced.
+    silence_frames : int
+        Frames made by `silence`.
     """
 
     started: int

@@ -1,4 +1,4 @@
-"""One sounding of a cue: `Playback` is what the scheduler keeps of it, `Voice` the handle that `Mixer.play` returns."""
+"""A playing cue: `Playback` is the scheduler's record, `Voice` the handle that `Mixer.play` returns."""
 
 from __future__ import annotations
 
@@ -20,25 +20,34 @@ __all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Playback", "Voice"
 Placement = Literal["overlay", "replace", "in_pause"]
 
 MAX_GAIN_DB = 40.0
-"""No voice is amplified by more (dB)."""
+"""Highest gain of a voice (dB)."""
 LONGEST_RELEASE_MS = 250.0
-"""A barge-in takes no longer than this (ms)."""
+"""Longest fade of a barge-in (ms)."""
 
 
 class Playback:
-    """One sounding of a cue as the scheduler keeps it; the thread that mixes writes to it.
+    """The scheduler's record of a playing cue; the thread that mixes writes to it.
 
     Attributes
     ----------
-    cue, sound : the cue, and the finished samples made from it.
-    at : absolute output sample that was asked for; `None` is the next one.
-    gain_db : level, dB; `offset_db` is added where the mixer follows the speech.
-    loop : whether it goes on until it is stopped.
-    priority : higher wins where voices are short; among equals the later `order`.
-    placement : "overlay", "replace" or "in_pause".
-    state : where it is in its life; `slot` is its slot while it sounds.
-    gain_waits : whether a change of gain waits for a ramp to end.
-    onset : the output sample at which it began to sound; `None` before that.
+    cue, sound : Cue, Sound
+        The cue and its prepared samples.
+    at : int or None
+        Requested output sample; None is the next one.
+    gain_db, offset_db : float
+        Level, and its correction if the mixer follows the speech, dB.
+    loop : bool
+        Whether it plays until stopped.
+    priority, order : int
+        Without a free slot, the higher priority wins, then the later `order`.
+    placement : {"overlay", "replace", "in_pause"}
+        Treatment of the speech.
+    state, slot : str, int
+        Phase of its life, and its slot while it sounds.
+    gain_waits : bool
+        Whether a gain change waits for a ramp to end.
+    onset : int or None
+        Output sample at which it began to sound.
     """
 
     __slots__ = (
@@ -79,12 +88,12 @@ class Playback:
 
     @property
     def gain(self) -> float:
-        """`gain_db` and `offset_db`, as a factor."""
+        """Linear gain of `gain_db + offset_db`."""
         return db_to_gain(self.gain_db + self.offset_db)
 
 
 class _Scheduler(Protocol):
-    """The part of `cues.mixing.scheduler.Scheduler` that a voice calls."""
+    """The methods of `cues.mixing.scheduler.Scheduler` that a voice calls."""
 
     closed: bool
 
@@ -98,7 +107,7 @@ class _Scheduler(Protocol):
 
 
 class Voice:
-    """The handle to one sounding of a cue, which `Mixer.play` returns; its methods may be called from any thread."""
+    """The handle of a playing cue, returned by `Mixer.play`; for any thread."""
 
     __slots__ = ("_playback", "_scheduler")
 
@@ -107,17 +116,17 @@ class Voice:
 
     @property
     def cue(self) -> Cue:
-        """The cue that sounds."""
+        """The cue."""
         return self._playback.cue
 
     @property
     def onset(self) -> int | None:
-        """The output sample at which it began to sound; `None` before that."""
+        """Output sample at which it began to sound; None until then."""
         return self._playback.onset
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, was stopped before it began, or can never begin because the mixer was closed."""
+        """Whether it has ended, or was stopped or its mixer closed before it began."""
         playback = self._playback
         if playback.state == "waiting":
             return self._scheduler.closed
@@ -133,7 +142,7 @@ class Voice:
 
     @property
     def gain_db(self) -> float:
-        """Level, dB, at most 40; −inf is silence. Setting it takes 10 ms, without a click."""
+        """Level, at most 40 dB; −inf is silence. A new value is reached by a ramp of 10 ms."""
         return self._playback.gain_db
 
     @gain_db.setter
@@ -142,7 +151,7 @@ class Voice:
         self._scheduler.post(self._scheduler.change_gain, self._playback)
 
     def stop(self, fade_ms: float = 10.0) -> None:
-        """Fade out over `fade_ms` (5 … 10,000 ms; less is taken as 5) from the next `mix` on, or never begin."""
+        """Fade out from the next `mix` over `fade_ms` (clamped to 5 … 10,000 ms); a waiting voice never begins."""
         self._scheduler.post(self._scheduler.stop, self._playback, checked_fade_ms(fade_ms, 10_000.0))
 
     def __repr__(self) -> str:
@@ -151,10 +160,10 @@ class Voice:
 
 
 def checked_gain_db(gain_db: float) -> float:
-    """`gain_db` as a float, if it is a number of at most `MAX_GAIN_DB`; −inf is silence."""
+    """`gain_db` as a float; raises unless it is a number up to `MAX_GAIN_DB`."""
     return checked_number("gain_db", gain_db, -math.inf, MAX_GAIN_DB)
 
 
 def checked_fade_ms(fade_ms: float, longest_ms: float) -> float:
-    """`fade_ms` brought into 5 … `longest_ms`, if it is a number."""
+    """`fade_ms` clamped to 5 … `longest_ms`; raises unless it is a number."""
     return min(max(checked_number("fade_ms", fade_ms, -math.inf, math.inf), MIN_FADE_MS), longest_ms)

@@ -1,4 +1,4 @@
-"""Voices that have not begun: those with a time of their own, and those that wait for a pause in the speech."""
+"""Voices that have not begun: scheduled ones, and those that wait for a pause in the speech."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ __all__ = ["WaitingVoices"]
 
 
 class WaitingVoices:
-    """The waiting voices of one session, in the order in which they begin.
+    """The waiting voices of one session, in order of their start.
 
     Parameters
     ----------
-    gap_limit_ms : how long a voice waits for a pause at most.
+    sample_rate : int
+        Hz.
+    gap_limit_ms : float
+        Longest wait for a pause, ms.
     """
 
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
@@ -39,31 +42,31 @@ class WaitingVoices:
 
     @property
     def listening(self) -> bool:
-        """Whether the speech has to be heard for a pause."""
+        """Whether a voice waits for a pause."""
         return bool(self._for_pause)
 
     def hear(self, speech: NDArray[np.float32]) -> None:
-        """Listen for a pause, if a voice waits for one; the samples end where `next_due` says, or sooner."""
+        """Detect pauses if a voice waits for one; `speech` ends no later than `next_due`."""
         if self._for_pause:
             self._pauses.hear(speech)
 
     def add(self, voice: Playback, due: int) -> None:
-        """Let the voice begin at sample `due`, after those that were added before."""
+        """Schedule the voice at sample `due`, after earlier voices of that sample."""
         voice.order = next(self._order)
         heappush(self._scheduled, (due, voice.order, voice))
 
     def stop(self, voice: Playback) -> None:
-        """Let the voice never begin. Its entry goes when `pop_due` is next asked: many stops cost no more than one."""
+        """Cancel the voice; the next `pop_due` removes all stopped entries in one pass."""
         voice.state = "done"
         self._stopped = True
 
     def stop_all(self) -> None:
-        """Let no voice begin that waits now."""
+        """Cancel all waiting voices."""
         for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]:
             self.stop(voice)
 
     def pop_due(self, now: int) -> list[Playback]:
-        """Take out the voices that begin at sample `now`: their time, their pause or their limit has come."""
+        """Remove and return the voices that begin at sample `now`."""
         if self._stopped:
             self._drop_stopped()
         due = []
@@ -76,7 +79,7 @@ class WaitingVoices:
         return due + self._pop_after_pause(now)
 
     def next_due(self, now: int) -> list[int]:
-        """Samples at which `pop_due` has to be asked again."""
+        """Samples at which to call `pop_due` again."""
         wakes = [self._scheduled[0][0]] if self._scheduled else []
         if self._for_pause:
             wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._for_pause)]
@@ -94,7 +97,7 @@ class WaitingVoices:
         self._for_pause.append((now + self._gap_limit, voice))
 
     def _pop_after_pause(self, now: int) -> list[Playback]:
-        """Take out the voices that waited for a pause, if it is one or they waited long enough."""
+        """Remove and return the voices whose pause or limit was reached."""
         pause = bool(self._for_pause) and self._pauses.found(now)
         due = [voice for limit, voice in self._for_pause if pause or limit <= now]
         if due:
