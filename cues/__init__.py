@@ -1,6 +1,6 @@
-"""Short, well-made sounds for machines at work: synthesis, loudness, packs, and a mixer for live speech.
+"""Audio cues for assistants: synthesis, loudness, packs, and a mixer for live speech.
 
-Names are imported from their modules when they are first used, so that `import cues` costs next to nothing.
+Public names are imported from their modules at first use, so `import cues` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check that every public function applies to the samples it is handed."""
+"""Checks of samples, shared by all public functions."""
 
 from __future__ import annotations
 
@@ -17,25 +17,30 @@ _MAX_CHANNELS = 8
 
 
 def read_only(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A view that cannot be written: a compiled loop takes it for a type of its own, and one type is compiled once."""
+    """Read-only view, so that numba compiles a loop for one array type only."""
     view = samples.view()
     view.flags.writeable = False
     return view
 
 
 def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = True) -> NDArray[np.float32]:
-    """`samples` as a contiguous float32 array, itself where it is one already.
+    """`samples` as a contiguous float32 array, not copied if it is one.
 
     Parameters
     ----------
-    samples : what the caller was handed.
-    allow_empty : whether no samples at all are in order.
-    finite : whether to look for NaN and infinity; a caller that sees them in its result can save the pass.
+    samples : array_like
+        Float, 1-D.
+    allow_empty : bool
+        Whether zero samples are allowed.
+    finite : bool
+        Whether to check for NaN and infinity.
 
     Raises
     ------
-    CueTypeError : if they are not floating point (int16 must be divided by 32768 first).
-    CueValueError : if they are not 1-D, are empty, or hold NaN or infinity.
+    CueTypeError
+        If `samples` is not floating point; divide int16 by 32768 first.
+    CueValueError
+        If `samples` is not 1-D, is empty, or holds NaN or infinity.
     """
     try:
         given = np.asarray(samples)
@@ -47,24 +52,26 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
         raise CueValueError(f"samples have shape {given.shape}; they must be 1-D and not empty")
     with np.errstate(over="ignore", invalid="ignore"):
         mono = np.require(given, dtype=np.float32, requirements=("C", "A"))
-    # Not by a sum of squares, although that needs no temporary: BLAS would wake its threads for it.
+    # A sum of squares needs no temporary, but would start the threads of BLAS.
     if finite and not np.isfinite(mono).all():
         raise CueValueError("samples hold NaN or infinity; they must be finite")
     return mono
 
 
 def channels_float32(samples: object) -> list[NDArray[np.float32]]:
-    """The channels of `samples`, each as `mono_float32` gives it.
+    """The channels of `samples`, each as by `mono_float32`.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)` with 1 … 8 channels.
+    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)`
+        1 … 8 channels.
 
     Raises
     ------
-    CueTypeError, CueValueError : as `mono_float32`, and if there are more than 8 channels.
+    CueTypeError, CueValueError
+        As in `mono_float32`, and if there are more than 8 channels.
     """
-    if np.ndim(samples) != 2:  # type: ignore[arg-type]  # whatever the caller was handed
+    if np.ndim(samples) != 2:  # type: ignore[arg-type]  # unchecked input
         return [mono_float32(samples)]
     columns = np.asarray(samples)
     if not 1 <= columns.shape[1] <= _MAX_CHANNELS:

@@ -21,21 +21,27 @@ __all__ = ["Cue"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cue:
-    """A finished sound: samples that a mixer can play as they are.
+    """A finished sound, ready to be mixed.
 
     Parameters
     ----------
-    name : what rules and packs call it.
-    samples : float32, shape `(n_samples,)`, full scale ±1.0, finite. Anything float-like is converted; the cue keeps a
-        read-only copy unless it is handed a float32 array that is read-only already, down to the memory's owner.
-    sample_rate : Hz.
-    spec : what it was rendered from, if it was.
-    measured : its loudness and peaks, if they were measured.
-    loop : whether it is meant to be played in a loop, as the `working` cue is.
+    name : str
+        Its name in rules and packs.
+    samples : float32, shape `(n_samples,)`, full scale ±1.0
+        Finite; other float dtypes are converted. They are copied unless they and their owner are read-only.
+    sample_rate : int
+        Hz, ≥ 1.
+    spec : Spec, optional
+        The spec that it was rendered from.
+    measured : Measurement, optional
+        Its loudness and peaks.
+    loop : bool
+        Whether it loops, as the `working` cue does.
 
     Raises
     ------
-    CueTypeError, CueValueError : for samples that are no 1-D, non-empty array of finite numbers, or a rate below 1 Hz.
+    CueTypeError, CueValueError
+        If `samples` is not 1-D float, finite and non-empty, or the rate is not a whole number ≥ 1.
     """
 
     name: str
@@ -69,14 +75,14 @@ class Cue:
         return len(self.samples) / self.sample_rate
 
     def _repr_html_(self) -> str:
-        """For notebooks: a player and a picture."""
+        """Player and picture for notebooks."""
         from cues.show.notebook import cue_html
 
         return cue_html(self)
 
 
 def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`samples` as a read-only, contiguous float32 array that nobody else can write to."""
+    """`samples` as a contiguous float32 array that no one can write to."""
     try:
         mono = mono_float32(samples)
     except CueError as error:
@@ -87,7 +93,7 @@ def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _writable(array: NDArray[np.float32]) -> bool:
-    """Whether the array, or one that it is a view of, can be written to."""
+    """Whether the array or an owner of its memory is writable."""
     owner: object = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:

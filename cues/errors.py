@@ -1,4 +1,4 @@
-"""The errors of the audio engine: one root, subclasses that are the matching builtin too, and how they are worded."""
+"""The errors of the audio engine: one root, and subclasses that also inherit the matching builtin."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ __all__ = [
 
 
 class CueError(Exception):
-    """Root of every error that `cues` raises on purpose.
+    """Root of the errors that `cues` raises.
 
     Attributes
     ----------
-    code : which kind of error it is, for programs.
-    fix : what to do about it; empty where the message says it.
+    code : str
+        Kind of error, for programs.
+    fix : str
+        How to correct it; empty if the message says it.
     """
 
     code: ClassVar[str] = "error"
@@ -37,23 +39,23 @@ class CueError(Exception):
         self.fix = fix
 
     def within(self, place: str, kind: type[CueError] | None = None) -> CueError:
-        """The same error, as a `kind` if one is given, with the place where it happened before its message."""
+        """A copy, of class `kind` if given, with `place` at the start of its message."""
         return (kind or type(self))(f"{place}{self}", fix=self.fix)
 
 
 class CueValueError(CueError, ValueError):
-    """A parameter has the right type and a value outside of what is allowed."""
+    """A parameter has the right type and a value that is not allowed."""
 
 
 class CueTypeError(CueError, TypeError):
-    """A parameter has a type that cannot be used here."""
+    """A parameter has a wrong type."""
 
 
 class UnknownCueError(CueError, KeyError):
-    """A cue was asked for by a name that the bank does not hold."""
+    """The bank has no cue of that name."""
 
     def __str__(self) -> str:
-        # KeyError shows the repr of its argument; a sentence should stay a sentence.
+        # KeyError would show the repr of the message.
         return str(self.args[0]) if self.args else ""
 
 
@@ -64,11 +66,12 @@ class AudioFileError(CueError, ValueError):
 
 
 class PackError(CueError, ValueError):
-    """A pack cannot be used: its folder, its `pack.toml`, or something that it says.
+    """A pack cannot be used: its folder, its `pack.toml` or an entry is wrong.
 
     Attributes
     ----------
-    about : the cue, the rule or the file of the pack that it is about; empty if it is the whole pack.
+    about : str
+        The cue, rule or file with the fault; empty for the whole pack.
     """
 
     code = "pack"
@@ -76,15 +79,15 @@ class PackError(CueError, ValueError):
 
 
 class MissingFeatureError(CueError, RuntimeError):
-    """An optional dependency is missing, too old or too new; the message names it and says how to install it."""
+    """An optional dependency is missing, too old or too new; the message says how to install it."""
 
 
 class MixerClosedError(CueError, RuntimeError):
-    """A cue was posted to a session that has ended."""
+    """A cue was played in a closed session."""
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one that it resembles, or nothing if none is near."""
+    """End of a message about an unknown name, with the most similar known name; empty without one."""
     from difflib import get_close_matches
 
     near = get_close_matches(str(name), known, n=1)
@@ -92,5 +95,5 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed, in the words of the system or of libsndfile, without the path that they repeat."""
+    """Reason of the system or of libsndfile for an error, without the path."""
     return str(getattr(error, "strerror", None) or getattr(error, "error_string", error)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Modules of optional extras, imported where they are first needed."""
+"""Import of modules from optional extras."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ __all__ = ["needed"]
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:
-    """A module that an extra brings.
+    """A module of an extra.
 
     Parameters
     ----------
-    module : its name.
-    extra : the extra of `cue-engine`.
-    purpose : the beginning of the error, such as "pictures need matplotlib".
+    module : str
+        Its name.
+    extra : str
+        The extra of `cue-engine`.
+    purpose : str
+        Start of the error message, such as "pictures need matplotlib".
 
     Raises
     ------
-    MissingFeatureError : it is not installed; the message is the command that installs it.
+    MissingFeatureError
+        If the module is not installed; the message has the command that installs it.
     """
     try:
         return import_module(module)

@@ -1,4 +1,4 @@
-"""Files that take their place only when they are whole, and errors of the disk that name the file."""
+"""Atomic replacement of files, and disk errors that name the file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _PART_NAME = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.D
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new name beside `path` to write to: the file takes the place of `path` if the block ends without an error.
-
-    Otherwise it is deleted; a killed process leaves it behind.
-    """
+    """Temporary name beside `path`; the file replaces `path` if the block succeeds, and is deleted if it fails."""
     part = path.with_name(f".{path.name}.{os.urandom(4).hex()}{_PART}")
     try:
         yield part
@@ -35,14 +32,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def unfinished_name(path: Path) -> str | None:
-    """The name that a file left behind by `replacing` would have got; None for any other file."""
+    """Final name of a temporary file that a killed process left; None for other files."""
     found = _PART_NAME.fullmatch(path.name)
     return found["name"] if found else None
 
 
 @contextlib.contextmanager
 def explained(path: Path, what: str = "cannot be written", kind: type[CueError] = CueError) -> Iterator[None]:
-    """Raise an `OSError` of the block as a `kind` that says the path, what cannot be done with it, and why."""
+    """Raise an `OSError` of the block as a `kind` that gives path, action and reason."""
     try:
         yield
     except OSError as error:

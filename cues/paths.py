@@ -1,4 +1,4 @@
-"""The user's own folders, where there are any."""
+"""Folders of the user."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _APPLICATION = "cue-engine"
 
 
 def user_cache_dir() -> Path | None:
-    """Our folder among the user's caches; None for a user without a home."""
+    """The user's cache folder for this package; None without a home."""
     return _users("user_cache_path")
 
 
 def user_config_dir() -> Path | None:
-    """Our folder among the user's settings; None for a user without a home."""
+    """The user's settings folder for this package; None without a home."""
     return _users("user_config_path")
 
 
@@ -29,5 +29,5 @@ def _users(kind: str) -> Path | None:
         folder: Path = getattr(platformdirs, kind)(_APPLICATION, appauthor=False)
     except (OSError, RuntimeError):
         return None
-    # Older releases of it give "~/.cache", which would be made right here.
+    # Older releases return "~/.cache", which would be relative to the working directory.
     return folder if folder.is_absolute() else None

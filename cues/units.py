@@ -1,4 +1,4 @@
-"""Conversions between the units that the engine speaks at its edges and the ones it computes in."""
+"""Unit conversions and checks of numbers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 192_000
-"""Rates at which cues are rendered and measured (Hz)."""
+"""Limits of the rates at which cues are rendered and measured (Hz)."""
 _ENORMOUS = 1 << 31
-"""A limit this far from zero only guards the arithmetic: a message leaves it out, unless the value is beyond it."""
+"""Limits beyond this only guard the arithmetic; messages give them only for values outside of them."""
 _FIX = "choose a value within these bounds"
 
 
@@ -41,7 +41,7 @@ def db_to_gain(db: float) -> float:
 
 
 def gain_to_db(gain: float) -> float:
-    """Level in decibels of a linear gain; zero is minus infinity.
+    """Level in decibels of a linear gain; −inf for zero.
 
     Examples
     --------
@@ -74,11 +74,14 @@ def s_to_samples(s: float, sample_rate: int) -> int:
 
 
 def checked_number(name: str, value: object, least: float, most: float) -> float:
-    """`value` as a float, if it is a number from `least` to `most`.
+    """`value` as a float.
 
     Raises
     ------
-    CueTypeError, CueValueError : if it is not; a `bool` and a text are no numbers, NaN lies nowhere.
+    CueTypeError
+        If `value` is not a real number; `bool` and strings are rejected.
+    CueValueError
+        If `value` is NaN or outside of `least` … `most`.
 
     Examples
     --------
@@ -98,11 +101,14 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
 
 
 def checked_whole_number(name: str, value: object, least: int, most: int) -> int:
-    """`value` as an int, if it is a whole number from `least` to `most`.
+    """`value` as an int.
 
     Raises
     ------
-    CueTypeError, CueValueError : if it is not; a `bool` is none, nor is 3.0.
+    CueTypeError
+        If `value` is not a whole number; `bool` and `3.0` are rejected.
+    CueValueError
+        If `value` is outside of `least` … `most`.
 
     Examples
     --------
@@ -118,7 +124,7 @@ def checked_whole_number(name: str, value: object, least: int, most: int) -> int
 
 
 def checked_sample_rate(sample_rate: object) -> int:
-    """`sample_rate` as an int, if it is a whole number of Hz from 8000 to 192,000; errors as above.
+    """`sample_rate` as an int, 8000 … 192,000 Hz; raises as `checked_whole_number` does.
 
     Examples
     --------
@@ -129,7 +135,7 @@ def checked_sample_rate(sample_rate: object) -> int:
 
 
 def _limits(least: float, most: float, value: float = 0) -> str:
-    """What a message says of the limits of a `value`: those that matter, or nothing."""
+    """Limits of a `value` for a message; empty if none matters."""
     low, high = (str(limit) if isinstance(limit, int) else f"{limit:g}" for limit in (least, most))
     has_low, has_high = least > -_ENORMOUS or value < least, most < _ENORMOUS or value > most
     if has_low and has_high:

@@ -1,1 +1,1 @@
-"""Operations on samples that the other rooms share: fades, resampling, int16, interpolation, spectra, prediction."""
+"""Shared operations on samples: fades, resampling, int16, interpolation, spectra, linear prediction."""

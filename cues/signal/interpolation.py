@@ -1,4 +1,4 @@
-"""Filters that read a signal between its samples, for the true-peak meters and the limiter."""
+"""Interpolation filters for the true-peak meters and the limiter."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ __all__ = ["phases"]
 def phases(oversampling: int, taps: int, band: float, ridge: float = 1e-13) -> NDArray[np.float64]:
     """Impulse responses that interpolate at `1/oversampling, 2/oversampling, …` between the two middle samples.
 
-    Each is the least-squares fit of the ideal fractional delay over the band `0 … band` (fractions of the sample rate):
-    `∫ |Σ h[k]·e^(−jωk) − e^(−jωd)|² dω` is least where `R·h = r`, both made of sinc values.
+    Each is the least-squares fit of the ideal fractional delay `d`: `∫ |Σ h[k]·e^(−jωk) − e^(−jωd)|² dω` over the band
+    is least for `R·h = r`, with sinc values in `R` and `r`.
 
     Parameters
     ----------
-    oversampling : ≥ 2.
-    taps : even, ≥ 2.
-    band : upper edge of the fitted band, 0 … 0.5.
-    ridge : what the diagonal gets on top: with many taps the smallest eigenvalues lie below the rounding of float64.
+    oversampling : int
+        ≥ 2.
+    taps : int
+        Even, ≥ 2.
+    band : float
+        Upper edge of the fitted band, 0 … 0.5 of the sample rate.
+    ridge : float
+        Added to the diagonal: with many taps, the smallest eigenvalues lie below the rounding of float64.
 
     Returns
     -------
-    float64, shape `(oversampling − 1, taps)`, read-only; to be slid over the signal, not reversed.
+    float64, shape `(oversampling − 1, taps)`
+        Read-only; for correlation with the signal, not reversed.
     """
     k = np.arange(taps)
     distance = 2.0 * band * (k[:, None] - k[None, :])

@@ -1,4 +1,4 @@
-"""Samples of 16 bits, as transports carry them, and float32, as everything here computes."""
+"""Conversion between int16, as transports carry it, and float32, full scale ±1.0."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ __all__ = ["bytes_of_pcm16", "dithered_int16", "float_of_int16", "float_of_pcm16
 
 _FULL_SCALE = np.float32(32768.0)
 _FORMATS = frozenset(order + kind for order in ("", "<", "=", "@") for kind in "bBch")
-"""What a buffer of samples may hold, as `struct` writes it: single bytes, or int16 of this (little-endian) machine."""
+"""Allowed buffer formats, in `struct` notation: bytes, or native (little-endian) int16."""
 
 
 def bytes_of_pcm16(data: Any) -> bytes:
-    """The bytes of a buffer that holds bytes or int16; itself if it is `bytes`.
+    """The bytes of a buffer of bytes or int16; `bytes` are returned as they are.
 
     Raises
     ------
-    CueTypeError : for something without a buffer, or one of floats, which would be read as noise, twice as long.
+    CueTypeError
+        If `data` has no buffer, or one of another type; floats would be read as noise.
     """
     if isinstance(data, bytes):
         return data
@@ -47,25 +48,24 @@ def float_of_int16(samples: NDArray[np.int16]) -> Samples:
 
 
 def float_of_pcm16(data: bytes) -> Samples:
-    """Samples of int16 little-endian bytes as float32, full scale ±1.0."""
+    """Int16 little-endian bytes as float32 samples, full scale ±1.0."""
     return float_of_int16(np.frombuffer(data, dtype="<i2"))
 
 
 def int16_of_float(samples: Samples) -> NDArray[np.int16]:
-    """Float32 samples of any shape as int16, rounded to the nearest step (ties to even) and cut off at full scale."""
+    """Float32 samples of any shape as int16, rounded (ties to even) and clipped at full scale."""
     return _steps(samples * _FULL_SCALE)
 
 
 def pcm16_of_float(samples: Samples) -> bytes:
-    """Int16 little-endian bytes of float32 samples, rounded as by `int16_of_float`."""
+    """Float32 samples as int16 little-endian bytes, rounded as by `int16_of_float`."""
     return int16_of_float(samples).astype("<i2", copy=False).tobytes()
 
 
 def dithered_int16(samples: Samples) -> NDArray[np.int16]:
-    """`samples`, shape `(n_samples,)`, as int16 with triangular dither of ±1 step; digital silence stays silent.
+    """Samples of shape `(n_samples,)` as int16 with triangular dither of ±1 step; digital silence stays silent.
 
-    The dither is the difference of two uniform sequences from PCG64 with a fixed seed, taken as raw integers,
-    so that the same samples give the same bytes on every machine.
+    The dither comes from raw integers of PCG64 with a fixed seed, so the result is the same on every machine.
     """
     bits = np.random.PCG64(16).random_raw(2 * len(samples))
     uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,7 +1,7 @@
-"""Linear prediction: filters that foresee a signal from its last samples, and the few milliseconds that they foresee.
+"""Linear prediction: predictors of a signal, and its continuation for a few milliseconds.
 
-J. Makhoul, "Linear prediction: a tutorial review", Proc. IEEE 63 (1975), section II: the autocorrelation method, whose
-filters are stable.
+The autocorrelation method, whose filters are stable: J. Makhoul, "Linear prediction: a tutorial review", Proc. IEEE 63
+(1975), section II.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["faded_continuation", "predictors"]
 
-_CORRECTION = 1e-9  # white noise 90 dB down keeps the recursion regular for pure tones
-_ORDER = 24  # two per formant up to 12 kHz and some for the melody
+_CORRECTION = 1e-9  # white noise at −90 dB keeps the recursion regular for pure tones
+_ORDER = 24  # two per formant up to 12 kHz, and some for the pitch
 
 
 def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Predictors of autocorrelations, by Levinson and Durbin's recursion; all zero for silence.
+    """Predictors by the Levinson-Durbin recursion; all zero for silence.
 
     Parameters
     ----------
-    lags : float64, shape `(n_frames, order + 1)`: autocorrelations from lag 0 on.
+    lags : float64, shape `(n_frames, order + 1)`
+        Autocorrelations from lag 0 on.
 
     Returns
     -------
-    float64, shape `(n_frames, order)`: the factor of the last sample first.
+    float64, shape `(n_frames, order)`
+        Coefficients, that of the last sample first.
     """
     order = lags.shape[1] - 1
     a = np.zeros((len(lags), order))
@@ -46,19 +48,22 @@ def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.float32]:
-    """How `past` could have gone on, fading to silence: its predictor, run on without an input.
+    """Predicted continuation of `past`, faded out.
 
-    A transport that drops its queue at a barge-in ends the speech between two samples, which clicks. The samples that
-    would have followed are gone, but speech can be foretold for some milliseconds, and a fade needs no more.
+    Speech that stops between two samples clicks. Its continuation can be predicted for some milliseconds, enough for a
+    fade-out.
 
     Parameters
     ----------
-    past : float32, shape `(n,)`, full scale ±1.0: the last 20 ms or more; less context predicts worse.
-    n_samples : length of the continuation, samples, ≥ 1.
+    past : float32, shape `(n,)`, full scale ±1.0
+        The last 20 ms or more; less context predicts worse.
+    n_samples : int
+        Length, samples, ≥ 1.
 
     Returns
     -------
-    float32, shape `(n_samples,)`, full scale ±1.0; ends in exactly 0.0.
+    float32, shape `(n_samples,)`, full scale ±1.0
+        Ends in exactly 0.0.
 
     Examples
     --------
@@ -72,7 +77,7 @@ def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.
     fade = np.append(1.0 - raised_cosine(n_samples)[1:], 0.0)
     if order < 1 or not np.any(x):
         return np.zeros(n_samples, dtype=np.float32)
-    # The window leans on the end of the past, because that is where the continuation must fit.
+    # A square-root sine window keeps more of the end of the past, which the continuation must fit.
     windowed = x * np.sin(np.pi * (np.arange(len(x)) + 0.5) / len(x)) ** 0.5
     lags = np.array([windowed[: len(x) - lag] @ windowed[lag:] for lag in range(order + 1)])
     oldest_first = predictors(lags[None])[0, ::-1].copy()

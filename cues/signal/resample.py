@@ -1,4 +1,4 @@
-"""Sample-rate conversion through soxr, whole sounds and streams alike."""
+"""Sample-rate conversion of whole sounds and streams, by soxr."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDA
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0, finite.
-    from_rate, to_rate : Hz, 1 … 4,000,000.
+    samples : float, shape `(n_samples,)`, full scale ±1.0
+        Finite.
+    from_rate, to_rate : int
+        Hz, 1 … 4,000,000.
 
     Returns
     -------
-    float32, shape `(round(n_samples · to_rate / from_rate),)`; new peaks may lie above the old ones.
+    float32, shape `(round(n_samples · to_rate / from_rate),)`
+        Its peaks may exceed those of `samples`.
 
     Raises
     ------
-    CueTypeError, CueValueError : if `samples` is not 1-D float and finite, or a rate is out of range.
+    CueTypeError, CueValueError
+        If `samples` is not 1-D float and finite, or a rate is out of range.
     """
     mono = mono_float32(samples, allow_empty=True)
     resampler = Resampler(from_rate, to_rate)
@@ -42,11 +46,12 @@ def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDA
 
 
 class Resampler:
-    """The same conversion for a sound that arrives in parts: the parts' results, put together, are that of the whole.
+    """Streaming `resample`: the concatenated results equal that of the whole sound.
 
     Parameters
     ----------
-    from_rate, to_rate : Hz, 1 … 4,000,000.
+    from_rate, to_rate : int
+        Hz, 1 … 4,000,000.
     """
 
     def __init__(self, from_rate: int, to_rate: int) -> None:
@@ -55,7 +60,7 @@ class Resampler:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was fed: the next part begins a new sound."""
+        """Start a new sound."""
         self._n_in = self._n_out = 0
         self._closed = False
         self._stream = None
@@ -65,11 +70,11 @@ class Resampler:
             self._stream = soxr.ResampleStream(self.from_rate, self.to_rate, 1, dtype="float32", quality=_QUALITY)
 
     def feed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """What can be said of the sound once `samples` have come: float32, any length, empty at first."""
+        """The output available after `samples`: float32, any length, empty at first."""
         return self._through(mono_float32(samples, allow_empty=True, finite=False), last=False)
 
     def close(self) -> NDArray[np.float32]:
-        """The rest of the sound, so that its length is exact; after it only `reset` is allowed."""
+        """The rest of the sound, for the exact length; afterwards only `reset` is allowed."""
         rest = self._through(np.zeros(0, dtype=np.float32), last=True)
         self._closed = True
         return rest
@@ -79,7 +84,7 @@ class Resampler:
             raise CueValueError("the resampler is closed; call reset() before the next sound")
         self._n_in += len(part)
         out = part.copy() if self._stream is None else np.asarray(self._stream.resample_chunk(part, last=last))
-        # soxr's flush may miss the exact length by a sample or two, and gives nothing for an empty sound.
+        # soxr's flush can miss the exact length by two samples, and returns nothing for an empty sound.
         wanted = (2 * self._n_in * self.to_rate + self.from_rate) // (2 * self.from_rate) - self._n_out
         if last:
             out = np.concatenate([out[:wanted], np.zeros(max(0, wanted - len(out)), dtype=np.float32)])

@@ -1,4 +1,4 @@
-"""Short-time spectra: the power of a sound in windows along its time, for pictures and meters."""
+"""Short-time power spectra, for pictures and meters."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ __all__ = ["short_time_power"]
 def short_time_power(
     samples: NDArray[np.floating], centers: NDArray[np.integer], length: int, n_fft: int
 ) -> NDArray[np.float64]:
-    """Power spectra of Hann windows of a sound; before and after it there is silence.
+    """Power spectra of Hann windows; the sound is padded with silence.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`.
-    centers : int, shape `(n_windows,)`: the sample in the middle of each window, 0 … `n_samples + length // 2`.
-    length : of a window, samples, ≥ 1.
-    n_fft : points of each transform, ≥ `length`; bin `k` is at `k · sample_rate / n_fft` Hz.
+    samples : float, shape `(n_samples,)`
+        The sound.
+    centers : int, shape `(n_windows,)`
+        Middle sample of each window, 0 … `n_samples + length // 2`.
+    length : int
+        Length of a window, samples, ≥ 1.
+    n_fft : int
+        FFT length, ≥ `length`; bin `k` is at `k · sample_rate / n_fft` Hz.
 
     Returns
     -------

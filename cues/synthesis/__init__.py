@@ -1,1 +1,1 @@
-"""From a spec to samples. Read `spec` (a cue as data), `catalog` (the built-in ones), `render`; then `motifs`."""
+"""Synthesis of cues. Read `spec` (a cue as data), `catalog` (built-in cues) and `render`, then `motifs`."""

@@ -1,8 +1,8 @@
-"""The built-in cues: a family of seven in C major, told apart by rhythm and by the number of their notes.
+"""The built-in cues: seven in C major, distinguished by rhythm and number of notes.
 
 | cue | notes | rhythm |
 | --- | --- | --- |
-| `tool_call` | E5 A5 | two even notes, the first rings under the second |
+| `tool_call` | E5 A5 | two even notes, overlapping |
 | `agent` | C5 E5 G5 | three even notes |
 | `error` | one falling tone from A4 | a single glide |
 | `success` | G5 C6 | short, long |
@@ -28,13 +28,16 @@ __all__ = ["CATALOG", "DEFAULT_CUE", "RULES", "BuiltIn", "cue_by_rules", "usual_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """A cue of the built-in set.
+    """A built-in cue.
 
     Parameters
     ----------
-    spec : its sound.
-    target_lu : its loudness (`m100_max`) against the speech, LU.
-    meaning : what it tells the listener.
+    spec : Spec
+        Its sound.
+    target_lu : float
+        Its loudness (`m100_max`) relative to speech, LU.
+    meaning : str
+        Its meaning for a listener.
     """
 
     spec: Spec
@@ -42,11 +45,11 @@ class BuiltIn:
     meaning: str
 
 
-# Pitches of the family, Hz, equal temperament at A4 = 440; E5 and A5 as the round 660 and 880 of the first sketch.
+# Pitches, Hz, equal temperament at A4 = 440; `tool_call` has its E5 at 660.
 _C5, _E5, _G5, _A5, _C6 = 523.25, 659.26, 783.99, 880.0, 1046.5
 
 _MALLET = Timbre(partials=(1.0, 0.3, 0.12, 0.04), damping=0.8)
-# High notes take fewer harmonics, so that nothing lies above what a telephone carries.
+# High notes have fewer harmonics, to stay within the telephone band.
 _SOFT_MALLET = Timbre(partials=(1.0, 0.25, 0.08), damping=0.8)
 
 _TOOL_CALL = Spec(
@@ -70,7 +73,7 @@ _ERROR = Spec(
     peak=0.35,
 )
 _SUCCESS = Spec(
-    # A sixth, short and long: the fourth of the tool call, that even pair, must not come to mind.
+    # A sixth, short and long, unlike the even fourth of `tool_call`.
     notes=(Note(hz=_E5, length_ms=90.0, level_db=-2.0), Note(hz=_C6, start_ms=50.0, length_ms=170.0)),
     timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=8.0, decay_per_s=14.0, release_ms=55.0),
@@ -79,7 +82,7 @@ _WORKING = Spec(
     notes=(Note(hz=_C5, length_ms=40.0),),
     timbre=_SOFT_MALLET,
     envelope=Envelope(attack_ms=10.0, decay_per_s=40.0, release_ms=25.0),
-    peak=0.1,  # far below the others from the start, so that the gain to its target stays inside of its clamp
+    peak=0.1,  # low, so that the gain to its target stays within its clamp
     tail_ms=2360.0,
     loop=True,
 )
@@ -108,30 +111,30 @@ CATALOG: Mapping[str, BuiltIn] = MappingProxyType(
 """Every built-in cue by name."""
 
 _NEW_CUE_LU = -6.0
-"""Loudness against the speech of a cue that is not built in, unless its pack says another (LU)."""
+"""Default loudness of a cue that is not built in, relative to speech (LU)."""
 DEFAULT_CUE = "tool_call"
-"""What a tool sounds that no rule names."""
+"""The cue of a tool that no rule matches."""
 
 RULES: tuple[tuple[str, str], ...] = (
     ("spawn_agent", "agent"),
     ("delegate", "agent"),
     ("run_sub_agent", "agent"),
 )
-"""Tool-name pattern → cue, first match first; the rules of a pack come before these."""
+"""Tool-name pattern → cue; the first match wins, and a pack's rules come first."""
 
 
 def usual_lu(name: str) -> float:
-    """Loudness of a cue against the speech where its pack says none, LU."""
+    """Default loudness of a cue relative to speech, LU."""
     return CATALOG[name].target_lu if name in CATALOG else _NEW_CUE_LU
 
 
 def usually_loops(name: str) -> bool:
-    """Whether a cue plays in a loop where its pack says nothing of it."""
+    """Whether a cue loops by default."""
     return name in CATALOG and CATALOG[name].spec.loop
 
 
 def cue_by_rules(tool_name: str, rules: Iterable[tuple[str, str]] = RULES) -> str | None:
-    """The cue of the first rule whose pattern fits the name, as `fnmatch.fnmatchcase` has it; None if none fits.
+    """The cue of the first rule whose pattern matches the name (`fnmatch.fnmatchcase`), or None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Motifs: a sound of its own for a tool that nobody named, derived from the tool's name."""
+"""Motifs: distinct cues derived from tool names, for tools without a rule."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _RING_MS = 60.0
 
 
 def motif(tool_name: str) -> Spec:
-    """Spec of 2 or 3 pentatonic notes for `tool_name`: the same on every machine, in the family's timbre, low-passed.
+    """Spec of 2 or 3 pentatonic notes for `tool_name`, the same on every machine, low-passed.
 
-    A digest of the name chooses the rhythm, the first note and the steps; no two neighboring notes are the same, as in
-    `attention`. There are 510 motifs.
+    A digest of the name selects rhythm, first note and steps. Unlike in `attention`, adjacent notes differ. There are
+    510 motifs.
 
     Parameters
     ----------
-    tool_name : any text.
+    tool_name : str
+        Any text.
 
     Raises
     ------
-    CueTypeError : if it is no text.
+    CueTypeError
+        If `tool_name` is not a string.
 
     Examples
     --------

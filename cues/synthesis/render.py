@@ -1,4 +1,4 @@
-"""Spec → samples: additive synthesis; every edge is a flat ramp, the phase is the integral of the frequency."""
+"""Rendering of a spec by additive synthesis, with flat ramps at all edges."""
 
 from __future__ import annotations
 
@@ -18,25 +18,29 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-# Harmonics fade out between these fractions of the sample rate, so that a cue rendered at a low rate does not alias.
+# Harmonics fade out between these fractions of the sample rate, against aliasing at low rates.
 _TOP_START, _TOP_END = 0.42, 0.46
 
 
 def render(spec: Spec, sample_rate: int = 24000) -> NDArray[np.float32]:
-    """Samples of `spec`, before loudness normalization: the same for the same arguments, on every call.
+    """Samples of `spec` before loudness normalization; deterministic.
 
     Parameters
     ----------
-    spec : what to render.
-    sample_rate : Hz, 8000 … 192,000.
+    spec : Spec
+        The cue to render.
+    sample_rate : int
+        Hz, 8000 … 192,000.
 
     Returns
     -------
-    float32, shape `(n_samples,)`, range ±`spec.peak`; the first and the last sample are exactly 0.0, the mean is zero.
+    float32, shape `(n_samples,)`, range ±`spec.peak`
+        The first and the last sample are exactly 0.0; the mean is zero.
 
     Raises
     ------
-    CueTypeError, CueValueError : for a `spec` that is no `Spec` or silent at that rate, or a rate that is out of range.
+    CueTypeError, CueValueError
+        If `spec` is not a `Spec` or is silent at that rate, or the rate is out of range.
 
     Examples
     --------
@@ -57,13 +61,13 @@ def render(spec: Spec, sample_rate: int = 24000) -> NDArray[np.float32]:
         )
         sound[start : start + len(tone)] += tone
         sounding[start : start + len(tone)] += envelope
-    # Short sounds keep a mean of a few 1e-4. It is taken out in the shape of the envelope, which is silent
-    # where the cue is silent and flat at its edges; the bump that this leaves lies below 10 Hz.
+    # Short sounds have a mean of a few 1e-4. A scaled envelope removes it: the envelope is silent with the cue and
+    # flat at its edges, and adds only energy below 10 Hz.
     sound -= sounding * (sound.sum() / sounding.sum())
     peak = float(np.abs(sound).max())
     if peak == 0.0:
         raise CueValueError(
-            f"the spec is silent at {sample_rate} Hz: all of its harmonics lie above what the rate can hold"
+            f"the spec is silent at {sample_rate} Hz: all of its harmonics lie above the highest frequency of that rate"
         )
     rendered: NDArray[np.float32] = (sound * (spec.peak / peak)).astype(np.float32)
     return rendered
@@ -75,13 +79,13 @@ def _tone(spec: Spec, note: Note, n_samples: int, sample_rate: int) -> tuple[NDA
     t_s = np.arange(n_samples) / sample_rate
     hz, phase = _glide(note, t_s)
     harmonics = _harmonics(spec, t_s, hz, phase, sample_rate)
-    # Each length is rounded by itself: together the ramps may come out a sample longer than the note.
+    # The lengths are rounded separately: together the ramps may exceed the note by a sample.
     level = fade_edges(np.full(n_samples, db_to_gain(note.level_db)), attack, min(release, n_samples - attack))
     return harmonics * level, np.exp(-spec.envelope.decay_per_s * t_s) * level
 
 
 def _glide(note: Note, t_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Momentary frequency (Hz) and its integral (radians) of `f(t) = hz·e^(rate·t)`."""
+    """Frequency `hz·e^(rate·t)` (Hz) and its integral, the phase (radians)."""
     rate = note.sweep_per_s
     hz = note.hz * np.exp(rate * t_s)
     cycles = note.hz * np.expm1(rate * t_s) / rate if rate else note.hz * t_s
@@ -95,7 +99,7 @@ def _harmonics(
     phase: NDArray[np.float64],
     sample_rate: int,
 ) -> NDArray[np.float64]:
-    """Sum of the decaying harmonics, without attack and release."""
+    """Sum of the decaying harmonics before attack and release."""
     total = np.zeros_like(t_s)
     timbre, rate = spec.timbre, spec.envelope.decay_per_s
     for k, level in enumerate(timbre.partials, start=1):
@@ -109,7 +113,7 @@ def _harmonics(
 def _weight(low_pass: LowPass | None, hz: NDArray[np.float64]) -> NDArray[np.float64] | float:
     if low_pass is None:
         return 1.0
-    # A long upward sweep goes beyond what a power can hold, long after nothing is left to hear.
+    # A long upward sweep would overflow the power, long after it is inaudible.
     above = np.minimum(hz / low_pass.cutoff_hz, 1e9)
     weight: NDArray[np.float64] = 1.0 / np.sqrt(1.0 + above ** (2.0 * low_pass.order))
     return weight

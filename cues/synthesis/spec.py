@@ -1,7 +1,6 @@
-"""What a cue sounds like, as data: notes, their timbre and their envelope; `cues.render` makes samples of it.
+"""The spec of a cue: notes, timbre and envelope as frozen, hashable data, which `cues.render` renders.
 
-A spec is a value: frozen, comparable, hashable, and convertible to plain tables and back (`to_table`,
-`from_table`), which is how a pack's TOML file and an export's JSON sidecar hold it.
+`to_table` and `from_table` convert it to and from the plain tables of packs (TOML) and export sidecars (JSON).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from cues.units import checked_number
 __all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Spec", "Timbre"]
 
 MAX_CUE_MS = 10_000.0
-"""No cue is longer than this (ms)."""
+"""Longest cue (ms)."""
 _MAX_PARTIALS = 32
 _MAX_NOTES = 64
 
@@ -39,7 +38,7 @@ def _instance(what: str, value: object, kind: type) -> None:
 
 
 class _Checked:
-    """Checks every number of a frozen dataclass against the table `limits`: field → (lowest, highest)."""
+    """Checks the numbers of a frozen dataclass against `limits`: field → (lowest, highest)."""
 
     __slots__ = ()
     limits: ClassVar[Mapping[str, tuple[float, float]]]
@@ -52,13 +51,14 @@ class _Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timbre(_Checked):
-    """Harmonics whose upper ones decay sooner, as those of a struck bar do.
+    """Harmonics of which the upper ones decay faster, as on a struck bar.
 
     Parameters
     ----------
-    partials : level of each harmonic, linear, 0 … 1, the fundamental first; 1 to 32 of them, not all zero.
-    damping : how much faster each further harmonic decays: harmonic `k` (from 1) decays at `1 + damping·(k − 1)` times
-        the envelope's rate; 0 … 10.
+    partials : sequence of float
+        Linear level of 1 to 32 harmonics from the fundamental, 0 … 1, not all zero.
+    damping : float
+        Harmonic `k` (from 1) decays at `1 + damping·(k − 1)` times the envelope's rate, 0 … 10.
     """
 
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {"damping": (0.0, 10.0)}
@@ -77,12 +77,14 @@ class Timbre(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope(_Checked):
-    """How each note swells and dies: raised-cosine attack, exponential decay, raised-cosine release.
+    """Envelope of each note: raised-cosine attack, exponential decay, raised-cosine release.
 
     Parameters
     ----------
-    attack_ms, release_ms : lengths of the two ramps, ms, 5 … 2000; both lie inside the note.
-    decay_per_s : rate of the decay, `e^(−rate·t)` from the note's start on, 1/s, 0 … 200.
+    attack_ms, release_ms : float
+        Lengths of the ramps inside the note, ms, 5 … 2000.
+    decay_per_s : float
+        Rate of `e^(−rate·t)` from the note's start, 1/s, 0 … 200.
     """
 
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -98,12 +100,14 @@ class Envelope(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowPass(_Checked):
-    """A zero-phase low-pass: each harmonic is weighed by a Butterworth magnitude at its momentary frequency.
+    """Zero-phase low-pass: a Butterworth magnitude weights each harmonic at its instantaneous frequency.
 
     Parameters
     ----------
-    cutoff_hz : −3 dB frequency, Hz, 50 … 20,000.
-    order : slope, 6 dB an octave each, 1 … 12.
+    cutoff_hz : float
+        −3 dB frequency, Hz, 50 … 20,000.
+    order : float
+        Slope in steps of 6 dB per octave, 1 … 12.
     """
 
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {"cutoff_hz": (50.0, 20_000.0), "order": (1.0, 12.0)}
@@ -118,11 +122,16 @@ class Note(_Checked):
 
     Parameters
     ----------
-    hz : fundamental frequency at the note's start, Hz, 20 … 20,000.
-    length_ms : from its first sample to the end of its release, ms, 10 … 10,000.
-    start_ms : after the cue's start, ms, 0 … 10,000.
-    level_db : against the other notes, dB, −60 … 20.
-    sweep_per_s : the frequency follows `hz·e^(sweep_per_s·t)`, 1/s, −50 … 50; 0 holds it.
+    hz : float
+        Fundamental frequency at the note's start, Hz, 20 … 20,000.
+    length_ms : float
+        Length, release included, ms, 10 … 10,000.
+    start_ms : float
+        Offset from the cue's start, ms, 0 … 10,000.
+    level_db : float
+        Level relative to the other notes, dB, −60 … 20.
+    sweep_per_s : float
+        Rate of the glide `hz·e^(sweep_per_s·t)`, 1/s, −50 … 50.
     """
 
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -142,20 +151,29 @@ class Note(_Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec(_Checked):
-    """A whole cue as data.
+    """A cue as data.
 
     Parameters
     ----------
-    notes : 1 to 64 notes, in any order.
-    timbre, envelope : shared by all notes.
-    low_pass : takes the edge off the timbre, if it is there.
-    peak : sample peak of the rendered sound before loudness normalization, linear full scale, 0.001 … 1.
-    tail_ms : silence after the last note, ms, 0 … 10,000: the rest of the period of a cue that loops.
-    loop : whether the cue is meant to be played in a loop.
+    notes : sequence of Note
+        1 to 64 notes, in any order.
+    timbre : Timbre
+        Timbre of all notes.
+    envelope : Envelope
+        Envelope of all notes.
+    low_pass : LowPass, optional
+        Filter of the timbre.
+    peak : float
+        Sample peak before loudness normalization, linear full scale, 0.001 … 1.
+    tail_ms : float
+        Silence after the last note, ms, 0 … 10,000; completes the period of a loop.
+    loop : bool
+        Whether the cue loops.
 
     Raises
     ------
-    CueTypeError, CueValueError : for a part that is wrong; the message names it, its value and what is allowed.
+    CueTypeError, CueValueError
+        If a part has a wrong type or value.
     """
 
     limits: ClassVar[Mapping[str, tuple[float, float]]] = {"peak": (0.001, 1.0), "tail_ms": (0.0, MAX_CUE_MS)}
@@ -189,7 +207,7 @@ class Spec(_Checked):
 
     @property
     def length_ms(self) -> float:
-        """Length of the whole cue, tail included, ms."""
+        """Length, tail included, ms."""
         return max(note.start_ms + note.length_ms for note in self.notes) + self.tail_ms
 
     @property
@@ -199,7 +217,7 @@ class Spec(_Checked):
         return self.timbre
 
     def to_table(self) -> dict[str, Any]:
-        """The spec as nested plain tables (dicts, lists, numbers), fit for JSON and TOML."""
+        """The spec as nested dicts, lists and numbers, for JSON and TOML."""
         table = asdict(self)
         table["notes"] = list(table["notes"])
         table["timbre"]["partials"] = list(table["timbre"]["partials"])
@@ -209,7 +227,7 @@ class Spec(_Checked):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Spec:
-        """The spec that a table, made by `to_table` or by hand, describes; what it leaves out has its default."""
+        """The spec that a table of `to_table` describes; missing keys take their defaults."""
         values = _fields(cls, table)
         notes = values.get("notes")
         if not isinstance(notes, list | tuple):
@@ -245,7 +263,7 @@ _PARTS: Mapping[str, type[_Checked]] = {"timbre": Timbre, "envelope": Envelope, 
 
 
 def _fields(kind: type[Any], table: object) -> dict[str, Any]:
-    """`table` as keyword arguments of the dataclass `kind`: no key unknown, none that is needed missing."""
+    """`table` as keyword arguments of the dataclass `kind`; unknown and missing keys raise."""
     if not isinstance(table, Mapping):
         raise CueTypeError(f"{kind.__name__} is {table!r}; it must be a table")
     if kind is Spec and "oscillator" in table:

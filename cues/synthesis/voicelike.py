@@ -1,7 +1,7 @@
-"""A voice-like signal from text: nothing that can be understood, everything that a mixer and a meter meet in speech.
+"""A speech-like signal from text, for demos and tests without a real voice.
 
-Voiced syllables with a falling melody and moving formants, hissing consonants, stops and pauses; made from the text
-alone, the same on every machine. Demos and tests use it where no real voice is installed.
+It has voiced syllables with falling pitch and moving formants, fricatives, stops and pauses, but no intelligible words.
+The same text gives the same signal on every machine.
 """
 
 from __future__ import annotations
@@ -42,29 +42,33 @@ WORD_GAP_MS = 25.0
 PAUSE_MS = {",": 180.0, ";": 220.0, ":": 220.0, ".": 320.0, "!": 320.0, "?": 320.0}
 PITCH_HZ = 118.0
 PEAK = 0.43
-"""Peak of the loudest syllable; brings the whole near −20 LUFS."""
+"""Peak of the loudest syllable, for about −20 LUFS."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoicedWord:
-    """A word and where it begins, in samples from the start of the signal."""
+    """A word and its start, in samples from the start of the signal."""
 
     text: str
     start_samples: int
 
 
 def speak_voice_like(text: str, *, sample_rate: int = 24000) -> tuple[NDArray[np.float32], tuple[VoicedWord, ...]]:
-    """Speech without words for `text`, and where each word begins.
+    """Speech-like signal of `text`, and the start of each word.
 
     Parameters
     ----------
-    text : what to speak; without any word the signal is empty.
-    sample_rate : Hz.
+    text : str
+        Text to speak; without words, the signal is empty.
+    sample_rate : int
+        Hz.
 
     Returns
     -------
-    samples : float32, shape `(n_samples,)`, peak below 0.5, silent at both ends.
-    words : one entry a word.
+    samples : float32, shape `(n_samples,)`
+        Peak below 0.5, silent at both ends.
+    words : tuple of VoicedWord
+        One entry per word.
     """
     pieces: list[NDArray[np.float64]] = []
     words: list[VoicedWord] = []
@@ -81,7 +85,7 @@ def speak_voice_like(text: str, *, sample_rate: int = 24000) -> tuple[NDArray[np
 
 
 def _word(word: str, progress: float, sample_rate: int) -> list[NDArray[np.float64]]:
-    """The sounds of a word: its letters in groups of vowels and of consonants."""
+    """Sounds of a word, one for each group of vowels or consonants."""
     letters = word.casefold()
     sounds = []
     for group in re.findall(rf"[{VOWELS}]+|[^\W\d_{VOWELS}]+|\d|[^\W]", letters):
@@ -91,14 +95,14 @@ def _word(word: str, progress: float, sample_rate: int) -> list[NDArray[np.float
             sounds.append(_hiss(HISSES_HZ[group[0]], group, sample_rate))
         elif group.isascii() and group.isalpha():
             sounds.append(np.zeros(ms_to_samples(STOP_MS, sample_rate)))
-        else:  # A digit, or a letter of another script, is about a syllable long.
+        else:  # A digit, or a letter of another script, counts as a syllable.
             vowel = VOWELS[zlib.crc32(group.encode()) % len(VOWELS)]
             sounds.append(_vowel(vowel, progress, sample_rate))
     return sounds
 
 
 def _vowel(vowels: str, progress: float, sample_rate: int) -> NDArray[np.float64]:
-    """A voiced syllable: harmonics of a falling pitch under formants that move from the first vowel to the last."""
+    """A voiced syllable: harmonics of a falling pitch, with formants that glide from the first vowel to the last."""
     n_samples = ms_to_samples(SYLLABLE_MS * (1.0 + 0.35 * (len(vowels) - 1)), sample_rate)
     along = np.arange(n_samples) / n_samples
     pitch_hz = PITCH_HZ * (1.12 - 0.3 * progress) * (1.04 - 0.1 * along)
@@ -110,7 +114,7 @@ def _vowel(vowels: str, progress: float, sample_rate: int) -> NDArray[np.float64
             _resonance(harmonic * pitch_hz, start[k] + (stop[k] - start[k]) * along, BANDWIDTHS_HZ[k]) / (1 + 2 * k)
             for k in range(3)
         )
-        # The glottal pulse falls by 12 dB an octave, the mouth radiates 6 dB an octave more: 1/f is left.
+        # Glottal pulse −12 dB per octave, lip radiation +6 dB per octave: 1/f remains.
         syllable += level / harmonic * np.sin(harmonic * phase)
     syllable *= PEAK / max(float(np.abs(syllable).max()), 1e-9)
     return fade_edges(syllable, ms_to_samples(25.0, sample_rate), ms_to_samples(45.0, sample_rate))
@@ -119,14 +123,14 @@ def _vowel(vowels: str, progress: float, sample_rate: int) -> NDArray[np.float64
 def _resonance(
     frequency_hz: NDArray[np.float64], center_hz: NDArray[np.float64], bandwidth_hz: float
 ) -> NDArray[np.float64]:
-    """Gain of a resonance of one pole pair, 1.0 at its center."""
+    """Gain of a pole pair, 1.0 at its center."""
     detune = (frequency_hz**2 - center_hz**2) / (frequency_hz * bandwidth_hz)
     gain: NDArray[np.float64] = 1.0 / np.sqrt(1.0 + detune**2)
     return gain
 
 
 def _hiss(center_hz: float, letters: str, sample_rate: int) -> NDArray[np.float64]:
-    """A breath of noise around `center_hz`; the letters seed it."""
+    """Noise around `center_hz`, seeded by the letters."""
     n_samples = ms_to_samples(HISS_MS, sample_rate)
     noise = np.random.default_rng(zlib.crc32(letters.encode())).standard_normal(n_samples)
     spectrum = np.fft.rfft(noise)
@@ -138,6 +142,6 @@ def _hiss(center_hz: float, letters: str, sample_rate: int) -> NDArray[np.float6
 
 
 def _pause(word: str, sample_rate: int) -> NDArray[np.float64]:
-    """The silence after a word, longer after the marks where a reader takes breath."""
+    """Silence after a word, longer after a punctuation mark."""
     mark = word.rstrip("\"'”’)]")[-1:]
     return np.zeros(ms_to_samples(PAUSE_MS.get(mark, WORD_GAP_MS), sample_rate))
