@@ -72,7 +72,7 @@ class Scheduler:
         if self.closed:
             return
         if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
-            raise CueValueError(f"{MAX_WAITING} cues and commands are queued, the most allowed; call mix first")
+            raise CueValueError(f"{MAX_WAITING} cues and commands are waiting, the most allowed; call mix first")
         self._send(command, *arguments)
 
     def end(self) -> None:
