@@ -55,9 +55,7 @@ def test_a_killed_worker_loses_nothing(tmp_path, notes):
 def test_a_file_that_no_worker_survives_is_reported_and_the_rest_done(tmp_path, notes):
     tasks = [*counts(notes, 20), KillAlways("deadly"), *(Count(f"g{k}", str(notes)) for k in range(5))]
     run = run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=2)
-    assert [(row["file"], row["error"]) for row in run.failed] == [
-        ("deadly", "the worker process died twice")
-    ]
+    assert [(row["file"], row["error"]) for row in run.failed] == [("deadly", "the worker process died twice")]
     assert len(run.rows) == 26
 
 
