@@ -1,6 +1,6 @@
 """The `cues` command. It may import both packages, and nothing imports it.
 
-Every command lives in a file of its own and is imported only when it is called, so that `cues --help` is instant.
+Each command is a file, imported only when it is called, so `cues --help` is instant.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from cues.errors import CueError, UnknownCueError, did_you_mean, reason_of
 
 __all__ = ["main"]
 
-# command → (module, what the overview says)
+# command → (module, summary in the overview)
 COMMANDS = {
     "demo": ("cues.cli.demo", "Hear it: a recorded model stream becomes speech with cues, in one WAV."),
     "speak": ("cues.cli.speak", "Speak the answer of a live model server, or of a recording, with cues."),
     "replay": ("cues.cli.replay", "Serve a recording or a scenario over HTTP, at the pace of a model."),
     "record": ("cues.cli.record", "Record what a model server streams."),
-    "check-model": ("cues.cli.check_model", "Ask a live model to call a tool, and report what came."),
+    "check-model": ("cues.cli.check_model", "Ask a live model to call a tool, and report the result."),
     "mix": ("cues.cli.mix", "Mix cues into a speech file."),
     "export": ("cues.cli.export", "Write the cues as audio files."),
     "list": ("cues.cli.list", "List the cues: length, loudness, peak, notes, source."),
     "show": ("cues.cli.show", "Show one cue: waveform, envelope, measures, warnings; or a picture of it."),
     "play": ("cues.cli.play", "Play cues, alone or over speech."),
-    "page": ("cues.cli.page", "Make a page with every cue to hear and to see; or serve it while you change a pack."),
-    "new-pack": ("cues.cli.new_pack", "Make a pack to begin with: a commented pack.toml and the sounds to replace."),
-    "check": ("cues.cli.check", "Tell everything that is wrong with a pack."),
+    "page": ("cues.cli.page", "Make a page that plays and shows every cue, or serve it while you edit a pack."),
+    "new-pack": ("cues.cli.new_pack", "Make a pack to start from: a commented pack.toml and the sounds to replace."),
+    "check": ("cues.cli.check", "List every problem of a pack, with its fix."),
     "batch": ("cues.cli.batch", "Measure thousands of recordings, or mix cues into them."),
-    "doctor": ("cues.cli.doctor", "Tell what is installed, what would be used, and what is missing."),
+    "doctor": ("cues.cli.doctor", "Show what is installed, what would be used, and what is missing."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """All names, in the order of the table."""
@@ -53,10 +53,10 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a package of an extra that it lacks becomes the line that installs it."""
+        """Run the command; if a package is missing, name the extra that installs it."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:  # click would say "Aborted!", and end with 1
+        except KeyboardInterrupt as interrupt:  # click would print "Aborted!" and exit with 1
             _end_interrupted(interrupt)
         except ModuleNotFoundError as error:
             name = ctx.invoked_subcommand or ""
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a suggestion for a name that does not exist."""
+        """The command of that name; for an unknown name, an error with a suggestion."""
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS:
             ctx.fail(f"No such command {name!r}{did_you_mean(name, COMMANDS)}")
@@ -83,7 +83,7 @@ class LazyGroup(click.Group):
 
 
 def _extra_with(cmd_name: str, package: str | None) -> str | None:
-    """The extra that brings `package` to the command, or None: then it is no extra that is missing."""
+    """The extra that installs `package`, or None if no extra does."""
     from cues.cli.doctor import EXTRAS
 
     extras = (extra for extra, (_, packages) in EXTRAS.items() if package in packages)
@@ -99,33 +99,33 @@ def group() -> None:
 
 
 def _end_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
-    """End as a shell expects it of Ctrl-C; what the interrupt says (what is kept, say) is told."""
+    """Exit with 130, as shells expect after Ctrl-C, and print the interrupt's message."""
     _tell("; ".join(["interrupted", *map(str, interrupt.args)]))
     sys.exit(130)
 
 
 def _tell(message: str) -> None:
-    """Print an error. It may name files and servers: what could steer the terminal is escaped, but for line breaks."""
+    """Print an error, with control characters escaped except line breaks: it may quote files and servers."""
     from cues.cli._terminal import harmless
 
     click.echo("\n".join(map(harmless, f"cues: {message}".split("\n"))), err=True)
 
 
 def main() -> None:
-    """Run the command line: exit code 0, 1 for what failed, 2 for wrong arguments and unknown names, 130 for Ctrl-C."""
+    """Run the command line. Exit codes: 0, 1 for failures, 2 for wrong arguments and unknown names, 130 for Ctrl-C."""
     from stream.errors import StreamError
 
-    # Libraries that log at WARNING would print beside our one line; a program that wants their logs sets up logging.
+    # Without a handler, warnings of libraries would be printed beside our line.
     logging.getLogger().addHandler(logging.NullHandler())
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
-            output.reconfigure(errors="backslashreplace")  # A terminal that lacks a character must not end the program.
+            output.reconfigure(errors="backslashreplace")  # A missing character must not end the program.
     try:
         group(prog_name="cues")
     except (CueError, StreamError) as error:
         _tell(str(error))
         sys.exit(2 if isinstance(error, UnknownCueError) else 1)
-    except OSError as error:  # A full disk behind a redirected output, for one. click looks after closed pipes.
+    except OSError as error:  # For example a full disk under a redirected output. click handles closed pipes.
         _tell(f"{reason_of(error)}" + (f": {error.filename}" if error.filename else ""))
         sys.exit(1)
     except KeyboardInterrupt as interrupt:

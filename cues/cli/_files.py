@@ -1,4 +1,4 @@
-"""The files that a turn leaves: opened before anything is spoken, they grow as it is, so that nothing is lost."""
+"""Output files of a turn, opened before speech starts and written as it is spoken."""
 
 from __future__ import annotations
 
@@ -17,24 +17,29 @@ __all__ = ["TurnFiles"]
 
 
 class TurnFiles:
-    """`STEM.wav` (what is heard), `STEM-speech.wav` (the speech alone, sample for sample) and names for the rest.
+    """`STEM.wav` (the mix), `STEM-speech.wav` (the speech alone, aligned to the sample) and paths for the other files.
 
-    Until the turn is over, the sound lies in files that end in `.part`. They take their names, and the place of an
-    earlier turn's files, only if `kept` is set: a turn of which nothing was heard leaves nothing and costs nothing.
+    During the turn, the sound is in `.part` files. They replace the files of an earlier turn only if `kept` is set: a
+    turn without sound leaves no files.
 
     Parameters
     ----------
-    folder : where the files go; it is made if it is not there.
-    stem : their name.
-    sample_rate : Hz.
+    folder : Path
+        Created if missing.
+    stem : str
+        Name of the files.
+    sample_rate : int
+        Hz.
 
     Attributes
     ----------
-    kept : whether the files stay, to be set before the block is left.
+    kept : bool
+        Whether to keep the files; set it inside the `with` block.
 
     Raises
     ------
-    CueError : the folder or a file cannot be written.
+    CueError
+        If the folder or a file cannot be written.
     """
 
     def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
@@ -83,7 +88,7 @@ class TurnFiles:
         self.json.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def read_wav(self) -> NDArray[np.float32]:
-        """All that was written to `STEM.wav` until it was closed: float32, shape `(n_samples,)`."""
+        """Samples of `STEM.wav` after the `with` block: float32, shape `(n_samples,)`."""
         import soundfile
 
         samples: NDArray[np.float32] = soundfile.read(self.wav, dtype="float32")[0]

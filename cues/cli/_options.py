@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from stream.speech.choice import SPEAKERS
 __all__ = ["FAST_SPEED", "OutFile", "ServerUrl", "fast", "json_output", "out", "pack", "speaker"]
 
 FAST_SPEED = 4.0
-"""Stream seconds per second of `--fast`: as fast as leaves the loop time to be punctual."""
+"""Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
 
 
 class OutFile(click.Path):
-    """A file to write: the ending of its name says in which format, so that any other is refused before any work.
-
-    Parameters
-    ----------
-    endings : those that are allowed, such as `.wav`.
-    """
+    """A file to write, with one of the extensions `endings`, such as `.wav`; checked before any work."""
 
     def __init__(self, *endings: str) -> None:
         super().__init__(path_type=Path, dir_okay=False)
@@ -42,7 +37,7 @@ class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in t
     name = "url"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The address as it was given, if it is one."""
+        """The address, unchanged and checked."""
         from stream.errors import StreamValueError
         from stream.services.connection import endpoint_of
 
@@ -65,10 +60,10 @@ speaker = click.option(
     type=click.Choice(SPEAKERS),
     default="auto",
     show_default=True,
-    help="What speaks: a speech server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
+    help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
 pack = click.option(
-    "--pack", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder with cues of your own."
+    "--pack", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder with your own cues."
 )
 fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")
 json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

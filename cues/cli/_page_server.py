@@ -1,4 +1,4 @@
-"""`cues page --serve`: the page on this machine, made anew when a file of a pack changes."""
+"""`cues page --serve`: the page on this machine, rebuilt when a file of a pack changes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ _POLL_S = 0.5
 
 
 class PageServer:
-    """Serves a page at `/`, and at `/changes?STATE` an event whenever the files in `folders` are not in that state.
+    """Server of a page at `/`, and of events at `/changes?STATE` when the files in `folders` leave that state.
 
     Parameters
     ----------
-    make : the page, made anew for each request from the address that tells changes to it; a `CueError` becomes a page
-        that says what is wrong.
-    folders : watched with all that is in them.
-    port : 0 takes a free one.
-    poll_s : time between two looks at the files, s.
+    make : callable
+        Builds the page for each request; gets the URL of the change events. A `CueError` becomes an error page.
+    folders : Sequence of Path
+        Folders to watch, recursively.
+    port : int
+        0 takes a free port.
+    poll_s : float
+        Interval between checks of the files, s.
     """
 
     def __init__(self, make: Callable[[str], str], folders: Sequence[Path], port: int, poll_s: float = _POLL_S) -> None:
@@ -45,7 +48,7 @@ class PageServer:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """URL of the page."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/"
 
     def run(self) -> None:
@@ -64,17 +67,17 @@ class PageServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 path, _, known = self.path.partition("?")
-                # A browser that has seen enough hangs up.
+                # The browser may close the connection.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     if path == "/":
                         self._send("text/html; charset=utf-8", outer._page().encode())
                     elif path == "/changes":
-                        self._tell_changes(known)
+                        self._send_changes(known)
                     else:
                         self.send_error(404)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)
-                """Say nothing: the terminal belongs to the person."""
+                """Do not log requests to the terminal."""
 
             def _send(self, kind: str, body: bytes) -> None:
                 self.send_response(200)
@@ -84,14 +87,14 @@ class PageServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def _tell_changes(self, known: str) -> None:
+            def _send_changes(self, known: str) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.send_header("Cache-Control", "no-store")
                 self.end_headers()
                 while not outer._closing.wait(outer._poll_s):
                     now = outer._state()
-                    # A comment keeps the line open, and tells us when nobody listens any more.
+                    # A comment keeps the connection open, and fails when the browser has closed it.
                     self.wfile.write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
                     self.wfile.flush()
                     known = now
@@ -100,19 +103,19 @@ class PageServer:
 
     def _page(self) -> str:
         try:
-            # The state is taken first: a file that changes while the page is made counts as changed.
+            # Take the state first: a change during the build then triggers a reload.
             return self._make(f"changes?{self._state()}")
         except CueError as error:
             from html import escape
 
             return (
                 '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
-                f"<p>{escape(str(error))}</p><p>The page comes back when this is mended: "
+                f"<p>{escape(str(error))}</p><p>The page returns when this is corrected: "
                 '<a href="/">try again</a>.</p><meta http-equiv="refresh" content="2">'
             )
 
     def _state(self) -> str:
-        """A digest of the names, times and sizes of all files."""
+        """Digest of the names, times and sizes of all files."""
         state = hashlib.sha256()
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):

@@ -1,4 +1,4 @@
-"""A progress bar on standard error; in a pipe, a line now and then."""
+"""Progress on standard error: a bar, or lines in a pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["progress_bar"]
 
 @contextlib.contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of things done so far, of `total`."""
+    """Show progress; yield a function to call with the number of items done, of `total`."""
     if not sys.stderr.isatty():
         yield _lines(total)
         return
@@ -31,14 +31,14 @@ def progress_bar(total: int) -> Iterator[Callable[[int], None]]:
 
 
 def _lines(total: int) -> Callable[[int], None]:
-    """Ten lines in all, so that a log shows that something goes on."""
-    told = 0
+    """At most ten lines, for logs."""
+    shown = 0
 
-    def tell(done: int) -> None:
-        nonlocal told
+    def show(done: int) -> None:
+        nonlocal shown
         tenth = 10 * done // max(total, 1)
-        if tenth > told:
-            told = tenth
+        if tenth > shown:
+            shown = tenth
             click.echo(f"{done} of {total}", err=True)
 
-    return tell
+    return show

@@ -1,4 +1,4 @@
-"""What the command line knows about a cue: the same record for tables, for `--json` and for the sound board."""
+"""Records of cues, for tables, `--json` and the sound board."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ __all__ = ["bank_of", "complete_cue", "cue_record", "number", "pick", "print_jso
 
 
 def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
-    """The bank that a command works with; the error of a pack tells its first fault, and where all are to be had."""
+    """The bank of a command; the error of a pack names its first problem, and the command that lists all."""
     try:
         return cues.load_bank(pack, sample_rate=sample_rate)
     except (cues.PackError, cues.AudioFileError) as error:
         folder = find_pack_dir(pack)
         if folder is None or not folder.is_dir():
             raise
-        raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} tells all)", fix=error.fix) from error
+        raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} lists all)", fix=error.fix) from error
 
 
 def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:
-    """The cues of these names; one that does not exist is an `UnknownCueError` with a suggestion."""
+    """The cues of these names; an unknown name raises `UnknownCueError` with a suggestion."""
     return [_cue(bank, name) for name in names]
 
 
 def _cue(bank: Bank, name: str) -> Cue:
-    # A live session may meet a tool without a name, and sounds something; a person has forgotten to type it.
+    # A live session gives a tool without a name some motif; on the command line it is a mistake.
     if name == f"{MOTIF}:":
         raise cues.UnknownCueError(f"{name!r} lacks the name of a tool; it is written like {MOTIF}:read_file")
     return bank[name]
 
 
 def source_of(bank: Bank, name: str) -> str:
-    """Where a cue comes from: `built in`, the pack's file, or the pack's spec."""
+    """Origin of a cue: `built in`, the pack's file, or the pack's spec."""
     if name.startswith("motif:"):
         return "derived from the tool's name"
     if bank.pack_dir is None:
@@ -63,7 +63,7 @@ def source_of(bank: Bank, name: str) -> str:
 
 
 def cue_record(cue: Cue, source: str) -> dict[str, Any]:
-    """All that is known about a cue, fit for JSON: the keys of `cues list --json` and `cues show --json`."""
+    """Record of a cue, JSON-serializable: the keys of `cues list --json` and `cues show --json`."""
     measured = {} if cue.measured is None else asdict(cue.measured)
     built_in = CATALOG.get(cue.name)
     return {
@@ -84,7 +84,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def number(value: float | None, unit: str = "", digits: int = 1) -> str:
-    """A figure for people, with a real minus sign; a dash where there is none."""
+    """`value` as text, with a typographic minus sign; a dash for None."""
     if value is None:
         return "–"
     text = f"{value:.{digits}f}".replace("-", "−")
@@ -92,14 +92,14 @@ def number(value: float | None, unit: str = "", digits: int = 1) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print `value` as one JSON document, readable by people too."""
+    """Print `value` as one indented JSON document."""
     click.echo(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
 
 
 def complete_cue(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[click.shell_completion.CompletionItem]:
-    """Names of the bank that begin with `incomplete`, for the shell's completion."""
+    """Names in the bank that begin with `incomplete`, for shell completion."""
     del param
     from click.shell_completion import CompletionItem
 

@@ -1,4 +1,4 @@
-"""What a turn prints when it is over."""
+"""Report of a finished turn."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["report"]
 
 
 def report(turn: TurnReport, *, as_json: bool) -> None:
-    """Print the timeline and the files; a turn that broke off ends the program with exit code 1.
+    """Print the timeline and the files; exit with code 1 if the turn failed.
 
-    Of a turn that failed before anything was heard there is nothing to tell but why.
+    If it failed before any sound, print only the reason.
     """
     journal, files = turn.journal, turn.files
     if journal.interrupted and not files.kept:
@@ -41,7 +41,7 @@ def report(turn: TurnReport, *, as_json: bool) -> None:
 
 
 def _failure(turn: TurnReport) -> str:
-    """What went wrong and where, in one line."""
+    """The failure and its place, in one line."""
     last = turn.journal.seen[-1].event if turn.journal.seen else None
     if not isinstance(last, StreamFailed):
         return turn.journal.failure or ""

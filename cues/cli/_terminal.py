@@ -1,4 +1,4 @@
-"""Text for terminals of any width and any ability: consoles, harmless names, waveforms in characters."""
+"""Text for terminals: consoles, escaped names, waveforms in characters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NARROW = 60
 """Columns below which tables become lists."""
 _PIPE_COLUMNS = 200
 _BLANKS = re.compile(r" +(?=\n)")
-# What stands for the characters that an output of few characters lacks.
+# Replacements for characters that the output's encoding lacks.
 _PLAIN = {"−": "-", "–": "-", "→": "->", "↻": "*", "…": "...", "·": "-", "µ": "u", "✓": "ok", "♪": "*"}
 _PLAIN |= dict.fromkeys("“”", '"')
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -31,9 +31,9 @@ _BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for standard output. `NO_COLOR` and pipes turn color off.
+    """A console for standard output, without color if `NO_COLOR` is set or in a pipe.
 
-    A pipe's lines are not cut at 80 columns, and end where their text does.
+    In a pipe, lines are not cut at 80 columns and have no trailing blanks.
     """
     from rich.console import Console
 
@@ -49,13 +49,13 @@ def console(*, stderr: bool = False) -> Console:
 
 
 class _Trimmed:
-    """A stream without the blanks at the ends of lines, by which rich fills the last column of a table."""
+    """A stream without trailing blanks; rich pads the last column of a table."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write `text`, which are whole lines."""
+        """Write `text`, which is whole lines."""
         self._stream.write(_BLANKS.sub("", text))
         return len(text)
 
@@ -64,7 +64,7 @@ class _Trimmed:
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:
-    """For `errors="plain"`: the nearest plain characters instead of an exception."""
+    """Handler of `errors="plain"`: replace characters by similar ASCII ones."""
     assert isinstance(error, UnicodeEncodeError)
     return "".join(_PLAIN.get(character, "?") for character in error.object[error.start : error.end]), error.end
 
@@ -73,7 +73,7 @@ codecs.register_error("plain", _plainer)
 
 
 def harmless(text: str) -> str:
-    """`text` with every character that could steer a terminal, or hide, written as its escape."""
+    """`text` with control characters and invisible characters escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
@@ -81,7 +81,7 @@ def harmless(text: str) -> str:
 
 
 def unicode_output() -> bool:
-    """Whether standard output can show the characters that pictures are made of."""
+    """Whether standard output can encode the characters of pictures."""
     try:
         (_BLOCKS + "⣿").encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -90,13 +90,15 @@ def unicode_output() -> bool:
 
 
 def waveform(samples: NDArray[np.floating], width: int, height: int, *, ascii_only: bool = False) -> list[str]:
-    """Rows of characters that show the waveform, scaled to its peak.
+    """Rows of characters with the waveform, scaled to its peak.
 
     Parameters
     ----------
-    samples : float, shape `(n_samples,)`.
-    width, height : characters.
-    ascii_only : draw with `#` and `-` instead of braille.
+    samples : float, shape `(n_samples,)`
+    width, height : int
+        Characters.
+    ascii_only : bool
+        Draw with `#` and `-` instead of braille.
     """
     across, down = (1, 1) if ascii_only else (2, 4)
     n_columns, n_dots = width * across, height * down
@@ -122,13 +124,7 @@ def waveform(samples: NDArray[np.floating], width: int, height: int, *, ascii_on
 def levels(
     samples: NDArray[np.floating], width: int, height: int, *, range_db: float = 48.0, ascii_only: bool = False
 ) -> list[str]:
-    """Rows of characters that show the envelope in decibels: the top is the peak, the bottom `range_db` below it.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`.
-    width, height : characters.
-    """
+    """Rows of characters with the envelope in dB, from the peak at the top to `range_db` below it."""
     blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     bounds = np.linspace(0, len(samples), width + 1).astype(int)
     peaks = np.maximum.reduceat(np.abs(samples), np.minimum(bounds[:-1], len(samples) - 1))

@@ -1,4 +1,4 @@
-"""`cues batch`: thousands of recordings, measured or with cues mixed into them."""
+"""`cues batch`: measure thousands of recordings, or mix cues into them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = ["command"]
 _FAILURES_TOLD = 20
 _FLAGGED_DBTP = -1.0
 
-_workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one for each core.")
-_dask = click.option("--dask", metavar="ADDRESS", help="Work on the Dask cluster of this scheduler instead.")
-_fresh = click.option("--fresh", is_flag=True, help="Forget what earlier runs have done.")
+_workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one per core.")
+_dask = click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster of this scheduler instead.")
+_fresh = click.option("--fresh", is_flag=True, help="Discard the results of earlier runs.")
 
 
 @click.group(context_settings={"max_content_width": 100})
 def command() -> None:
     """Measure thousands of recordings, or mix cues into them.
 
-    Whatever breaks a run (a broken file, a dead worker, a full disk, Ctrl-C), what is done is kept in a journal beside
-    the table, and the same command goes on from there. Exit code 1 if a file failed.
+    A journal beside the table keeps all results. After a failure (a broken file, a dead worker, a full disk) or Ctrl-C,
+    the same command resumes. Exit code 1 if a file failed.
     """
 
 
@@ -66,7 +66,7 @@ def measure(
 ) -> None:
     """Measure loudness, true peak and clicks of all recordings at DIR|GLOB|URL.
 
-    A folder is gone through with all below it; a pattern may hold ** for that. A URL (s3://…) needs the extra `batch`.
+    Folders are searched recursively, patterns only with **. A URL (s3://…) needs the extra `batch`.
     """
     from cues.batch.measuring import COLUMNS, KERNELS, Measure
 
@@ -117,9 +117,9 @@ def mix(
 ) -> None:
     """Mix cues into recordings by PLAN.
 
-    PLAN is a CSV file with the columns file, cue and time_s (and gain_db and output, if you like), or a .jsonl file
-    with such objects, one a line. Several lines with the same file put several cues into it. A recording keeps its
-    sample rate, its channels and its sample format.
+    PLAN is a CSV file with the columns file, cue and time_s, and optionally gain_db and output; or a .jsonl file with
+    one such object per line. Each line adds one cue to a file. A recording keeps its sample rate, channels and sample
+    format.
     """
     from cues.batch.mixing import COLUMNS, Mix, sweep
 
@@ -131,7 +131,7 @@ def mix(
         if Path(task.output).resolve() == Path(task.file).resolve():
             raise CueError(f"{task.file} would be written over itself; name another folder with --out")
     table = out / "mixed.csv"
-    sweep(task.output for task in tasks)  # of a run that was killed, and could not do so itself
+    sweep(task.output for task in tasks)  # a run that was killed left its temporary files
     try:
         run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
     finally:
@@ -150,7 +150,7 @@ def _planned(plan: Path, pack: Path | None) -> Sequence[Any]:
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:
-    """The pack's folder, and a text that changes when a file in it does."""
+    """Folder of the pack, and a stamp that changes with its files."""
     from cues.library.pack import find_pack_dir
 
     folder = find_pack_dir(pack)
@@ -173,14 +173,14 @@ def _run(
 ) -> Run:
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
-    begun = False
+    started = False
     with _one_interrupt(), progress_bar(len(tasks)) as advance:
 
         def progress(so_far: int) -> None:
-            nonlocal begun
-            if not begun and so_far < len(tasks) and dask is None and not are_cached(kernels):
+            nonlocal started
+            if not started and so_far < len(tasks) and dask is None and not are_cached(kernels):
                 click.echo("compiling loops, once on this machine", err=True)
-            begun = True
+            started = True
             advance(so_far)
 
         return run_batch(
@@ -190,7 +190,7 @@ def _run(
 
 @contextlib.contextmanager
 def _one_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C end the run, and no other disturb the end: half-ended workers would keep the program."""
+    """Let the first Ctrl-C end the run, and ignore further ones: the workers must end before the program can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -220,7 +220,7 @@ def _finish(
         earlier = f", {'all' if all_earlier else run.resumed} of them in an earlier run" if run.resumed else ""
         out.print(f"{len(run.rows) - len(failed)} of {len(run.rows)} done{earlier}: {harmless(str(table))}")
         if all_earlier and dask is not None:
-            out.print("nothing was left for the cluster, which was not asked")
+            out.print("nothing left to do; the cluster was not used")
         for line in lines:
             out.print(line)
         _print_failures(failed)

@@ -1,4 +1,4 @@
-"""`cues check`: everything that is wrong with a pack."""
+"""`cues check`: every problem of a pack."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["command"]
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @_options.json_output
 def command(*, folder: Path, as_json: bool) -> None:
-    """Check the pack in DIR: its pack.toml, each of its sounds, and how they stand beside each other.
+    """Check the pack in DIR: its pack.toml, each sound, and sounds that are hard to tell apart.
 
-    Every problem is one line, with its fix below it where the line does not say it. The exit code is 1 if there is any.
+    Each problem is one line, usually with its fix below. The exit code is 1 if there is any.
     """
     problems = check_pack(folder)
     if as_json:
@@ -42,7 +42,7 @@ def _print(folder: Path, problems: list[Problem]) -> None:
 
     out = console()
     for problem in problems:
-        # What is wrong with the pack itself begins with its place.
+        # Messages about the pack itself already begin with their place.
         place = Text() if problem.code == PackError.code else Text(f"{harmless(problem.where)}: ", style="cyan")
         out.print(place + Text(harmless(problem.message)), overflow="fold")
         if problem.fix:

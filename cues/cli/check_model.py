@@ -1,4 +1,4 @@
-"""`cues check-model`: does a live model call tools, in which form, how soon, and does it use the results."""
+"""`cues check-model`: whether a live model calls tools, in which form, how soon, and whether it uses the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["command"]
 
 @click.command()
 @click.option(
-    "--base-url", type=_options.ServerUrl(), required=True, help="Of the server, such as http://localhost:11434."
+    "--base-url",
+    type=_options.ServerUrl(),
+    required=True,
+    help="Address of the server, such as http://localhost:11434.",
 )
 @click.option("--model", required=True, help="The model's name on the server.")
 @click.option(
@@ -29,20 +32,20 @@ __all__ = ["command"]
     type=click.Choice(["auto", "openai", "ollama"]),
     default="auto",
     show_default=True,
-    help="OpenAI-compatible or Ollama's own; auto goes by the address.",
+    help="OpenAI-compatible or Ollama's native endpoint; auto decides by the address.",
 )
-@click.option("--api-key", envvar="CUES_API_KEY", help="Sent as a bearer token (CUES_API_KEY).")
-@click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest silence.")
+@click.option("--api-key", envvar="CUES_API_KEY", help="Bearer token (CUES_API_KEY).")
+@click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest pause.")
 @_options.json_output
 def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float, as_json: bool) -> None:
-    """Ask a live model something that needs a tool, and something that does not, and report what came.
+    """Ask a live model a question that needs a tool and one that does not, and report the result.
 
-    The exit code is 1 if no valid call came, if no answer followed the results, or if the plain question was not
-    answered plainly; the first line says which. The last lines are an entry for a file of model capabilities.
+    The exit code is 1 if the model made no valid call, gave no answer after the results, or did not answer the plain
+    question without a call; the first line says which. The last lines are an entry for a file of model capabilities.
     """
     report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
     if as_json:
-        # What was measured of a server that did not answer is no entry for a table.
+        # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
     else:
         click.echo(_text(report))
@@ -82,7 +85,7 @@ def _text(report: ProbeReport) -> str:
     if report.server_too_old:
         rows.append(("server", report.server_too_old))
     if report.tool_refused:
-        rows.append(("tools", "kept back: the server or the table says that this model takes none"))
+        rows.append(("tools", "not offered: by the server or the table, this model does not support tools"))
     if report.failure:
         rows.append(("failure", report.failure))
     lines = [f"{name:>14}  {harmless(value)}" for name, value in rows]

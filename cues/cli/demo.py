@@ -1,4 +1,4 @@
-"""`cues demo`: the whole way from a model server's bytes to a WAV, with nothing but this package."""
+"""`cues demo`: from a model server's bytes to a WAV file, with this package alone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ __all__ = ["command"]
 def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: float | None, as_json: bool) -> None:
     """Hear it: a recorded model stream becomes speech with cues.
 
-    A server on this machine plays back what llama-server really streamed: a sentence, then a call of get_weather. The
-    openai package reads it, a speaker speaks it, and the cue sounds over the speech as soon as the call is known. Then
-    the "tool" answers, and so does the model (that part is scripted; no recorded server got a tool's result).
+    A local server replays a recorded stream of llama-server: a sentence, then a call of get_weather. The openai package
+    reads the stream, the speech is synthesized, and the cue plays over it as soon as the call is known. Then the tool
+    and the model answer (this part is scripted, not recorded).
 
-    Writes demo.wav, demo-speech.wav (the same without cues), demo.png and demo.json. Ctrl-C ends it and leaves the
-    files of an earlier one as they were.
+    Writes demo.wav, demo-speech.wav (without cues), demo.png and demo.json. Ctrl-C ends the demo and keeps the files of
+    an earlier one.
     """
     clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
     setup = Setup(clock=clock, out=out, stem="demo", speaker=speaker, pack=pack, keeps_interrupted=False)
@@ -64,7 +64,7 @@ async def _demo(setup: Setup) -> TurnReport:
 
 
 def _scripted(definition: dict[str, Any], script: dict[str, Any], clock: WallClock) -> stream.Tool:
-    """A tool of the recorded request that takes its time and answers what the script says."""
+    """A tool of the recorded request, with the delay and the answer of the script."""
     tool = stream.Tool.of(definition)
 
     async def answer(**_: object) -> str:

@@ -1,4 +1,4 @@
-"""`cues doctor`: what is installed, what would be used, and what to do about what is missing."""
+"""`cues doctor`: what is installed, what would be used, and how to install the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# extra → (what it is for, the modules that it brings)
+# extra → (purpose, modules)
 EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "openai": ("model servers and speech servers", ("openai", "h11")),
     "services": ("tools and model services: cues check-model", ("httpx2", "jsonschema", "pydantic", "stamina")),
@@ -40,7 +40,7 @@ _OK, _HINT = "ok", "hint"
 @_options.pack
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
-    """Tell what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
+    """Show what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
     checks: list[Callable[[], dict[str, str]]] = [
         _version,
         *(_extra(name) for name in EXTRAS),
@@ -58,7 +58,7 @@ def command(*, pack: Path | None, as_json: bool) -> None:
 
 
 def _finding(topic: str, text: str, fix: str = "", line: str = "") -> dict[str, str]:
-    """What was found; `line` is one to copy as it stands."""
+    """One finding; `line` is a line to copy."""
     return {"topic": topic, "state": _HINT if fix else _OK, "text": text, "fix": fix, "line": line}
 
 
@@ -118,7 +118,7 @@ def _device() -> dict[str, str]:
     except cues.MissingFeatureError:
         return _finding("sound device", "unknown without the extra play", "pip install 'cue-engine[play]'")
     if not names:
-        return _finding("sound device", "none: cues play cannot be heard here", "take cues export, mix or page instead")
+        return _finding("sound device", "none: cues play cannot play here", "use cues export, mix or page instead")
     return _finding("sound device", ", ".join(names))
 
 
@@ -127,13 +127,13 @@ def _compile_cache() -> dict[str, str]:
 
     folder = cache_dir()
     if folder is None:
-        return _finding("cache", "none: CUES_CACHE_DIR is empty", "unset it, or set it to a folder that can be written")
+        return _finding("cache", "none: CUES_CACHE_DIR is empty", "unset it, or set it to a writable folder")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     writable = os.access(nearest, os.W_OK)
     kernels = len(list(folder.glob("kernels/*/*.nbi")))
     text = f"{folder}: {kernels} compiled kernels, {len(list(folder.glob('*.cue')))} finished cues"
     if not writable:
-        return _finding("cache", f"{text}; cannot be written", "set CUES_CACHE_DIR to a folder that can be written")
+        return _finding("cache", f"{text}; not writable", "set CUES_CACHE_DIR to a writable folder")
     if not kernels:
         call = f"{Path(sys.executable).name} -c 'import cues; cues.warm_up()'"
         return _finding("cache", f"{text}: the first warm_up() takes some seconds", call)
@@ -182,4 +182,4 @@ def _print(findings: list[dict[str, Any]]) -> None:
         table.add_row(Text("ok" if fine else "!", style="green" if fine else "yellow"), finding["topic"], cell)
     out.print(Padding(table, 0))
     for line in filter(None, (finding["line"] for finding in findings)):
-        out.print(Text(line), soft_wrap=True)  # broken in two it could not be copied
+        out.print(Text(line), soft_wrap=True)  # a wrapped line could not be copied

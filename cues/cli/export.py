@@ -32,18 +32,16 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     type=click.Choice(list(FORMATS)),
     default="wav",
     show_default=True,
-    help="Of the audio files.",
+    help="Format of the audio files.",
 )
-@click.option(
-    "--subtype", type=click.Choice(_SUBTYPES), help="Sample format: 24 bits, or Vorbis for OGG, if not given."
-)
+@click.option("--subtype", type=click.Choice(_SUBTYPES), help="Sample format; by default 24 bits, or Vorbis for OGG.")
 @_options.pack
 @click.option(
     "--sample-rate",
     type=click.IntRange(MIN_SAMPLE_RATE, MAX_SAMPLE_RATE),
     default=24000,
     show_default=True,
-    help="Of the files, Hz.",
+    help="Rate of the files, Hz.",
 )
 @click.option("--pictures", is_flag=True, help="Also draw each cue as a PNG (needs matplotlib).")
 @_options.json_output
@@ -57,10 +55,10 @@ def command(
     pictures: bool,
     as_json: bool,
 ) -> None:
-    """Write every cue to DIR as an audio file, with its spec and levels beside it as JSON.
+    """Write every cue to DIR as an audio file, with its spec and levels as JSON.
 
-    The folder is a pack as it stands: `cues export DIR`, replace the files you like, and use it with `--pack DIR`.
-    The files of an earlier export are written anew; a sound of your own in its place is never written over.
+    The folder is a pack: run `cues export DIR`, replace the files you like, and use it with `--pack DIR`. A new export
+    replaces the files of an earlier one, but never a sound of yours.
     """
     subtype = subtype or default_subtype(file_format)
     if subtype not in FORMATS[file_format]:
@@ -77,11 +75,10 @@ def command(
 
 
 def _check_replaceable(path: Path, cue: Cue, subtype: str) -> None:
-    """Refuse to write over sounds of one's own: only a file that is as an earlier export left it is replaced."""
+    """Reject a file that is not an unchanged earlier export: it may be the user's sound."""
     if path.exists() and not is_untouched(path, cue, subtype):
         raise click.BadParameter(
-            f"{str(path)!r} is there, and is no earlier export, or was changed since; name another folder, "
-            f"or delete the file",
+            f"{str(path)!r} exists and is not an unchanged earlier export; name another folder, or delete the file",
             param_hint="'DIR'",
         )
 

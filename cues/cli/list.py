@@ -1,4 +1,4 @@
-"""`cues list`: every cue of the bank, one a line."""
+"""`cues list`: every cue of the bank, one per line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["command"]
 @_options.pack
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
-    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes, and where each comes from."""
+    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes and source."""
     bank = bank_of(pack)
     records = [cue_record(cue, source_of(bank, name)) for name, cue in bank.items()]
     if as_json:
@@ -56,7 +56,7 @@ def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
 
 
 def _nearby(source: str) -> str:
-    """A file below the current folder as it would be typed; the whole path would fill a narrow terminal."""
+    """Path relative to the current folder if it is inside; a full path would fill a narrow terminal."""
     here = f"{Path.cwd()}{os.sep}"
     return source.removeprefix(here)
 

@@ -1,4 +1,4 @@
-"""`cues mix`: cues into a speech file, by the engine of live sessions."""
+"""`cues mix`: mix cues into a speech file, with the engine of live sessions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
         return name, time_s
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names of cues, and the sign before the time."""
+        """Names of cues, followed by `@`."""
         return [CompletionItem(f"{name.value}@") for name in complete_cue(ctx, param, incomplete)]
 
 
 @click.command()
 @click.argument("speech", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--cue", "wanted", type=CueAt(), multiple=True, required=True, help="A cue and its time; once or more.")
+@click.option("--cue", "wanted", type=CueAt(), multiple=True, required=True, help="A cue and its time; repeatable.")
 @click.option("-o", "--out", type=_options.OutFile(*ENDINGS), help="WAV, FLAC or OGG. Default: SPEECH-mixed.wav, here.")
 @_options.pack
 @click.option(
@@ -50,12 +50,16 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
     type=click.Choice(["overlay", "replace", "in_pause"]),
     default="overlay",
     show_default=True,
-    help="Over the speech, instead of it, or in a gap made for it.",
+    help="Over the speech, instead of it, or in an inserted pause.",
 )
 @click.option(
-    "--gain-db", type=click.FloatRange(-120.0, MAX_GAIN_DB), default=0.0, show_default=True, help="Of every cue."
+    "--gain-db",
+    type=click.FloatRange(-120.0, MAX_GAIN_DB),
+    default=0.0,
+    show_default=True,
+    help="Gain of every cue, dB.",
 )
-@click.option("--limiter", is_flag=True, help="Hold true peaks at or under −0.95 dBTP.")
+@click.option("--limiter", is_flag=True, help="Limit true peaks to −0.95 dBTP.")
 @_options.json_output
 def command(
     *,
@@ -68,12 +72,12 @@ def command(
     limiter: bool,
     as_json: bool,
 ) -> None:
-    """Mix cues into the file SPEECH, as a live session would have them.
+    """Mix cues into the file SPEECH as a live session does.
 
-    A cue may begin up to the end of the speech; silence is added until the last one has ended.
+    A cue may start anywhere up to the end of the speech; silence is added until the last cue ends.
     """
     bank = bank_of(pack)
-    pick(bank, (name for name, _ in wanted))  # an unknown name is told before a long file is read
+    pick(bank, (name for name, _ in wanted))  # report an unknown name before reading a long file
     target = out or Path(f"{speech.stem}-mixed.wav")
     if target.exists() and speech.exists() and target.samefile(speech):
         raise click.BadParameter(f"{str(target)!r} is the speech itself; it is not overwritten", param_hint="'--out'")
@@ -97,11 +101,11 @@ def command(
 
 
 def _check_times(wanted: tuple[tuple[str, float], ...], length_s: float, speech: Path) -> None:
-    """Refuse a cue after the end: a time that was meant for another file, or in other units."""
+    """Reject a cue after the end of the speech: its time is probably wrong."""
     for name, at_s in wanted:
         if at_s > length_s:
             raise click.BadParameter(
-                f"'{name}@{at_s:g}' lies beyond the end of {str(speech)!r}, which lasts {length_s:.3f} s",
+                f"'{name}@{at_s:g}' is after the end of {str(speech)!r}, which lasts {length_s:.3f} s",
                 param_hint="'--cue'",
             )
 

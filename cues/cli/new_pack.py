@@ -1,4 +1,4 @@
-"""`cues new-pack`: a pack to begin with."""
+"""`cues new-pack`: a pack to start from."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ __all__ = ["command"]
 _RATE_HZ = 48000
 
 _HEADER = """\
-# A pack: sounds of your own for the assistant, and which tool sounds which.
+# A pack: your own sounds for the assistant, and rules from tools to sounds.
 #
-# Replace the WAV files beside this file by your own (WAV, FLAC or OGG; any rate, any number of channels, at most
-# 10 s), or change what is said about them here. Then:
+# Replace the WAV files in this folder with your own (WAV, FLAC or OGG; any rate, any number of channels, at most
+# 10 s), or change their settings here. Then:
 #
-#   cues check .                    tells what is wrong, with the fix for each
-#   cues page board.html --pack .   lets you hear your sounds beside the built-in ones
-#   cues demo --pack .              lets you hear them in a conversation
+#   cues check .                    lists every problem with its fix
+#   cues page board.html --pack .   plays your sounds beside the built-in ones
+#   cues demo --pack .              plays them in a conversation
 #
-# Use it: cues.load_bank("this folder"), or set the environment variable CUES_PACK to it.
-# Whatever you delete here keeps its built-in sound. The bank brings every sound to its loudness and softens its edges.
+# To use it: cues.load_bank("this folder"), or set the environment variable CUES_PACK to the folder.
+# A cue that you delete here keeps its built-in sound. The bank levels every sound and softens its edges.
 
 [cues]
 """
 
 _FOOTER = """
-# A cue may say more than its file:
+# A cue can have settings:
 #
 #   tool_call = { file = "tool_call.wav", gain_db = -2.0 }    quieter than usual, dB, -40 to 20
-#   error     = { file = "error.wav", target_lu = -4.0 }      its loudness against the speech, LU
-#   agent     = { file = "agent.wav", trim = true }           silence at both ends is cut off
+#   error     = { file = "error.wav", target_lu = -4.0 }      its loudness against speech, LU
+#   agent     = { file = "agent.wav", trim = true }           silence at both ends is trimmed
 #   success   = { file = "success.wav", normalize = false }   keeps the file's own loudness
-#   working   = { file = "working.wav", loop = { period_ms = 2000 } }   comes again every 2 s
+#   working   = { file = "working.wav", loop = { period_ms = 2000 } }   repeats every 2 s
 #   attention = { spec = "listening" }                        another built-in sound
 #
-# A cue of your own has any other name, and a rule below that uses it:
+# A new cue has any other name, and a rule below that uses it:
 #
 #   shutter = "shutter.wav"
 
 [rules]
-# Tool-name pattern = cue; the first that fits is taken. "motif" gives every tool that fits a small sound of its own.
+# Tool-name pattern = cue; the first match wins. "motif" gives each matching tool its own short sound.
 #
 #   "take_photo" = "shutter"
 #   "read_*" = "motif"
@@ -65,11 +65,11 @@ _FOOTER = """
 def command(*, folder: Path) -> None:
     """Make a pack in DIR: a commented pack.toml, and the built-in sounds as WAV files to replace.
 
-    DIR must not exist, or be empty.
+    DIR must be new or empty.
     """
     with explained(folder, kind=PackError):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise PackError(f"{folder}: is there already; name a new or an empty folder")
+            raise PackError(f"{folder}: exists and is not empty; name a new or an empty folder")
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder, cues.load_bank("", sample_rate=_RATE_HZ))
     shown = harmless(str(folder))

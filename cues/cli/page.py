@@ -40,16 +40,20 @@ _BUILT_IN = "built in"
     "--over", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your speech."
 )
 @_options.speaker
-@click.option("--serve", is_flag=True, help="Serve the page on this machine, and load it anew when a pack changes.")
+@click.option("--serve", is_flag=True, help="Serve the page on this machine, and reload it when a pack changes.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8485, show_default=True, help="For --serve; 0: a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8485,
+    show_default=True,
+    help="Port of --serve; 0: a free one.",
 )
 def command(
     *, out: Path | None, packs: tuple[Path, ...], over: Path | None, speaker: str, serve: bool, port: int
 ) -> None:
-    """Make a page with every cue to hear and to see: alone, over speech, as a telephone carries it.
+    """Make a page that plays and shows every cue: alone, over speech, over a telephone.
 
-    OUT.html is one file that loads nothing: it can be mailed, or opened on a phone.
+    OUT.html is one self-contained file: you can mail it, or open it on a phone.
     """
     if (out is None) == (not serve):
         raise click.UsageError("give OUT.html, or --serve")
@@ -72,26 +76,26 @@ def command(
 
 
 def _sets(packs: Sequence[Path]) -> list[Set]:
-    """The columns: two packs stand beside each other, one beside the built-in cues."""
+    """The columns of the page: two packs, or the built-in cues and at most one pack."""
     sets = [_pack_set(folder) for folder in packs]
     return sets if len(sets) > 1 else [_built_in_set(), *sets]
 
 
 def _built_in_set() -> Set:
-    # Whatever pack this machine uses: these are the sounds that come with the engine.
+    # "" ignores the pack of this machine.
     own = cues.load_bank("", sample_rate=_RATE_HZ)
     return Set(_BUILT_IN, dict(own), dict.fromkeys(own, _BUILT_IN))
 
 
 def _pack_set(folder: Path) -> Set:
     bank = bank_of(folder, _RATE_HZ)
-    # The page may be handed on: where the pack lies on this machine is nobody's business.
+    # The page may be shared: leave out paths of this machine.
     sources = {name: Path(source_of(bank, name)).name for name in bank}
     return Set(folder.resolve().name, dict(bank), sources)
 
 
 def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
-    """What the cues are heard over, and who says it."""
+    """Speech under the cues, and the name of its speaker."""
     if over is not None:
         from cues.library.recordings import read_recording
         from cues.signal.resample import resample

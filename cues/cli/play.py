@@ -1,4 +1,4 @@
-"""`cues play`: hear cues on this machine's loudspeakers."""
+"""`cues play`: play cues on this machine's loudspeakers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 _RATE_HZ = 24000
 STAND_IN = Path("voice-like")
-"""What `--over` takes instead of a file."""
+"""Value of `--over` for synthetic speech, instead of a file."""
 
 
 @click.command()
@@ -32,14 +32,14 @@ STAND_IN = Path("voice-like")
     "--over",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help=f"Hear them over this speech; '{STAND_IN}' needs no file.",
+    help=f"Play them over this speech; '{STAND_IN}' needs no file.",
 )
-@click.option("--telephone", is_flag=True, help="As a telephone carries it: 300 to 3400 Hz, 8 kHz, µ-law.")
+@click.option("--telephone", is_flag=True, help="Play as over a telephone: 300 to 3400 Hz, 8 kHz, µ-law.")
 @_options.pack
 def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack: Path | None) -> None:
     """Play the cues NAME... one after the other.
 
-    `motif:TOOL` is the sound derived from the name of a tool. Needs the extra `play`; without loudspeakers take
+    `motif:TOOL` is the sound derived from the name of a tool. Needs the extra `play`; without loudspeakers use
     `cues mix` or `cues export`, which write files.
     """
     sounds = pick(bank_of(pack), names)

@@ -1,4 +1,4 @@
-"""`cues record`: keep what a model server streams, to look at, to replay, or to report a bug with."""
+"""`cues record`: record the stream of a model server, to inspect it, replay it, or report a bug."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["command"]
 @click.command()
 @click.argument("url", type=_options.ServerUrl())
 @click.option("--model", help="The model's name on the server (needed unless --body is given).")
-@click.option("--prompt", help="What to ask it.")
+@click.option("--prompt", help="The user's message.")
 @click.option(
     "--tools", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with tool definitions."
 )
 @click.option(
     "--body", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with the whole request."
 )
-@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A request header; it is not kept.")
+@click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A request header; not recorded.")
 @click.option(
     "-o",
     "--output",
     "--out",
     type=_options.OutFile(*ENDINGS),
     required=True,
-    help="FILE.sse or FILE.ndjson; a recording that is there already stays.",
+    help="FILE.sse or FILE.ndjson; an existing recording is never overwritten.",
 )
 def command(
     *,
@@ -46,10 +46,10 @@ def command(
     headers: tuple[str, ...],
     output: Path,
 ) -> None:
-    """Record what the server at URL streams (…/v1/chat/completions, or Ollama's …/api/chat).
+    """Record the stream of the server at URL (…/v1/chat/completions, or Ollama's …/api/chat).
 
-    Writes the bytes as they came, and beside them the request (.request.json), the status and the time of each read
-    (.http.json). Request headers are never kept, and of the response's only those that hold no secret.
+    Writes the bytes as received, the request (.request.json), and the status and the time of each read (.http.json).
+    Request headers are never recorded, response headers only if they hold no secret.
     """
     _check_new(output)
     request = _json_file(body) if body else _request(model, prompt, tools)
@@ -58,15 +58,15 @@ def command(
     reads = "one read" if len(recording.reads) == 1 else f"{len(recording.reads)} reads"
     click.echo(f"{harmless(str(output))}: HTTP {recording.status}, {len(recording.body)} bytes in {reads}")
     if recording.status >= 400:
-        raise StreamError(f"the server answered HTTP {recording.status}; its answer was kept in {output}")
+        raise StreamError(f"the server answered HTTP {recording.status}; its answer is in {output}")
 
 
 def _check_new(output: Path) -> None:
-    """Refuse a name that is taken: what a server once said cannot be had again."""
+    """Reject an existing file: a recording cannot be repeated."""
     for ending in (output.suffix, *SIDE_ENDINGS):
         file = output.with_suffix(ending)
         if file.exists():
-            raise click.BadParameter(f"{str(file)!r} is there already; name another file", param_hint="'--output'")
+            raise click.BadParameter(f"{str(file)!r} exists; name another file", param_hint="'--output'")
 
 
 def _request(model: str | None, prompt: str | None, tools: Path | None) -> dict[str, Any]:
@@ -88,5 +88,5 @@ def _json_file(path: Path) -> Any:
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
-        raise click.UsageError("a --header looks like 'Name: value'")  # The value may be a secret: it is not repeated.
+        raise click.UsageError("a --header looks like 'Name: value'")  # Do not print the value: it may be secret.
     return name.strip(), value.strip()

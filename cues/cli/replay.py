@@ -1,4 +1,4 @@
-"""`cues replay`: a recording or a scenario as a server, so that a voice pipeline can be tried without a model."""
+"""`cues replay`: serve a recording or a scenario, to test a voice pipeline without a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 
 def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names that begin with `incomplete`, for the shell's completion."""
+    """Names that begin with `incomplete`, for shell completion."""
     del ctx, param
     try:
         from stream.replay.scenarios import names
@@ -35,7 +35,7 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     "--scenario",
     metavar="NAME",
     shell_complete=_complete_scenario,
-    help="Play a server's behavior by name instead; `list` prints the names.",
+    help="Serve a scenario instead; `list` prints the names.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=8484, show_default=True, help="0 takes a free port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -46,21 +46,21 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     show_default=True,
     help="Pace of the events.",
 )
-@click.option("--as-recorded", is_flag=True, help="Play each read at the time at which it was recorded.")
+@click.option("--as-recorded", is_flag=True, help="Play each read at its recorded time.")
 def command(
     *, files: tuple[Path, ...], scenario: str | None, port: int, host: str, tokens_per_s: float, as_recorded: bool
 ) -> None:
     """Serve recordings or a scenario over HTTP, at the pace of a model.
 
-    Each FILE is a recording (.sse or .ndjson) and one turn: the first answers a conversation, the second is given after
-    the first tool results, and so on. Point any OpenAI or Ollama client at the printed address; every request is
-    answered, whatever its model and messages are.
+    Each FILE is a recording (.sse or .ndjson) of one turn: the first answers a new conversation, the second follows the
+    first tool results, and so on. Point any OpenAI or Ollama client at the printed address; the model and the messages
+    of a request do not matter.
 
-    A scenario is what a server does with tool calls, such as `fork-duplicate` or `vllm-fragments`: written for the
-    endpoint that is asked, at /v1/chat/completions or /api/chat.
+    A scenario is a server's behavior with tool calls, such as `fork-duplicate` or `vllm-fragments`, in the format of
+    the endpoint: /v1/chat/completions or /api/chat.
     """
     if (scenario is None) == (not files):
-        raise click.UsageError("give recordings or --scenario, one of the two")
+        raise click.UsageError("give either recordings or --scenario")
     # Needs an extra, which `--help` does not.
     from stream.replay import scenarios
     from stream.replay.server import ReplayServer

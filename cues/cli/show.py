@@ -32,7 +32,7 @@ _NO_DC_DBFS = -120.0
 @click.option("--png", type=_options.OutFile(".png"), help="Write a picture: waveform, spectrogram and loudness.")
 @_options.json_output
 def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) -> None:
-    """Show the cue NAME: its waveform and envelope, its measures, and what is wrong with it.
+    """Show the cue NAME: its waveform and envelope, its measures and its problems.
 
     `motif:TOOL` is the sound derived from the name of a tool.
     """
@@ -91,7 +91,7 @@ def _time_axis(length_ms: float, width: int) -> str:
 
 
 def _dc(mean: float) -> str:
-    """The mean as a level; below what 20 bits can hold there is none."""
+    """The mean as a level; "none" below the resolution of 20 bits."""
     return number(gain_to_db(abs(mean)), "dBFS") if abs(mean) > db_to_gain(_NO_DC_DBFS) else "none"
 
 

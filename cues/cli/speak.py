@@ -1,4 +1,4 @@
-"""`cues speak`: the answer of a live model server, or of a recording, spoken with cues."""
+"""`cues speak`: speak the answer of a live model server or of a recording, with cues."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ __all__ = ["command"]
 @click.command()
 @click.argument("prompt", required=False, default="")
 @click.option(
-    "--base-url", type=_options.ServerUrl(), help="Of an OpenAI-compatible server, such as http://localhost:11434/v1."
+    "--base-url", type=_options.ServerUrl(), help="OpenAI-compatible server, such as http://localhost:11434/v1."
 )
 @click.option("--model", help="The model's name on the server.")
 @click.option(
     "--tools",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="JSON file with tool definitions (an array, in OpenAI's form); they are offered, and not run.",
+    help="JSON file with tool definitions (an array, in OpenAI's format); they are offered, but not run.",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Offer list_directory and read_file for this folder, and run them here; nothing outside of it is seen.",
+    help="Offer list_directory and read_file for this folder, and run them here; files outside are not accessible.",
 )
 @click.option("--system", help="A system prompt.")
 @click.option(
@@ -48,13 +48,13 @@ __all__ = ["command"]
     "recordings",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Take the answer from a recording instead; once more for the turn after a tool's result.",
+    help="Take the answer from a recording instead; repeat it for the turn after a tool's result.",
 )
 @_options.out
 @_options.speaker
 @_options.pack
 @_options.fast
-@click.option("--play", is_flag=True, help="Play it on this machine's loudspeakers, too (needs the extra `play`).")
+@click.option("--play", is_flag=True, help="Also play on this machine's loudspeakers (needs the extra `play`).")
 @_options.json_output
 def command(
     *,
@@ -74,19 +74,19 @@ def command(
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
 
-    The API key is taken from OPENAI_API_KEY; local servers need none. Writes speak.wav, speak-speech.wav (the same
-    without cues), speak.png and speak.json. Ctrl-C interrupts the answer, as speaking to it would.
+    The API key is read from OPENAI_API_KEY; local servers need none. Writes speak.wav, speak-speech.wav (without cues),
+    speak.png and speak.json. Ctrl-C interrupts the answer, like a barge-in.
     """
     if not recordings and not (prompt and base_url and model):
         raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
     if tools and folder:
-        raise click.UsageError("--tools offers tools that somebody else runs, --folder runs its own: give one of them")
+        raise click.UsageError("--tools offers tools without running them, --folder runs its own: give one of them")
     if recordings and base_url:
         raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
     if fast and not recordings:
         raise click.UsageError("--fast needs --replay: a live model keeps its own pace")
     if fast and play:
-        raise click.UsageError("--play is heard in real time; leave --fast out")
+        raise click.UsageError("--play is in real time; leave out --fast")
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": prompt})
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
@@ -111,12 +111,12 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     async with ReplayServer(turns, clock=setup.clock) as server:
         request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
         names = ", ".join(file.name for file in files)
-        # What goes wrong is the recording's, not the server's that stands in for a model.
+        # An error comes from the recording, not from the replay server.
         return replace(await run_turn(request, setup, title=names), server=names)
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:
-    """The tool definitions in a file: a JSON array in OpenAI's form."""
+    """Tool definitions from a file: a JSON array in OpenAI's format."""
     if path is None:
         return []
     try:

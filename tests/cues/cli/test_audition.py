@@ -240,7 +240,7 @@ def test_a_new_pack_never_overwrites(run, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x").touch()
     result = run("new-pack", "mine")
-    assert (result.code, result.err) == (1, "cues: mine: is there already; name a new or an empty folder\n")
+    assert (result.code, result.err) == (1, "cues: mine: exists and is not empty; name a new or an empty folder\n")
 
 
 def test_check_tells_every_problem_with_its_fix(run, tmp_path):

@@ -42,7 +42,7 @@ def test_a_run_that_finds_all_done_says_so_and_that_no_cluster_was_asked(run, ca
     assert run("batch", "measure", "calls").out.startswith("2 of 2 done, all of them in an earlier run: ")
     result = run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1")
     assert result.code == 0
-    assert result.out.splitlines()[1] == "nothing was left for the cluster, which was not asked"
+    assert result.out.splitlines()[1] == "nothing left to do; the cluster was not used"
 
 
 @pytest.mark.parametrize("fresh", [(), ("--fresh",)], ids=["resumed", "fresh"])

@@ -172,7 +172,7 @@ def test_the_first_fault_of_a_pack_names_the_command_that_tells_all(run, tmp_pat
     result = run(*command, "--pack", "my pack")
     assert (result.code, result.out) == (1, "")
     assert "toolcall: no cue of that name" in result.err
-    assert result.err.endswith("did you mean 'tool_call'? (cues check 'my pack' tells all)\n")
+    assert result.err.endswith("did you mean 'tool_call'? (cues check 'my pack' lists all)\n")
     checked = run("check", "my pack")
     assert all(name in checked.out for name in ("toolcall", "attenton"))
 
@@ -180,7 +180,7 @@ def test_the_first_fault_of_a_pack_names_the_command_that_tells_all(run, tmp_pat
 def test_a_sound_of_a_pack_that_cannot_be_read_names_that_command_too(run, tmp_path):
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "agent.wav").write_bytes(b"no sound")
-    assert run("list", "--pack", "pack").err.endswith(" (cues check pack tells all)\n")
+    assert run("list", "--pack", "pack").err.endswith(" (cues check pack lists all)\n")
 
 
 def test_a_pack_that_is_not_there_names_no_command(run, monkeypatch):

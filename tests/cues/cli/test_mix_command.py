@@ -69,7 +69,7 @@ def test_a_cue_may_begin_at_the_end_of_the_speech_and_not_later(speech_wav, tmp_
     assert soundfile.info(out).frames >= 48000 + len(cues.load_bank("")["error"])
     late = CliRunner().invoke(command, [str(speech_wav), "--cue", "error@2.001", "-o", str(tmp_path / "late.wav")])
     assert late.exit_code == 2
-    assert "'error@2.001' lies beyond the end of" in late.output
+    assert "'error@2.001' is after the end of" in late.output
     assert "which lasts 2.000 s" in late.output
     assert not (tmp_path / "late.wav").exists()
 

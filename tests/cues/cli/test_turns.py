@@ -248,7 +248,7 @@ def test_a_recording_is_never_written_over_another(there, tmp_path):
     request = ["record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p"]
     result = cues(*request, "-o", "x.sse", cwd=tmp_path)
     assert result.returncode == 2
-    assert f"'{there}' is there already; name another file" in result.stderr
+    assert f"'{there}' exists; name another file" in result.stderr
     assert (tmp_path / there).read_text() == "kept"
 
 

@@ -83,7 +83,7 @@ def test_the_command_replaces_an_earlier_export_and_never_a_sound_of_ones_own(tm
     before = (tmp_path / "agent.wav").read_bytes()
     refused = run(tmp_path, "--subtype", "16")
     assert refused.exit_code == 2
-    assert "is no earlier export" in " ".join(refused.output.split())
+    assert "is not an unchanged earlier export" in " ".join(refused.output.split())
     assert (tmp_path / "agent.wav").read_bytes() == before
 
 
