@@ -88,7 +88,7 @@ def _extra_with(cmd_name: str, package: str | None) -> str | None:
 
     extras = (extra for extra, (_, packages) in EXTRAS.items() if package in packages)
     found = next(extras, None)
-    # What speaks a whole turn needs most of the extras: they are named at once, not one after the other.
+    # A spoken turn needs most extras: name one that has them all.
     return "demo" if found and cmd_name in {"demo", "speak"} else found
 
 

@@ -1,1 +1,1 @@
-"""Commands that play sound while it is made."""
+"""Turns of `cues demo` and `cues speak`, with live output to the loudspeakers."""

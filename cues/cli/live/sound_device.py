@@ -1,4 +1,4 @@
-"""The machine's loudspeakers, through miniaudio: a finished sound, or a session's sound while it is made."""
+"""The machine's loudspeakers, through miniaudio: a finished sound, or the live sound of a session."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["LEAD_MS", "Sinks", "SoundDevice", "device_names", "play"]
 
 LEAD_MS = 60.0
-"""How far a session has to run ahead of a device that asks for 20 ms at a time and is served by a busy loop."""
+"""Lead of a session over a device that requests 20 ms at a time, with a busy event loop."""
 
-# What swallows sound where there is no device: miniaudio's own, and ALSA's `null`.
+# Null devices: miniaudio's, and ALSA's `null`.
 _NO_DEVICES = ("NULL Playback Device", "Discard all samples")
 _BUFFER_MS, _BUFFER_OF_PLAY_MS = 40, 200
-_LATEST_S = 0.25  # More than this is not kept: after a stall, silence is dropped until the sound is on time again.
+_LATEST_S = 0.25  # After a stall, silence beyond this is dropped until the sound is on time.
 _TAIL_S = 0.2
-"""What a device may still hold when the last samples were handed over."""
+"""Sound that the device may still hold after the last callback."""
 
 
 def _miniaudio() -> Any:
@@ -40,7 +40,7 @@ def _miniaudio() -> Any:
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Keep what the system's sound libraries print straight to standard error to themselves."""
+    """Suppress direct output of the system's sound libraries to standard error."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)
@@ -57,11 +57,12 @@ def _quiet_libraries() -> Iterator[None]:
 
 
 def device_names() -> list[str]:
-    """Names of the devices that can play; empty where there are none.
+    """Names of the playback devices.
 
     Raises
     ------
-    MissingFeatureError : miniaudio is not installed.
+    MissingFeatureError
+        If miniaudio is not installed.
     """
     miniaudio = _miniaudio()
     try:
@@ -73,19 +74,25 @@ def device_names() -> list[str]:
 
 
 class SoundDevice:
-    """Plays frames as they are written; leaving the block waits until all were heard.
+    """Playback device for frames; leaving the `with` block waits until all are played.
 
     Parameters
     ----------
-    sample_rate : Hz.
-    instead : what the error says to do where nothing can be played.
-    backends : of miniaudio, instead of those that the system has.
-    buffer_ms : what the device asks for ahead, ms.
+    sample_rate : int
+        Hz.
+    instead : str
+        Advice in the error if there is no device.
+    backends : Sequence, optional
+        Backends of miniaudio; the default is those of the system.
+    buffer_ms : int
+        Buffer of the device, ms.
 
     Raises
     ------
-    MissingFeatureError : miniaudio is not installed.
-    CueError : there is no device, or it cannot be opened.
+    MissingFeatureError
+        If miniaudio is not installed.
+    CueError
+        If there is no device, or it cannot be opened.
     """
 
     def __init__(
@@ -129,11 +136,11 @@ class SoundDevice:
 
     @property
     def queued_samples(self) -> int:
-        """What the device has not been given yet, samples."""
+        """Samples that wait for the device."""
         return self._n_written - self._n_played
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32] | None = None) -> None:  # noqa: ARG002
-        """Play a frame after those before it (a `Sink`); it must not change afterwards."""
+        """Queue a frame for playback (a `Sink`); do not change it afterwards."""
         late = self.queued_samples > _LATEST_S * self._sample_rate
         if not late or mixed.any():
             self._queue(mixed)
@@ -143,7 +150,7 @@ class SoundDevice:
         self._frames.append(frame)
 
     def _source(self) -> Generator[bytes | NDArray[np.float32], int, None]:
-        """What the device asks for, in its own thread: so many samples each time, zeros where there are none yet."""
+        """Feed the device from its callback thread: the requested samples, zeros on underrun."""
         rest = np.zeros(0, dtype=np.float32)
         wanted = yield b""
         while not (self._ending and not self._frames and not len(rest)):
@@ -161,17 +168,18 @@ class SoundDevice:
 
 
 def play(samples: NDArray[np.float32], sample_rate: int, backends: Sequence[Any] | None = None) -> None:
-    """Play `samples` and return when they were heard; parameters and errors are those of `SoundDevice`.
+    """Play `samples` to the end; parameters and errors as in `SoundDevice`.
 
     Parameters
     ----------
-    samples : float32, shape `(n_samples,)`, full scale ±1.0.
+    samples : float32, shape `(n_samples,)`
+        Full scale ±1.0.
     """
     instead = "`cues mix` and `cues export` write files instead"
     device = SoundDevice(sample_rate, instead, backends=backends, buffer_ms=_BUFFER_OF_PLAY_MS)
     device.write(samples)
     with device:
-        pass  # leaving it waits until all was heard
+        pass  # the exit waits until all samples are played
 
 
 class Sinks:
@@ -181,6 +189,6 @@ class Sinks:
         self._sinks = sinks
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
-        """Hand a frame to each."""
+        """Pass a frame to each sink."""
         for sink in self._sinks:
             sink.write(mixed, speech)

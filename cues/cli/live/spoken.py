@@ -1,4 +1,4 @@
-"""A line of text as speech, from whichever speaker there is."""
+"""Speech of one line of text."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _SPEECH_LUFS = -20.0
 
 
 def spoken(text: str, speaker: str, sample_rate: int) -> tuple[NDArray[np.float32], str]:
-    """`text` spoken at −20 LUFS: float32, shape `(n_samples,)`; and the name of who speaks.
+    """Speech of `text` at −20 LUFS, float32, shape `(n_samples,)`, and the name of the speaker.
 
     Raises
     ------
-    SpeakerError : the speaker asked for cannot speak.
+    SpeakerError
+        If the chosen speaker is not available.
     """
     samples, name = asyncio.run(_collect(text, speaker))
     loudness = integrated_lufs(samples, SAMPLE_RATE)

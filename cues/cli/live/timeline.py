@@ -1,4 +1,4 @@
-"""A turn's record for people: the table in the terminal and the picture on one time axis."""
+"""Timeline of a turn: a table in the terminal and a picture."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ["draw_timeline", "print_timeline"]
 
 _CALL_COLOR, _CUE_COLOR, _WORD_COLOR = "#b3541e", "#2a7f62", "#555555"
 
-# Fonts with the scripts that matplotlib's own lacks; those that are installed are tried in this order.
+# Fonts for scripts that matplotlib's font lacks, in order of preference.
 _WIDE_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Hiragino Sans", "Yu Gothic", "WenQuanYi Zen Hei", "IPAGothic")
 
 
 def print_timeline(journal: TurnRecord) -> None:
-    """Print what happened, in order of time: text as it came, calls, results, and each cue with its delay."""
+    """Print the turn in order of time: text, calls, results, and each cue with its delay."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -95,15 +95,17 @@ def _event_row(seen: Seen) -> tuple[float, str, str] | None:
 
 
 def draw_timeline(journal: TurnRecord, mixed: NDArray[np.float32], title: str, path: Path) -> None:
-    """Write a PNG: words, calls and cues marked over the waveform and the spectrogram of what was heard.
+    """Write a PNG: words, calls and cues above the waveform and the spectrogram of the output.
 
     Parameters
     ----------
-    mixed : float32, shape `(n_samples,)`: the output, at the journal's rate.
+    mixed : float32, shape `(n_samples,)`
+        The output, at the journal's rate.
 
     Raises
     ------
-    MissingFeatureError : matplotlib is not installed.
+    MissingFeatureError
+        If matplotlib is not installed.
     """
     from cues.show.plots import check_matplotlib, draw_spectrogram, draw_waveform
 
@@ -129,7 +131,7 @@ def draw_timeline(journal: TurnRecord, mixed: NDArray[np.float32], title: str, p
 
 
 def _draw_marks(axes: Axes, journal: TurnRecord) -> None:
-    """The lanes above the sound: what the model sent, what was said, what sounded."""
+    """Draw the lanes above the sound: model, speech, cues."""
     axes.set_ylim(0.0, 3.0)
     axes.set_yticks([0.5, 1.5, 2.5], ["cues", "words heard", "model"])
     axes.tick_params(length=0)
@@ -151,7 +153,7 @@ def _draw_marks(axes: Axes, journal: TurnRecord) -> None:
 
 def _mark(axes: Axes, at_s: float, height: float, text: str, color: str) -> None:
     axes.plot([at_s], [height], marker="|", markersize=12, color=color)
-    # A ground of its own keeps a label readable where the ticks of the model's text come close.
+    # A background keeps labels readable beside the ticks of the model's text.
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
     label = axes.annotate(text, (at_s, height), xytext=(4, 0), textcoords="offset points", bbox=ground, zorder=3)
     label.set(va="center", fontsize=9, color=color)

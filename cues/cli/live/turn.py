@@ -1,4 +1,4 @@
-"""One turn from a model server to a WAV: what `cues demo` and `cues speak` have in common."""
+"""One turn from a model server to a WAV file, for `cues demo` and `cues speak`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,18 @@ _WITHOUT_DEVICE = "without --play the answer goes into files alone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the model is asked.
+    """A request to the model.
 
     Attributes
     ----------
-    base_url, model : the server and the model's name there.
-    endpoint : `"openai"`, `"ollama"`, or `"auto"` to go by the address.
-    messages : the conversation so far, OpenAI's form.
-    tools : what is offered to the model; those with a function are run when it calls them.
+    base_url, model : str
+        The server, and the model's name there.
+    endpoint : str
+        `"openai"`, `"ollama"`, or `"auto"` to decide by the address.
+    messages : Sequence of Mapping
+        The conversation so far, in OpenAI's format.
+    tools : Sequence of Tool
+        Offered to the model; those with a function are run.
     """
 
     base_url: str
@@ -53,16 +57,23 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """How the answer is spoken.
+    """Settings of a turn.
 
     Attributes
     ----------
-    clock : stream time.
-    out, stem : folder and name of the files.
-    speaker : one of `stream.speech.choice.SPEAKERS`.
-    pack : folder with cues that replace the built-in ones, if any.
-    play : whether it goes to the loudspeakers too, while it is made.
-    keeps_interrupted : whether the beginning of a turn that was interrupted is worth files.
+    clock : WallClock
+        Stream time.
+    out : Path
+    stem : str
+        Folder and name of the files.
+    speaker : str
+        One of `stream.speech.choice.SPEAKERS`.
+    pack : Path or None
+        Folder of a pack.
+    play : bool
+        Also play live on the loudspeakers.
+    keeps_interrupted : bool
+        Keep the files of an interrupted turn.
     """
 
     clock: WallClock
@@ -76,7 +87,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
-    """A finished turn: its record, the files, the speaker that was taken, and the server that answered."""
+    """A finished turn: its record, the files, the speaker and the server."""
 
     journal: TurnRecord
     files: TurnFiles
@@ -86,20 +97,20 @@ class TurnReport:
 
 
 class Arrival:
-    """When the last piece of the model's stream came, on the turn's clock."""
+    """Arrival time of the latest chunk of the model's stream, on the turn's clock."""
 
     def __init__(self, clock: WallClock) -> None:
         self._clock = clock
         self.last_s: float | None = None
 
     def mark(self, _: object) -> None:
-        """Note that a piece has just come."""
+        """Record the arrival of a chunk."""
         self.last_s = self._clock.now()
 
 
 @contextlib.contextmanager
 def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
-    """Let the first Ctrl-C interrupt the assistant as a user's voice would, and the second end the program."""
+    """Make the first Ctrl-C a barge-in, and the second end the program."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -116,7 +127,7 @@ def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
 
 
 async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str | None = None) -> TurnReport:
-    """Ask the model, speak what it answers with cues, and leave the files."""
+    """Ask the model, speak its answer with cues, and write the files."""
     bank = bank_of(setup.pack)
     mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
@@ -140,7 +151,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
             )
             stack.enter_context(_barge_in_at_ctrl_c(session))
             async with connection:
-                # Asked before anyone listens: the first request of a process imports for a fifth of a second.
+                # Before the session starts: the first request of a process imports modules for 0.2 s.
                 await connection.learn()
                 events = source.chat(request.messages, tools=request.tools or None)
                 try:
@@ -156,14 +167,14 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
 
 
 def _is_worth_keeping(journal: TurnRecord) -> bool:
-    """Whether a word was heard, or a cue for something that the model did, or the answer came to its end."""
+    """Whether a word or a cue for an event was played, or the answer is complete."""
     if journal.heard or any(not isinstance(sounded.seen.event, StreamFailed) for sounded in journal.sounded):
         return True
     return journal.failure is None and any(isinstance(seen.event, Finish) for seen in journal.seen)
 
 
 def _with_record(turn: TurnReport, about: Mapping[str, Any], title: str) -> TurnReport:
-    """The turn with its record and its picture written; what is missing for the picture becomes a note."""
+    """The turn, after its record and picture are written; a missing package for the picture becomes a note."""
     turn.files.write_json({"speaker": turn.speaker, **about, **turn.journal.as_dict()})
     try:
         draw_timeline(turn.journal, turn.files.read_wav(), f"{title} — speaker: {turn.speaker}", turn.files.png)
