@@ -94,7 +94,7 @@ def test_a_sound_of_ones_own_in_the_place_of_an_exported_one_is_never_written_ov
     refused = run(tmp_path, "--subtype", "16")
     assert refused.exit_code == 2
     told = " ".join(refused.output.replace("│", " ").split())
-    assert "was changed since; name another folder, or delete the file" in told
+    assert "is not an unchanged earlier export; name another folder, or delete the file" in told
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     (tmp_path / "success.wav").unlink()
     assert run(tmp_path, "--subtype", "16").exit_code == 0
