@@ -32,6 +32,7 @@ __all__ = ["Mixer", "MixerStats", "Voice"]
 _PLACEMENTS = ("overlay", "replace", "in_pause")
 
 
+# More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.
 class Mixer(NotCopyable):
     """Mixes cues into the speech of one session; an idle mixer returns its input.
 

@@ -39,6 +39,7 @@ MAX_WAITING = 65_536
 """Most commands and cues queued in one session: a session that is never mixed must not fill the memory."""
 
 
+# More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
 class Scheduler:
     """Scheduler of one session on a row of `cues.mixing.state.new_table`."""
 

@@ -46,6 +46,7 @@ _OUTCOME_PRIORITY = 1  # When voices run out, the cue for a call's end wins over
 _TOOLS_FOLLOW = ("tool_calls", "function_call")
 
 
+# More than 20 methods: ten of them are what a pipeline calls, and each kind of event has one of a few lines.
 class CueRouter:
     """Plays cues for the events of a stream.
 
