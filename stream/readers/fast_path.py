@@ -16,6 +16,8 @@ __all__ = ["NOTHING_KNOWN", "FastPath", "KnownTexts", "known_texts"]
 _LONGEST_TOKEN = 24
 _MOST_TOKENS = 2048
 _MOST_UNSEEN = 256  # pieces of text that were passed on and not yet noted
+_SHORT = 1024  # characters; of longer pieces fewer are kept:
+_MOST_LONG = 1 << 16  # characters in all
 NOTHING_KNOWN: dict[str, TextDelta] = {}
 
 
@@ -80,12 +82,13 @@ class FastPath:
     last : the last text of a run of simple texts.
     """
 
-    __slots__ = ("_counted", "_parser", "_texts", "_unseen", "clean", "last", "simple")
+    __slots__ = ("_counted", "_long_unseen", "_parser", "_texts", "_unseen", "clean", "last", "simple")
 
     def __init__(self, parser: Parser, table: Table, *, counted: bool) -> None:
         self._parser = parser
         self._counted = counted
         self._unseen: list[TextDelta] = []
+        self._long_unseen = 0
         self.last: TextDelta | None = None
         self.clean = False
         self.use(table)
@@ -109,7 +112,9 @@ class FastPath:
                 self._unseen.append(self.last)
                 self.last = None
             self._unseen.append(delta)
-            if len(self._unseen) > _MOST_UNSEEN:
+            if len(text) > _SHORT:
+                self._long_unseen += len(text)
+            if len(self._unseen) > _MOST_UNSEEN or self._long_unseen > _MOST_LONG:
                 self.catch_up()
         return delta
 
@@ -121,4 +126,5 @@ class FastPath:
         if self._unseen:
             text = "".join([delta.text for delta in self._unseen])
             self._unseen.clear()
+            self._long_unseen = 0
             self._parser.note_passed(text)

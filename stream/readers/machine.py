@@ -287,6 +287,7 @@ def _after_candidate(parser: Parser) -> Reading[None]:
             parser.position += 1
     if parser.turn.has_calls:
         yield from parser.skip_space(_SEPARATORS)
+        parser.recording = True  # also after more separators than can be held
 
 
 def _ends_as_call(parser: Parser) -> bool:

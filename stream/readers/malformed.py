@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["skip_malformed"]
 
-_BRACKET_LINE = Shape("\n", Run(r"[ \t]*"), Run(r"[}\]]"), Run(r"[}\],; \t]*"), "\n")
+_BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
 _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
 
 
@@ -30,7 +30,9 @@ def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
     detour = 0
     while detour < _LONGEST_DETOUR:
         match = table.recovery.search(parser.buffer, parser.position)
-        end = min(match.start() if match else len(parser.buffer), parser.position + _LONGEST_DETOUR - detour)
+        end = match.start() if match else len(parser.buffer)
+        if parser.recording:
+            end = min(end, parser.position + _LONGEST_DETOUR - detour)
         detour += _skip(parser, end - parser.position)
         if match is None or end < match.start():
             if detour < _LONGEST_DETOUR:

@@ -9,11 +9,13 @@ import codecs
 import json
 from typing import Any
 
+from stream.readers.options import MAX_LINE_CHARS
 from stream.readers.parse.scanner import JsonScanner
 
 __all__ = ["NdjsonDecoder"]
 
 _KEPT_OF_A_BAD_LINE = 200
+_MOST_PIECES = 4096  # then they are joined
 _OTHER_FIELDS = (":", "event:", "id:", "retry:")  # of server-sent events
 
 
@@ -26,6 +28,11 @@ class NdjsonDecoder:
     Attributes
     ----------
     bad_line : the beginning of the first line that was skipped, None if there was none.
+    overflowed : whether an object was longer than `longest`. Nothing is read any more then.
+
+    Parameters
+    ----------
+    longest : most characters of an object.
 
     Examples
     --------
@@ -34,21 +41,28 @@ class NdjsonDecoder:
     ([{'a': 1}], [{'b': 2}])
     """
 
-    __slots__ = ("_decode", "_head", "_pieces", "_scanner", "_skipping", "bad_line")
+    __slots__ = ("_decode", "_head", "_longest", "_pieces", "_scanner", "_size", "_skipping", "bad_line", "overflowed")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = MAX_LINE_CHARS) -> None:
+        self._longest = longest
+        self._size = 0  # of the pieces
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._head = ""  # of a line, before its object
         self._pieces: list[str] = []
         self._scanner: JsonScanner | None = None
         self._skipping = False
         self.bad_line: str | None = None
+        self.overflowed = False
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """Return the objects that this read completes."""
+        if self.overflowed:
+            return []
         *lines, rest = self._decode(data).split("\n")
         found: list[dict[str, Any]] = []
         for line in lines:
+            if self.overflowed:
+                return found
             if self._scanner or self._head or self._skipping or not self._whole(line, found):
                 self._part(line, found)
                 self._end_line(found)
@@ -64,6 +78,8 @@ class NdjsonDecoder:
             self._end_line([])
 
     def _whole(self, line: str, found: list[dict[str, Any]]) -> bool:
+        if len(line) > self._longest:
+            return False
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
@@ -75,23 +91,29 @@ class NdjsonDecoder:
     def _part(self, text: str, found: list[dict[str, Any]]) -> None:
         """Take in a piece of a line, and find the objects that end in it."""
         position = 0
-        while position < len(text) and not self._skipping:
+        while position < len(text) and not (self._skipping or self.overflowed):
             if self._scanner is None:
                 start = text.find("{", position)
-                self._head += text[position : start if start >= 0 else len(text)][:_KEPT_OF_A_BAD_LINE]
+                head = self._head + text[position : start if start >= 0 else len(text)][:_KEPT_OF_A_BAD_LINE]
+                self._head = head.lstrip()[:_KEPT_OF_A_BAD_LINE]
                 if start < 0:
                     return
                 if _before(self._head) not in ("", "data:"):
-                    self._skip(self._head + text[start:])
+                    self._skip(self._head + text[start : start + _KEPT_OF_A_BAD_LINE])
                     return
                 self._head, self._scanner, position = "", JsonScanner(lenient=False), start
             end = self._scanner.scan(text, position)
             self._pieces.append(text[position:end])
+            if len(self._pieces) > _MOST_PIECES:
+                self._pieces = ["".join(self._pieces)]
+            self._size += end - position
             position = end
-            if self._scanner.done:
+            if self._size > self._longest:
+                self._overflow()
+            elif self._scanner.done:
                 self._take(found)
             elif self._scanner.failed:
-                self._skip("".join(self._pieces) + text[position:])
+                self._skip("".join(self._pieces) + text[position : position + _KEPT_OF_A_BAD_LINE])
 
     def _end_line(self, found: list[dict[str, Any]]) -> None:
         if self._scanner:
@@ -104,13 +126,21 @@ class NdjsonDecoder:
 
     def _take(self, found: list[dict[str, Any]]) -> None:
         text = "".join(self._pieces)
-        self._pieces, self._scanner = [], None
+        self._forget()
         if not self._whole(text, found):
             self._note_bad(text)  # deeper than Python's reader goes
 
     def _skip(self, text: str) -> None:
-        self._pieces, self._scanner, self._skipping = [], None, True
+        self._forget()
+        self._skipping = True
         self._note_bad(text)
+
+    def _overflow(self) -> None:
+        self._forget()
+        self._head, self.overflowed = "", True
+
+    def _forget(self) -> None:
+        self._pieces, self._size, self._scanner = [], 0, None
 
     def _note_bad(self, line: str) -> None:
         if self.bad_line is None and not line.startswith(_OTHER_FIELDS):

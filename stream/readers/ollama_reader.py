@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from stream.checks import check_whole_number
 from stream.errors import StreamTypeError
-from stream.events import Usage
+from stream.events import StreamFailed, Usage
 from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
 from stream.readers.ndjson import NdjsonDecoder
+from stream.readers.options import MAX_LINE_CHARS
 
 if TYPE_CHECKING:
     from stream.events import Event
@@ -24,7 +26,11 @@ class OllamaReader(MessageReader):
 
     Beside text, reasoning and calls it reports a task's status and the results of tools that the server runs.
 
-    See `MessageReader` for the parameters.
+    See `MessageReader` for the other parameters.
+
+    Parameters
+    ----------
+    max_line_chars : a longer line ends the stream as failed, with code `"line_too_long"`; what came before is kept.
 
     Examples
     --------
@@ -35,9 +41,11 @@ class OllamaReader(MessageReader):
     ([Finish(reason='stop')], [])
     """
 
-    def __init__(self, tools: Tools = None, **options: Any) -> None:
+    def __init__(self, tools: Tools = None, *, max_line_chars: int = MAX_LINE_CHARS, **options: Any) -> None:
         super().__init__(tools, **options)
-        self._decoder = NdjsonDecoder()
+        check_whole_number("max_line_chars", max_line_chars, 1)
+        self._max_line_chars = max_line_chars
+        self._decoder = NdjsonDecoder(max_line_chars)
 
     def feed(self, data: Any) -> list[Event]:
         """Return the events that this makes certain.
@@ -80,6 +88,9 @@ class OllamaReader(MessageReader):
         elif isinstance(data, bytes | bytearray | memoryview | str):
             for line in self._decoder.feed(data.encode(errors="replace") if isinstance(data, str) else bytes(data)):
                 self._line(line)
+            if self._decoder.overflowed and not self._failed:
+                message = f"a line is longer than {self._max_line_chars} characters"
+                self._fail(StreamFailed(message, code="line_too_long"))
         else:
             raise StreamTypeError(f"data: {type(data).__name__} is neither bytes nor a dict")
         return self._take()

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 from stream.errors import StreamTypeError
 
-__all__ = ["MAX_ARGUMENT_CHARS", "Tools", "declared_names", "ended_early"]
+__all__ = ["MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names", "ended_early"]
 
 MAX_ARGUMENT_CHARS = 1 << 20
+MAX_LINE_CHARS = 1 << 22  # of JSON lines; a line may hold several calls, and a result beside them
 
 # Names, OpenAI tool dicts, or objects with a `name`; or a mapping by name.
 Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"

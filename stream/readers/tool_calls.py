@@ -33,6 +33,11 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
     return (event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok")
 
 
+_LONGEST_NAME = 1024  # characters of a name or an id
+_MOST_OPEN = 1 << 14  # calls of a round
+_MOST_PIECES = 4096  # then they become one
+
+
 class _Assembly:
     """One structured call as far as its fragments have come."""
 
@@ -100,8 +105,8 @@ class CallAssembler:
             self._fragment(
                 array,
                 number,
-                identity,
-                clean_name(name) if isinstance(name, str) else "",
+                identity[:_LONGEST_NAME],
+                clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else "",
                 function.get("parameters") if arguments is None else arguments,
             )
 
@@ -152,6 +157,8 @@ class CallAssembler:
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
         if self._text_followed:
             self._complete_bare()
+        if len(self._open) >= _MOST_OPEN:
+            self._forget_half()
         self.count += 1
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
         assembly = _Assembly(call)
@@ -173,12 +180,24 @@ class CallAssembler:
         self._open = [assembly for assembly in self._open if not assembly.complete]
         self._text_followed = False
 
+    def _forget_half(self) -> None:
+        """End the older half of the calls: a server that begins so many and ends none must not fill the memory."""
+        half, self._open = self._open[: _MOST_OPEN // 2], self._open[_MOST_OPEN // 2 :]
+        for assembly in half:
+            self._end(assembly, was_cut=True)
+        forgotten = set(half)
+        self._bare = [assembly for assembly in self._bare if assembly not in forgotten]
+        self._by_index = {index: one for index, one in self._by_index.items() if one not in forgotten}
+        self._by_id = {identity: one for identity, one in self._by_id.items() if one not in forgotten}
+
     def _append(self, assembly: _Assembly, piece: str) -> None:
         scanner = assembly.scanner
         end = scanner.scan(piece, 0)
         if assembly.size <= self._turn.max_argument_chars:
             assembly.pieces.append(piece[:end] if end < len(piece) else piece)
             assembly.size += end
+            if len(assembly.pieces) > _MOST_PIECES:
+                assembly.pieces = ["".join(assembly.pieces)]
         if scanner.done or scanner.failed:
             self._complete(assembly, malformed=scanner.failed)
 
@@ -202,12 +221,16 @@ class CallAssembler:
     def end_round(self, *, was_cut: bool) -> None:
         """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
         for assembly in self._open:
-            if assembly.complete:
-                continue
-            raw, call = "".join(assembly.pieces), assembly.call
-            empty = not raw.strip() and not was_cut
-            if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
-                self._turn.finish(call, "ok", raw)
-            else:
-                self._turn.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)
+            self._end(assembly, was_cut=was_cut)
         self._reset()
+
+    def _end(self, assembly: _Assembly, *, was_cut: bool) -> None:
+        if assembly.complete:
+            return
+        assembly.complete = True
+        raw, call = "".join(assembly.pieces), assembly.call
+        empty = not raw.strip() and not was_cut
+        if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
+            self._turn.finish(call, "ok", raw)
+        else:
+            self._turn.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)

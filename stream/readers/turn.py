@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from stream.checks import check_whole_number
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Turn"]
 
+_MOST_WAITING = 1 << 20  # characters of arguments that wait for an earlier call to end
+_WEIGHT_OF_TEXT = 16  # beside them: it comes in small pieces
+_MOST_CALLS = 1 << 14  # calls that are remembered, to know a repeated one and what a result belongs to
+_LONGEST_KEY = 256  # characters; of longer arguments a digest is remembered
+
 
 class Turn:
     """Collects what the parts of a reader find, and gives it out as events in the order of the stream.
 
     A start is announced at once unless the call may be a duplicate or text before it still waits. Text waits while a
-    call before it is open.
+    call before it is open; past 65,536 characters it waits no more, and that call ends after it.
 
     Parameters
     ----------
@@ -29,8 +35,8 @@ class Turn:
     """
 
     __slots__ = (
-        "_arrays", "_events", "_ids", "_ordinal", "_round", "_speculative", "_texts_waiting", "_waiting",
-        "channel", "idle", "max_argument_chars", "reasons", "silent", "unanswered",
+        "_arrays", "_events", "_ids", "_ids_kept", "_ordinal", "_round", "_speculative", "_texts_waiting", "_waited",
+        "_waiting", "channel", "idle", "max_argument_chars", "reasons", "silent", "unanswered",
     )  # fmt: skip
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -38,8 +44,10 @@ class Turn:
         self._events: list[Event] = []
         self._waiting: deque[Call | TextDelta] = deque()
         self._texts_waiting = 0
+        self._waited = 0  # how much has come since something waits
         self._round = Round()
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
+        self._ids_kept = 0
         self._arrays = 0
         self._ordinal = 0
         self.unanswered: list[tuple[str, str]] = []  # ids and names of complete calls without a result
@@ -74,11 +82,26 @@ class Turn:
         """Take in text to be spoken."""
         if not self.idle:
             self._mind(text)
-        if self._waiting:
+        if self._waiting and self._waited <= _MOST_WAITING:
             self._waiting.append(TextDelta(text, self.channel))
             self._texts_waiting += 1
+            self._wait(_WEIGHT_OF_TEXT * len(text))
         else:
             self._events.append(TextDelta(text, self.channel))
+
+    def _wait(self, size: int) -> None:
+        """Note how much waits. If it is too much, pass on all but the calls that are open, which will end after it."""
+        self._waited += size
+        if self._waited > _MOST_WAITING:
+            items, self._waiting, self._texts_waiting = self._waiting, deque(), 0
+            for item in items:
+                if isinstance(item, TextDelta):
+                    self._events.append(item)
+                elif item.status:
+                    self._end(item)
+                else:
+                    self._waiting.append(item)
+            self._announce_waiting()
 
     def _mind(self, text: str) -> None:
         if not text.isspace():
@@ -104,6 +127,8 @@ class Turn:
         """Take in a call whose name is certain."""
         self.silent = self.idle = False
         self._drop_speculative()
+        if self._round.calls >= _MOST_CALLS:
+            self._round = Round()
         call.home = self._round
         doubtful = self._round.opens(call) or call.id in self._ids
         call.duplicate = doubtful
@@ -132,11 +157,19 @@ class Turn:
         else:
             call.duplicate = False
         self._flush()
+        if self._waiting:
+            self._wait(len(arguments))
 
     def _repeats(self, call: Call, home: Round) -> bool:
         key = canonical(call.arguments_json)
+        if len(key) > _LONGEST_KEY:
+            key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
         repeated = home.repeats(call, key)
         if call.id:
+            self._ids_kept += 1
+            if self._ids_kept > _MOST_CALLS:
+                self._ids_kept = 1
+                self._ids.clear()
             seen = self._ids.setdefault(call.id, {})
             repeated |= seen.setdefault((call.name, key), home) is not home
         return repeated
@@ -159,6 +192,8 @@ class Turn:
                 self._events.append(item)
                 self._texts_waiting -= 1
             waiting.popleft()
+        if not waiting:
+            self._waited = 0
         if self._texts_waiting < texts:
             self._announce_waiting()
 
@@ -171,6 +206,7 @@ class Turn:
                 self._announce(item)
 
     def _end(self, call: Call) -> None:
+        arguments, call.arguments_json = call.arguments_json, ""  # others may keep the call
         if call.duplicate:
             return
         if call.ordinal < 0 and call.name:
@@ -181,7 +217,9 @@ class Turn:
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
         if status == "ok":
             self.unanswered.append((call.id, call.name))
-        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, call.arguments_json, status))
+            if len(self.unanswered) > _MOST_CALLS:
+                del self.unanswered[0]
+        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, arguments, status))
 
     def speculate(self, raw: str, calls: list[Call]) -> None:
         """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""

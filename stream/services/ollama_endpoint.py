@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
+from stream.events import StreamFailed
 from stream.readers.ollama_reader import OllamaReader
 from stream.services.failures import failure_of_answer, failure_of_transport
 from stream.services.sendable import sendable
@@ -64,6 +65,8 @@ class OllamaEndpoint:
                         tap(data)
                     for event in reader.feed(data):
                         yield event
+                        if isinstance(event, StreamFailed):
+                            return
             last = reader.close()
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             timed_out = isinstance(error, httpx2.ReadTimeout)

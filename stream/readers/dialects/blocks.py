@@ -83,13 +83,14 @@ _LINE_END: list[Part] = [Run(r"[ \t\r]{0,8}"), "\n"]
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, *_LINE_END] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
+_LONGEST_FENCE = 64
 
 
 def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a fence: swallowed if all that is in it is calls, else text to its end."""
     parser.take(size)
     mark = "".join(parser.held)[-1]
-    while (yield from parser.peek()) == mark:
+    while size < _LONGEST_FENCE and (yield from parser.peek()) == mark:
         parser.take(1)
         size += 1
     yield from _read_body(parser, mark * size)

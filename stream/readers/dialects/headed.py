@@ -102,11 +102,16 @@ def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
     """Read `call:name{key:<escape>text<escape>,n:1}`."""
     parser.take(match.end(2) + 1 - parser.position)
     draft = parser.call(match.group(2))
-    value = yield from _members(parser, 0)
-    parser.settle(draft, json.dumps(value, ensure_ascii=False))
+    last = parser.passed + parser.position + parser.max_argument_chars
+    value = yield from _members(parser, 0, last)
+    if parser.passed + parser.position > last:
+        parser.settle_too_long(draft)
+    else:
+        parser.settle(draft, json.dumps(value, ensure_ascii=False))
 
 
-def _members(parser: Parser, depth: int) -> Reading[dict[str, Any]]:
+def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:
+    """Read members up to their brace; those that end after the `last` character of the text are not kept."""
     found: dict[str, Any] = {}
     while True:
         if (yield from parser.skip_space()) == "}":
@@ -116,7 +121,9 @@ def _members(parser: Parser, depth: int) -> Reading[dict[str, Any]]:
         if not key:
             raise Unreadable
         parser.take(len(key[1].group()))
-        found[key[1].group(2)] = yield from _value(parser, depth)
+        value = yield from _value(parser, depth, last)
+        if parser.passed + parser.position <= last:
+            found[key[1].group(2)] = value
         yield from _comma(parser, "}")
 
 
@@ -126,7 +133,7 @@ def _comma(parser: Parser, closer: str) -> Reading[None]:
         raise Unreadable
 
 
-def _value(parser: Parser, depth: int) -> Reading[Any]:
+def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
     if depth > _DEEPEST:
         raise Unreadable
     char = yield from parser.skip_space()
@@ -134,12 +141,14 @@ def _value(parser: Parser, depth: int) -> Reading[Any]:
         return (yield from _quoted(parser))
     if char == "{":
         parser.take(1)
-        return (yield from _members(parser, depth + 1))
+        return (yield from _members(parser, depth + 1, last))
     if char == "[":
         parser.take(1)
         values = []
         while (yield from parser.skip_space()) != "]":
-            values.append((yield from _value(parser, depth + 1)))
+            value = yield from _value(parser, depth + 1, last)
+            if parser.passed + parser.position <= last:
+                values.append(value)
             yield from _comma(parser, "]")
         parser.take(1)
         return values

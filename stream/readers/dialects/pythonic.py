@@ -43,6 +43,7 @@ _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
 CALL_LIST = Shape(SPACE, "[", SPACE, NAME, "(")
 CALL_LINES = Shape(SPACE, NAME, "(")
 BUILT_IN = Shape(SPACE, Run(r"[^\W\d]\w{0,63}"), ".call(")
+_DEEPEST = 1 << 16  # brackets; no value nests so deep
 _SPECIAL = re.compile(r"[\"'()\[\]{}]")
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>", "<|end|>", "<|start|>",
@@ -116,7 +117,7 @@ def balanced(parser: Parser) -> Reading[str]:
             yield from _string(parser, match.group(), pieces)
         else:
             char = parser.take(1)
-            if char in _CLOSERS:
+            if char in _CLOSERS and len(stack) <= _DEEPEST:
                 stack.append(_CLOSERS[char])
             elif stack.pop() != char:
                 raise Unreadable

@@ -32,6 +32,8 @@ BLOCKS = {
 _IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>"})
 _ENDS = {opener: marker_pattern(closer) for opener, closer in BLOCKS.items()}
 _ANY_END = marker_pattern(*BLOCKS.values())
+_MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
+_LEAST_OF_A_CALL = 256  # bytes, about
 
 
 def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -79,6 +81,7 @@ class SpeculativeCalls:
         self.new_array: Callable[[], int] = turn.new_array
         self.calls: list[Call] = []
         self.last: list[Call] = []  # the calls after which nothing came yet
+        self._kept = 0
 
     @property
     def has_calls(self) -> bool:
@@ -104,9 +107,13 @@ class SpeculativeCalls:
         """Ignore it: a speculative call counts when it is complete."""
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
-        """Keep a call that has ended."""
+        """Keep a call that has ended. If all of them are longer than one may be, the oldest is dropped."""
         call.status, call.arguments_json = status, arguments
         self.last.append(call)
+        self._kept += _LEAST_OF_A_CALL + len(arguments)
+        while self._kept > self.max_argument_chars and len(self.calls) + len(self.last) > 1:
+            dropped = (self.calls or self.last).pop(0)
+            self._kept -= _LEAST_OF_A_CALL + len(dropped.arguments_json)
 
 
 class _Inside:
@@ -117,26 +124,28 @@ class _Inside:
         self._found = SpeculativeCalls(parser.turn)
         self._inner = parser.dispatcher.inside(self._found)
         self._raw: list[str] = []  # what may be the text of calls
-        self._raw_start = 0  # where it starts in what the inner machine was fed
+        self._raw_start = self._raw_end = 0  # where it stands in what the inner machine was fed
 
     def feed(self, text: str) -> None:
         if not text:
             return
         self._raw.append(text)
+        self._raw_end += len(text)
         self._inner.feed(text)
-        self._pass_on(everything=self._inner.clean)
+        self._pass_on(everything=self._inner.clean, most=2 * _MOST_RAW)  # so that few pieces are joined twice
 
-    def _pass_on(self, *, everything: bool) -> None:
-        """Pass the reasoning on that stands before the last calls."""
+    def _pass_on(self, *, everything: bool, most: int = _MOST_RAW) -> None:
+        """Pass the reasoning on that stands before the last calls, and what is too long to wait for them."""
         last = self._found.last
-        if not (last or everything):
-            return
-        raw = "".join(self._raw)
-        size = max(last[0].offset - self._raw_start, 0) if last else len(raw)
-        if size:
+        until = last[0].offset if last else self._raw_end if everything else 0
+        if self._raw_end - self._raw_start > most:
+            until = max(until, self._raw_end - _MOST_RAW)
+        size = until - self._raw_start
+        if size > 0:
+            raw = "".join(self._raw)
             self._outer.turn.reasoning(raw[:size])
-        self._raw = [raw[size:]]
-        self._raw_start += size
+            self._raw = [raw[size:]]
+            self._raw_start = until
 
     def close(self) -> None:
         """Close the block: its calls stay speculative if they end it; others are dropped."""

@@ -32,6 +32,7 @@ _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
 _ARGUMENT_VALUE = marker_pattern("</arg_value>", "</tool_call>")
 _KEY_END = marker_pattern("</arg_key>")
 _LONGEST_KEY = 256
+_MARKS = 4  # characters of JSON at least, beside a key and its value
 
 
 class _Markup:
@@ -118,16 +119,17 @@ def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> 
         head = yield from parser.read(markup.parameter)
         if head:
             value, end = yield from parser.find(*markup.value_ends, parser.max_argument_chars - size)
-            size += len(value)
             if end == markup.value_end:
                 parser.take(len(end))
             key, is_text = markup.title(head)
-            values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
-        elif values and (yield from parser.test(*row.ends)):
+            size += len(key) + len(value) + _MARKS
+            if size <= parser.max_argument_chars:
+                values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
+        elif size and (yield from parser.test(*row.ends)):
             break
         else:
             raise Unreadable
-    parser.settle(draft, _object(values))
+    _settle(parser, draft, values, size)
 
 
 def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
@@ -151,9 +153,18 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
         value, end = yield from parser.find(*_ARGUMENT_VALUE, parser.max_argument_chars - size)
         if end == "</arg_value>":
             parser.take(len(end))
-        size += len(value)
-        values[key.strip()] = _text(value)
-    parser.settle(draft, _object(values))
+        size += len(key) + len(value) + _MARKS
+        if size <= parser.max_argument_chars:
+            values[key.strip()] = _text(value)
+    _settle(parser, draft, values, size)
+
+
+def _settle(parser: Parser, draft: Draft, values: dict[str, str], size: int) -> None:
+    """End a call with its values; past the cap not all of them were kept."""
+    if size > parser.max_argument_chars:
+        parser.settle_too_long(draft)
+    else:
+        parser.settle(draft, _object(values))
 
 
 def _text(value: str) -> str:

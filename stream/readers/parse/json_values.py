@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["json_arguments", "json_scalar", "json_value"]
 
-_MOST_HELD = 1 << 20
-_LONGEST_SCALAR = 4096  # a key, a name, an id
+_LONGEST_SCALAR = 1024  # a key, a name, an id
 
 
 def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
@@ -37,8 +36,6 @@ def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
     while True:
         end = scanner.scan(parser.buffer, parser.position)
         pieces.add(parser.take(end - parser.position))
-        if pieces.size > _MOST_HELD and parser.recording:
-            parser.commit()  # so much JSON is not for the ear, call or not
         if scanner.done:
             return pieces.text
         if scanner.failed:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Parser", "Pieces"]
 
 _SPACE = re.compile(r"\s*")
+_MOST_HELD = 1 << 20  # characters
+_MOST_PIECES = 4096  # then they are joined: a piece of one character takes 80 bytes
 
 
 class Pieces:
@@ -43,6 +45,8 @@ class Pieces:
         """Add a piece."""
         if self.size <= self._limit:
             self._pieces.append(piece)
+            if len(self._pieces) > _MOST_PIECES:
+                self._pieces = ["".join(self._pieces)]
         self.size += len(piece)
 
     @property
@@ -65,7 +69,7 @@ class Parser:
     buffer, position : the unread text is `buffer[position:]`; the last character that was read stands before it.
     passed : how many characters came before the buffer.
     ended, was_cut : whether the stream has ended, and whether a limit, an error or a closed connection ended it.
-    held, recording : what was read and may still turn out to be text; kept only while `recording`.
+    held, recording : what was read and may still turn out to be text; kept only while `recording`, at most a mebibyte.
     line : what is remembered of the text that was passed on.
     draft : the call that is being read.
     fenced : whether this is inside a code fence that may hold calls.
@@ -83,6 +87,7 @@ class Parser:
         self.passed = 0
         self.ended = self.was_cut = False
         self.held: list[str] = []
+        self._held_size = 0  # while there is any
         self.recording = True
         self.line = LineState()
         self.draft: Draft | None = None
@@ -104,8 +109,16 @@ class Parser:
         start, self.position = self.position, self.position + size
         text = self.buffer[start : self.position]
         if self.recording and text:
-            self.held.append(text)
+            self._hold(text)
         return text
+
+    def _hold(self, text: str) -> None:
+        self._held_size = self._held_size + len(text) if self.held else len(text)
+        self.held.append(text)
+        if self._held_size > _MOST_HELD:
+            self.commit()  # so much is not for the ear, call or not
+        elif len(self.held) > _MOST_PIECES:
+            self.held[:] = ["".join(self.held)]
 
     def take_to(self, match: re.Match[str] | None) -> str:
         """Read up to a match, or all that is there."""
@@ -257,3 +270,10 @@ class Parser:
         draft.identify()
         self.ended_call = True
         self.turn.finish(draft.call, "ok", arguments)
+
+    def settle_too_long(self, draft: Draft) -> None:
+        """End a call whose arguments are past the cap and were not kept."""
+        self.draft = None
+        draft.identify()
+        self.ended_call = True
+        self.turn.finish(draft.call, "malformed")

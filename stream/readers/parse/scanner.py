@@ -19,6 +19,7 @@ _ATOM = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|f
 _PLAIN_KEY = re.compile(r'"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
 _WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in range(1, len(word) + 1))
 _LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
+_DEEPEST = 1 << 16  # more brackets than these are no JSON: each of them has to be remembered
 _CLOSED_BY = {"}": "{", "]": "["}
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 
@@ -26,7 +27,7 @@ _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 class JsonScanner:
     """Scans one JSON value that arrives in pieces.
 
-    The nesting is a list of open brackets, so that no depth can exhaust Python's stack.
+    The nesting is a list of open brackets, so that no depth can exhaust Python's stack; past 65,536 it fails.
 
     Parameters
     ----------
@@ -92,6 +93,8 @@ class JsonScanner:
         if char == '"':
             self._state, self._after_string = STRING, NEXT
         elif char in "{[":
+            if len(self._stack) >= _DEEPEST:
+                return self._fail(position)
             self._stack.append(char)
             self._state = FIRST_KEY if char == "{" else FIRST_VALUE
         elif char == "]" and self._state == FIRST_VALUE:

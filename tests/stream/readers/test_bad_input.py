@@ -190,7 +190,7 @@ def test_a_cap_that_cannot_be_is_told_when_the_reader_is_made(kind, cap):
         kind(max_argument_chars=cap)
 
 
-@pytest.mark.parametrize("size", [4094, 4095, 1 << 17], ids=["at the limit", "past it", "far past it"])
+@pytest.mark.parametrize("size", [1022, 1023, 1 << 17], ids=["at the limit", "past it", "far past it"])
 @pytest.mark.parametrize("part", ["name", "key", "id"])
 def test_names_keys_and_ids_of_any_length_raise_nothing(part, size):
     long = "n" * size
@@ -198,7 +198,7 @@ def test_names_keys_and_ids_of_any_length_raise_nothing(part, size):
     text = f'<tool_call>{{{members[part]}, "arguments": {{}}}}</tool_call> Done.'
     for pieces in ([text], [text[start : start + 997] for start in range(0, len(text), 997)]):
         (*_, end), said = split(read(TextReader(max_argument_chars=1000), pieces))
-        assert end.status == ("ok" if size == 4094 else "malformed")
+        assert end.status == ("ok" if size == 1022 else "malformed")
         assert said.strip() == "Done."
 
 

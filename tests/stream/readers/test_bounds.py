@@ -1,0 +1,356 @@
+"""No reader keeps more than its bounds, however much a server sends; measured in memory, not in time."""
+
+import gc
+import json
+import tracemalloc
+
+import pytest
+
+from stream import (
+    OllamaReader,
+    OpenAIReader,
+    ReasoningDelta,
+    StreamFailed,
+    TextDelta,
+    TextReader,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from stream.errors import StreamTypeError, StreamValueError
+from stream.readers import tool_calls, turn
+from stream.readers.dialects.rows import table_for
+
+MIB = 1 << 20
+WORDS = "lorem ipsum "
+CALL = '<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>'
+
+
+def pieces(head, filler, size, piece):
+    """A head and then so much of a filler, in pieces."""
+    yield head
+    text = filler * (piece // len(filler) + 1)
+    for _ in range(size // piece):
+        yield text[:piece]
+
+
+def kept(reader, items):
+    """The most bytes that reading takes at once, what comes of it left aside; and how the stream failed."""
+    for table in (table_for(None), table_for(frozenset({"f"}))):
+        assert table.recovery  # and others are compiled where they are first needed
+        assert table.glued.recovery
+    feed, failures = reader.feed, []
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for item in items:
+            failures += [event for event in feed(item) if isinstance(event, StreamFailed)]
+        return tracemalloc.get_traced_memory()[1], failures
+    finally:
+        tracemalloc.stop()
+        reader.close()
+
+
+def chunk(**delta):
+    return {"choices": [{"delta": delta, "finish_reason": None}]}
+
+
+TEXTS = {
+    "reasoning": ("<think>", WORDS),
+    "reasoning of one word": ("<think>", "a"),
+    "reasoning of backticks": ("<think>", "`"),
+    "reasoning that begins like a call": ("<think><tool_call>", WORDS),
+    "an object in reasoning": ('<think>{"a": "', WORDS),
+    "a call's beginning in reasoning": ('<think>{"name": "f", "x": "', WORDS),
+    "white space behind a call in reasoning": (f"<think>{CALL}", " "),
+    "calls in reasoning": ("<think>", CALL),
+    "calls and text in reasoning": ("<think>", CALL + WORDS),
+    "harmony reasoning": ("<|channel|>analysis<|message|>", WORDS),
+    "a harmony header": ("<|channel|>", "a"),
+    "a harmony header of spaces": ("<|channel|>", " "),
+    "a harmony message of nobody": ("<|start|>user<|message|>", WORDS),
+    "a marker and text": ("<tool_call>", WORDS),
+    "a marker and a word": ("<tool_call>", "a"),
+    "markers": ("<tool_call>", "<tool_call>"),
+    "a marker and spaces": ('<tool_call>{"name":', " "),
+    "an object that may be a call, and spaces": ('{"name":', " "),
+    "an object that may be a call, and a text": ('{"id": "', WORDS),
+    "an object that is none": ('{"a": "', WORDS),
+    "a header": ("<|tool_call_begin|>", WORDS),
+    "a call that cannot be read": ("<tool_call>{'", WORDS),
+    "lines behind a call that cannot be read": ("<tool_call>{'\n", WORDS + "\n"),
+    "a line end and spaces behind a call that cannot be read": ('{"name": "f", "arguments": {"a"\n', " "),
+    "separators behind a call": (CALL, ", ; "),
+    "arguments": ('<tool_call>{"name": "f", "arguments": {"a": "', WORDS),
+    "arguments of brackets": ('<tool_call>{"name": "f", "arguments": {"a": ', "["),
+    "text of brackets": ('{"a": ', "["),
+    "Python of brackets": ("[f(a=", "["),
+    "Python text": ('[f(a="', WORDS),
+    "values with keys": ("<tool_call>f", "<arg_key>k</arg_key><arg_value></arg_value>"),
+    "items in braces": ("<start_function_call>call:f{a:[", "1,"),
+    "a name": ('<tool_call>{"name": "', "a"),
+    "backticks": ("", "`"),
+    "a fence": ("```json\n", " "),
+    "inline code": ("`<tool_call>", "a"),
+    "an invented result": ("<tool_response>\n", WORDS),
+    "a role": ("<|start_header_id|>", "a"),
+    "plain text": ("", WORDS),
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "reasoning"),
+    [*((shape, True) for shape in TEXTS), *((shape, False) for shape in TEXTS if "reas" in shape)],
+)
+def test_text_of_any_length_is_read_in_bounded_memory(shape, reasoning):
+    head, filler = TEXTS[shape]
+    quick = filler in (WORDS, "a", " ")
+    reader = TextReader(["f"], max_argument_chars=1 << 14, reasoning=reasoning)
+    most, _ = kept(reader, pieces(head, filler, 4 * MIB if quick else MIB // 4, 1 << 10))
+    # What is undecided may be a mebibyte of text; everything else is less.
+    assert most < (1.5 * MIB if quick else 0.75 * MIB)
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 1 << 16, 3], ids=["mebibytes", "64 KiB", "tokens"])
+@pytest.mark.parametrize(
+    "shape", ["reasoning", "a marker and text", "a call that cannot be read", "a harmony header", "plain text"]
+)
+def test_the_size_of_the_pieces_does_not_matter(shape, piece):
+    head, filler = TEXTS[shape]
+    most, _ = kept(TextReader(), pieces(head, filler, 8 * MIB if piece > 3 else MIB // 4, piece))
+    assert most < 0.5 * MIB + 8 * piece
+
+
+@pytest.mark.parametrize("reasoning", [True, False], ids=["passed on", "dropped"])
+@pytest.mark.parametrize("shape", ["reasoning", "harmony reasoning", "a marker and text"])
+def test_the_servers_readers_keep_as_little(shape, reasoning):
+    texts = list(pieces(*TEXTS[shape], 4 * MIB, 1 << 16))
+    most, _ = kept(OpenAIReader(reasoning=reasoning), (chunk(content=text) for text in texts))
+    assert most < MIB
+    lines = ({"message": {"content": text}} for text in texts)
+    most, _ = kept(OllamaReader(reasoning=reasoning), (json.dumps(line).encode() + b"\n" for line in lines))
+    assert most < MIB
+
+
+@pytest.mark.parametrize("head", [b'{"message":{"content":"', b'{"a":', b"data: {", b"", b"x"], ids=repr)
+@pytest.mark.parametrize("filler", [b"a", b"[", b'{"a":', b" ", b"\xf0\x9f\x98\x80"], ids=repr)
+def test_a_line_without_an_end_is_not_kept(head, filler):
+    read = (filler * (1 << 16))[: 1 << 16]
+    reader = OllamaReader(max_line_chars=1 << 17)
+    said = reader.feed(b'{"message": {"content": "Hello."}, "done": false}\n')
+    assert said == [TextDelta("Hello.")]
+    most, failures = kept(reader, [head, *[read] * 64])
+    assert most < 2 * MIB
+    assert {failed.code for failed in failures} <= {"line_too_long"}
+    assert failures or not (head + filler).startswith((b'{"message":{"content":"a', b'{"a": '))
+
+
+def test_a_line_past_the_longest_fails_the_stream_and_what_was_said_is_kept():
+    reader = OllamaReader(max_line_chars=1000)
+    fits = json.dumps({"message": {"content": "a" * 972}})
+    assert len(fits) == 1000
+    longer = fits.replace("aa", "aaa", 1)
+    for cut in (1, 999, 5000):
+        reader = OllamaReader(max_line_chars=1000)
+        data = f"{fits}\n{longer}\n{fits}\n".encode()
+        events = [event for start in range(0, len(data), cut) for event in reader.feed(data[start : start + cut])]
+        assert "".join(event.text for event in events[:-1]) == "a" * 972
+        assert events[-1] == StreamFailed("a line is longer than 1000 characters", code="line_too_long")
+        assert reader.close() == []
+
+
+def test_objects_that_follow_each_other_in_one_line_may_be_longer_together():
+    one = json.dumps({"message": {"content": "a" * 500}})
+    reader = OllamaReader(max_line_chars=1000)
+    assert reader.feed((one * 10 + "\n").encode()) == [TextDelta("a" * 500)] * 10
+
+
+@pytest.mark.parametrize("longest", ["10", 0, 1.5, True, None], ids=repr)
+def test_a_longest_line_that_cannot_be_is_told_when_the_reader_is_made(longest):
+    with pytest.raises((StreamTypeError, StreamValueError), match=f"max_line_chars is {longest!r}; it must be"):
+        OllamaReader(max_line_chars=longest)
+
+
+def test_the_longest_line_is_bounded_by_default():
+    most, failures = kept(OllamaReader(), [b'{"message":{"content":"', *[b"a" * (1 << 16)] * 128])
+    assert [failed.code for failed in failures] == ["line_too_long"]
+    assert most < 5 * MIB
+
+
+# --- text behind an open call
+
+
+def opened(index=0, arguments='{"n": '):
+    call = {"index": index, "id": f"c{index}", "function": {"name": "f", "arguments": arguments}}
+    return chunk(tool_calls=[call])
+
+
+def closing(index=0):
+    return chunk(tool_calls=[{"index": index, "function": {"arguments": "1}"}}])
+
+
+@pytest.mark.parametrize("piece", [1 << 16, 5])
+def test_text_behind_an_open_call_waits_only_so_long(piece):
+    size = 4 * MIB if piece > 5 else MIB // 4
+    most, _ = kept(OpenAIReader(), [opened(), *(chunk(content=text) for text in pieces("", WORDS, size, piece))])
+    assert most < (MIB if piece > 5 else 3 * MIB)
+
+
+@pytest.mark.parametrize("piece", [1000, 1, 70_000])
+@pytest.mark.parametrize("size", [65_536, 65_537, 100_000])
+def test_a_call_ends_behind_the_text_that_could_not_wait_for_it(size, piece):
+    text = (WORDS * (size // len(WORDS) + 1))[:size]
+    reader = OpenAIReader()
+    chunks = [opened(), *(chunk(content=text[start : start + piece]) for start in range(0, size, piece)), closing()]
+    events = [event for item in [*chunks, chunk(content="Behind.")] for event in reader.feed(item)]
+    (end,) = (event for event in events if isinstance(event, ToolCallEnd))
+    before = "".join(event.text for event in events[: events.index(end)] if isinstance(event, TextDelta))
+    assert (end.status, end.arguments_json) == ("ok", '{"n": 1}')
+    assert before == ("" if size <= 65_536 else text)
+    spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert spoken == text + "Behind."
+
+
+def test_calls_that_only_such_text_kept_waiting_are_announced():
+    reader = OpenAIReader()
+    events = [event for item in (opened(0), chunk(content="a "), opened(1)) for event in reader.feed(item)]
+    assert [event.index for event in events if isinstance(event, ToolCallStart)] == [0]
+    events = reader.feed(chunk(content=WORDS * 10_000))
+    assert [event.index for event in events if isinstance(event, ToolCallStart)] == [1]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a " + WORDS * 10_000
+    ends = [event for item in (closing(1), closing(0)) for event in reader.feed(item)]
+    assert sorted(event.index for event in ends if isinstance(event, ToolCallEnd)) == [0, 1]
+
+
+# --- many calls
+
+
+def test_the_memory_of_many_calls_is_bounded(monkeypatch):
+    monkeypatch.setattr(turn, "_MOST_CALLS", 256)
+    monkeypatch.setattr(tool_calls, "_MOST_OPEN", 256)
+
+    def calls(count):
+        for n in range(count):
+            call = {"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": f'{{"n": {n}}}'}}
+            yield chunk(tool_calls=[call])
+
+    some, _ = kept(OpenAIReader(), calls(500))
+    most, _ = kept(OpenAIReader(), calls(5000))
+    assert most < 1.5 * some
+
+
+def test_calls_that_are_begun_and_never_ended_are_ended_where_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(tool_calls, "_MOST_OPEN", 1000)
+    reader = OpenAIReader()
+    events = [event for n in range(2200) for event in reader.feed(opened(n))]
+    ends = [event for event in events if isinstance(event, ToolCallEnd)]
+    assert [end.tool_call_id for end in ends] == [f"c{n}" for n in range(1500)]
+    assert {end.status for end in ends} == {"incomplete"}
+    later = [event for event in reader.feed(closing(2199)) + reader.close() if isinstance(event, ToolCallEnd)]
+    assert [end.tool_call_id for end in later] == [f"c{n}" for n in range(1500, 2200)]
+    assert later[-1].status == "ok"
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_calls_that_have_ended_wait_for_an_earlier_one_only_so_long(count):
+    long = json.dumps({"text": "a" * (1 << 16)})
+    calls = [opened(n, long) for n in range(1, count)]
+    reader = OpenAIReader()
+    ends = [event for item in (opened(0), *calls, closing(0)) for event in reader.feed(item)]
+    order = [event.index for event in ends if isinstance(event, ToolCallEnd)]
+    assert order == (list(range(count)) if count == 3 else [*range(1, count), 0])
+    most, _ = kept(OpenAIReader(), (opened(n, long if n else "{") for n in range(100)))
+    assert most < 2 * MIB
+
+
+def test_long_arguments_are_told_apart_though_they_are_not_kept():
+    def calls():
+        for n in range(64):
+            arguments = json.dumps({"text": WORDS * 5000, "n": n // 2})
+            yield chunk(tool_calls=[{"index": 0, "id": "c", "function": {"name": "f", "arguments": arguments}}])
+
+    reader = OpenAIReader()
+    ends = [event for item in calls() for event in reader.feed(item) if isinstance(event, ToolCallEnd)]
+    assert [json.loads(end.arguments_json)["n"] for end in ends] == list(range(32))
+    most, _ = kept(OpenAIReader(), calls())
+    assert most < MIB
+
+
+# --- calls in reasoning
+
+
+def reasoned(text, piece, **options):
+    """The reasoning, and the ends of calls, of a text in pieces."""
+    reader = TextReader(**options)
+    events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
+    events += reader.close()
+    reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    return reasoning, [event for event in events if isinstance(event, ToolCallEnd)]
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 4096, 7])
+@pytest.mark.parametrize("closer", ["", "</think>"], ids=["never closed", "closed"])
+def test_a_call_that_ends_long_reasoning_is_real_and_the_reasoning_is_the_same_however_it_is_cut(closer, piece):
+    long = json.dumps({"text": WORDS * 12_000})
+    text = f'<think>{WORDS * 20_000}<tool_call>{{"name": "f", "arguments": {long}}}</tool_call>{closer}'
+    reasoning, (end,) = reasoned(text, piece)
+    assert (end.status, end.arguments_json) == ("ok", long)
+    assert reasoning == reasoned(text, 1 << 20)[0]
+    assert reasoning.startswith(WORDS * 20_000)
+
+
+@pytest.mark.parametrize("piece", [1 << 20, 997])
+def test_a_call_before_more_text_in_reasoning_is_a_rehearsal_and_all_of_the_reasoning_comes(piece):
+    long = f'<tool_call>{{"name": "f", "arguments": {{"text": "{WORDS * 12_000}"}}}}</tool_call>'
+    inside = f"{WORDS}{long}{WORDS * 100}{long}"
+    reasoning, ends = reasoned(f"<think>{inside}</think>Done.", piece)
+    assert (reasoning, ends) == (inside, [])
+
+
+def test_of_more_calls_in_reasoning_than_can_be_kept_the_last_ones_are():
+    calls = "".join(f'<tool_call>{{"name": "f", "arguments": {{"n": {n}}}}}</tool_call>' for n in range(1000))
+    _, ends = reasoned(f"<think>{calls}", 4096, max_argument_chars=10_000)
+    numbers = [json.loads(end.arguments_json)["n"] for end in ends]
+    assert numbers == list(range(1000 - len(numbers), 1000))
+    assert len(numbers) > 10
+
+
+# --- past a cap
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>f"
+        + "".join(f"<arg_key>k{n}</arg_key><arg_value></arg_value>" for n in range(500))
+        + "</tool_call>",
+        "<tool_call><function=f>" + "<parameter=k></parameter>" * 500 + "</function></tool_call>",
+        "<start_function_call>call:f{a:[" + "1," * 2000 + "]}<end_function_call>",
+        "<start_function_call>call:f{" + "".join(f"k{n}:1," for n in range(500)) + "}<end_function_call>",
+    ],
+    ids=["keys", "one key", "items", "members"],
+)
+def test_many_small_values_are_arguments_past_the_cap_too(text):
+    for piece in (1, 100, 100_000):
+        reader = TextReader(max_argument_chars=1000)
+        text += " Done."
+        events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
+        (end,) = (event for event in events + reader.close() if isinstance(event, ToolCallEnd))
+        assert (end.tool_name, end.status, end.arguments_json) == ("f", "malformed", "")
+
+
+def test_text_comes_again_behind_more_separators_than_can_be_held():
+    reader = TextReader()
+    events = [event for text in (CALL, " ;" * MIB, ' A text with {"a": 1} in it.') for event in reader.feed(text)]
+    spoken = "".join(event.text for event in events + reader.close() if isinstance(event, TextDelta))
+    assert spoken.endswith('A text with {"a": 1} in it.')
+
+
+def test_a_longer_fence_than_any_is_text():
+    text = "`" * 300 + "\ncode\n" + "`" * 300 + "\nAnd text.\n" + CALL
+    for piece in (1, 64, 1000):
+        reader = TextReader()
+        events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
+        events += reader.close()
+        spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
+        assert spoken.rstrip() == text.removesuffix(CALL).rstrip()
+        assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["ok"]
