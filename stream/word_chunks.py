@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["words", "words_sync"]
 
 _SPACE = re.compile(r"\s+")
+_LONGEST_WORD = 1024  # characters; longer ones are yielded in parts
 _CLOSING_MARKS = re.compile(r"[,.;:!?…)\]}、，。！？；：）」』]+")
 _SENTENCE_END = re.compile(r"[.:!?…。！？：]\W{0,8}\Z")
 _DATA = ("json",)
@@ -24,8 +25,8 @@ async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str
 
     A word carries the white space before it, as one space; white space at either end of the answer is dropped. An event
     that is not text, or a change of channel, first yields the word held back; the next word then has a space before it.
-    Reasoning and usage may stand inside a word: no space follows them, unless the text before them ends a sentence. The
-    source is closed at the end, also on an early stop.
+    Reasoning and usage may stand inside a word: no space follows them, unless the text before them ends a sentence. A
+    word of more than 1024 characters comes in parts. The source is closed at the end, also on an early stop.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def _well_formed(word: str) -> str:
 class _WordChunker:
     """Holds the incomplete word, and the space that belongs before it."""
 
-    __slots__ = ("_channel", "_parted", "_pieces", "_silent", "_space", "_yielded")
+    __slots__ = ("_channel", "_parted", "_pieces", "_silent", "_size", "_space", "_yielded")
 
     def __init__(self, silent_channels: Collection[str]) -> None:
         if isinstance(silent_channels, str):
@@ -90,6 +91,7 @@ class _WordChunker:
             )
         self._silent = frozenset(silent_channels)
         self._pieces: list[str] = []
+        self._size = 0  # of the pieces
         self._space = False  # white space before the word
         self._parted = False  # an event between two words
         self._yielded = False  # a word was yielded
@@ -118,11 +120,25 @@ class _WordChunker:
             self._space, start = True, match.end()
         if start < len(text):
             self._pieces.append(text[start:])
+            self._size += len(text) - start
+            if self._size > _LONGEST_WORD:
+                out += self._parts()
+        return out
+
+    def _parts(self) -> list[TextDelta]:
+        word, start, out = "".join(self._pieces), 0, []
+        while len(word) - start > _LONGEST_WORD:
+            end = start + _LONGEST_WORD
+            end -= "\ud800" <= word[end - 1] <= "\udbff"  # the first half of a surrogate pair
+            self._pieces = [word[start:end]]
+            out += self.flush()
+            start = end
+        self._pieces, self._size = [word[start:]], len(word) - start
         return out
 
     def flush(self) -> list[TextDelta]:
         word = "".join(self._pieces)
-        self._pieces.clear()
+        self._pieces, self._size = [], 0
         if not word:
             return []
         # Punctuation after a call belongs to the word before the call.

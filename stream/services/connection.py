@@ -217,7 +217,7 @@ class Connection:
         try:
             answer = await self._http.request(method, f"{self.base_url}{path}", **fields)
             page = answer.json() if answer.status_code == 200 else {}
-        except (httpx2.HTTPError, ValueError):
+        except (httpx2.HTTPError, ValueError, RecursionError):
             return {}
         return page if isinstance(page, dict) else {}
 

@@ -144,7 +144,8 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
     words = shown.get("capabilities")
     details = shown.get("details")
     if known.source == "default" and isinstance(details, dict):
-        known = capabilities_of(str(details.get("family") or ""))
+        family = details.get("family")
+        known = capabilities_of(family if isinstance(family, str) else "")
     if not isinstance(words, list) or known.source == "override":
         return known
     tools, reasoning = "tools" in words, "thinking" in words
@@ -159,7 +160,7 @@ def _version_of(text: object) -> tuple[int, ...] | None:
     >>> _version_of("0.13.1-rc0")
     (0, 13, 1)
     """
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", str(text))
+    found = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
     return None if found is None else tuple(int(number) for number in found.groups())
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -220,3 +221,22 @@ def test_asynchronous_twin_gives_the_same(text):
 def test_halves_of_a_surrogate_pair_become_a_character_and_a_lonely_one_can_be_encoded():
     told = list(words_sync([TextDelta("ha \ud83d"), TextDelta("\ude00! so \ud83d it")]))
     assert [event.text for event in told] == ["ha", " \U0001f600!", " so", " \ufffd", " it"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_word_without_an_end_comes_in_parts_and_stays_one_word(size):
+    text = "Look: " + "あ\ud83d\ude00x" * 2000 + " Done."
+    deltas = [TextDelta(text[start : start + size]) for start in range(0, len(text), size)]
+    parts = [event.text for event in words_sync(deltas)]
+    assert "".join(parts) == "Look: " + "あ😀x" * 2000 + " Done."
+    assert max(map(len, parts)) <= 1025 + size
+
+
+def test_text_without_spaces_is_not_kept():
+    deltas = (TextDelta("a" * 64) for _ in range(1 << 16))
+    tracemalloc.start()
+    for _ in words_sync(deltas):
+        pass
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 18

@@ -274,3 +274,87 @@ def test_arguments_that_a_schema_cannot_check_are_a_call_that_is_not_run(way, sc
     (result,) = (event for event in asyncio.run(go()) if isinstance(event, ToolResult))
     assert (result.is_error, ran) == (True, [])
     assert result.content.startswith("The tool was not run: the arguments of f ")
+
+
+PAGES = [
+    "@",
+    '{"capabilities": @}',
+    '{"capabilities": [@], "details": @}',
+    '{"details": {"family": @}}',
+    '{"version": @}',
+]
+
+
+@contextlib.asynccontextmanager
+async def answering(body):
+    """A server that answers every request with this body."""
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        await reader.readexactly(int(size[0].split(b":")[1]) if size else 0)
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_pages_about_a_model_of_any_kind_raise_nothing(value):
+    async def go():
+        for page in PAGES:
+            body = page.replace("@", VALUES[value]).encode()
+            async with answering(body) as url, stream.connect(url, "m") as connection:
+                assert isinstance((await connection.learn()).tools, bool)
+
+    asyncio.run(asyncio.wait_for(go(), 60.0))
+
+
+def test_a_version_of_too_many_digits_is_none():
+    async def go():
+        version = json.dumps({"version": f"1.1.{'9' * 5000}", "capabilities": ["tools"]}).encode()
+        async with answering(version) as url, stream.connect(url, "gpt-oss:20b") as connection:
+            await connection.learn()
+            return connection.server_too_old
+
+    assert asyncio.run(go()) == ""
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "data"),
+    [
+        ("ollama", b'{"message": {"content": "Hello."}}\n{"error": "gone"}\n'),
+        ("ollama", b'{"message": {"content": "Hello."}}\n{"message": {"content": "' + b"a" * (5 << 20)),
+        (
+            "openai",
+            b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\ndata: {"error": {"message": "gone"}}\n\n',
+        ),
+    ],
+    ids=["ollama", "a line without an end", "openai"],
+)
+def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
+    async def go():
+        over = asyncio.Event()
+
+        async def answer(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            kind = b"text/event-stream" if endpoint == "openai" else b"application/x-ndjson"
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            await over.wait()  # and says nothing more
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with stream.connect(url, "m", endpoint=endpoint) as connection:
+                events = [event async for event in connection.chat(QUESTION)]
+            over.set()
+        return events
+
+    said, failed = asyncio.run(asyncio.wait_for(go(), 20.0))
+    assert (said.text, type(failed)) == ("Hello.", StreamFailed)
