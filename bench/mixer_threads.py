@@ -26,7 +26,7 @@ AFTERWARDS = 24_000  # samples; the longest fade and the speech's way back take 
 
 def disturb(mixer: cues.Mixer, voices: list[cues.Voice]) -> None:
     """Give commands until the mixer is closed."""
-    with suppress(cues.MixerClosedError):
+    with suppress(cues.errors.MixerClosedError):
         for turn in range(10_000):
             voices.append(mixer.play(FOREVER, loop=True, placement=("overlay", "replace", "in_pause")[turn % 3]))
             mixer.release()
@@ -59,7 +59,7 @@ def one_mixer() -> bool:
     voices: list[cues.Voice] = []
     together(lambda: mixer.mix(frame), lambda: disturb(mixer, voices), lambda: disturb(mixer, voices), mixer.close)
     mixer.silence(AFTERWARDS)
-    return mixer.mix(frame) is frame and not mixer.active and not any(voice.active for voice in voices)
+    return mixer.mix(frame) is frame and not mixer.active and all(voice.done for voice in voices)
 
 
 def a_pool() -> bool:
@@ -70,7 +70,7 @@ def a_pool() -> bool:
     def renew(row: int) -> None:
         for _ in range(30):
             mixer = pool[row]
-            with suppress(cues.MixerClosedError):  # of the other thread that has this place
+            with suppress(cues.errors.MixerClosedError):  # of the other thread that has this place
                 voices.extend(mixer.play(FOREVER, loop=True) for _ in range(3))
             mixer.close()
 
