@@ -63,7 +63,7 @@ def one_mixer() -> bool:
 
 
 def a_pool() -> bool:
-    """Whether the sessions of a pool are silent after all of them were closed and renewed, again and again."""
+    """Whether a pool is silent after its sessions were closed and renewed repeatedly."""
     pool, frames = cues.MixerPool(sessions=2), np.zeros((2, 480), dtype=np.float32)
     voices: list[cues.Voice] = []
 

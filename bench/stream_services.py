@@ -1,4 +1,4 @@
-"""What the model services add to a question: time to the first word, and to the end of the answer.
+"""Cost of the model services per question: time to the first word, and to the end of the answer.
 
     python bench/stream_services.py
 

@@ -92,7 +92,7 @@ VOICE_LOOPS = 1 << 29
 RAMP_MASK = VOICE_ENDS - 1
 
 REFUSED, PASSED, MIXED = 0, 1, 2
-"""What a kernel did with a frame: nothing, because the scheduler has to run first; moved on; mixed."""
+"""Result of a kernel call: nothing done because the scheduler must run first, position advanced, or frame mixed."""
 
 HEADER_FLOATS = 4
 """A sound in memory: its length (int64), its peak (float32), padding, then its samples (float32)."""

@@ -1,4 +1,4 @@
-"""The loop that listens to how loud the speech is; the method is told in `cues.mixing.level`."""
+"""The compiled loop of the speech level; `cues.mixing.level` describes the method."""
 
 from __future__ import annotations
 

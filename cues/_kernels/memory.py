@@ -108,7 +108,7 @@ def _build_stack(_typing: Any, n_bytes: Any) -> Any:
 
 
 def _build_call_at(_typing: Any, function: Any, a: Any, b: Any, c: Any) -> Any:
-    """What the C function at an address returns for three words."""
+    """The result of the C function at an address, called with three words."""
     del function, a, b, c
 
     def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
