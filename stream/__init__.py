@@ -13,18 +13,23 @@ if TYPE_CHECKING:
     from stream import session as session
     from stream.errors import StreamError as StreamError
     from stream.events import AskedAgain as AskedAgain
+    from stream.events import AudioDelta as AudioDelta
     from stream.events import EmptyToolCalls as EmptyToolCalls
     from stream.events import Event as Event
     from stream.events import Finish as Finish
+    from stream.events import Interrupted as Interrupted
     from stream.events import InvalidToolCall as InvalidToolCall
     from stream.events import ReasoningDelta as ReasoningDelta
+    from stream.events import ServerError as ServerError
     from stream.events import StreamFailed as StreamFailed
     from stream.events import TaskStatus as TaskStatus
     from stream.events import TextDelta as TextDelta
+    from stream.events import ToolCallCancelled as ToolCallCancelled
     from stream.events import ToolCallEnd as ToolCallEnd
     from stream.events import ToolCallStart as ToolCallStart
     from stream.events import ToolResult as ToolResult
     from stream.events import ToolsLeftOut as ToolsLeftOut
+    from stream.events import TranscriptDelta as TranscriptDelta
     from stream.events import Usage as Usage
     from stream.readers.ollama_reader import OllamaReader as OllamaReader
     from stream.readers.openai_reader import OpenAIReader as OpenAIReader
@@ -45,32 +50,37 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AskedAgain": "stream.events",
+    "AudioDelta": "stream.events",
     "ChatHistory": "stream.session.history",
     "CueRouter": "stream.routing.router",
     "CueRules": "stream.routing.rules",
     "EmptyToolCalls": "stream.events",
     "Event": "stream.events",
     "Finish": "stream.events",
+    "Interrupted": "stream.events",
     "InvalidToolCall": "stream.events",
     "Limits": "stream.session.limits",
     "OllamaReader": "stream.readers.ollama_reader",
     "OpenAIReader": "stream.readers.openai_reader",
     "ReasoningDelta": "stream.events",
+    "ServerError": "stream.events",
     "StreamError": "stream.errors",
     "StreamFailed": "stream.events",
     "TaskStatus": "stream.events",
     "TextDelta": "stream.events",
     "TextReader": "stream.readers.text_reader",
     "Tool": "stream.services.tool",
+    "ToolCallCancelled": "stream.events",
     "ToolCallEnd": "stream.events",
     "ToolCallStart": "stream.events",
     "ToolResult": "stream.events",
     "ToolRunner": "stream.services.runner",
     "ToolsLeftOut": "stream.events",
+    "TranscriptDelta": "stream.events",
     "Usage": "stream.events",
+    "VoiceSession": "stream.session.voice_session",
     "complete_calls": "stream.readers.tool_calls",
     "connect": "stream.services.connection",
-    "VoiceSession": "stream.session.voice_session",
     "read": "stream.reading",
     "read_sync": "stream.reading",
     "words": "stream.word_chunks",

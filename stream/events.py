@@ -12,20 +12,25 @@ from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "AskedAgain",
+    "AudioDelta",
     "CallStatus",
     "EmptyToolCalls",
     "Event",
     "Finish",
+    "Interrupted",
     "InvalidToolCall",
     "ReasoningDelta",
+    "ServerError",
     "ServiceEvent",
     "StreamFailed",
     "TaskStatus",
     "TextDelta",
+    "ToolCallCancelled",
     "ToolCallEnd",
     "ToolCallStart",
     "ToolResult",
     "ToolsLeftOut",
+    "TranscriptDelta",
     "Usage",
 ]
 
@@ -139,11 +144,64 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallCancelled:
+    """The server withdraws a complete call; its result is no longer wanted."""
+
+    tool_call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AudioDelta:
+    """A piece of the model's own voice.
+
+    Attributes
+    ----------
+    pcm : bytes
+        16-bit little-endian mono samples (G.711 is decoded), or the bytes as sent where `mime` names another format.
+    mime : str
+        As `"audio/pcm;rate=24000"`.
+    """
+
+    pcm: bytes
+    mime: str
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptDelta:
+    """A piece of what audio says. It is heard already, so it is not spoken again."""
+
+    text: str
+    speaker: Literal["assistant", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The user begins to speak, or the server drops its answer: stop what plays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerError:
+    """A fault in a session that goes on."""
+
+    message: str
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """The state of a task that the server runs itself (`"working"`, `"completed"`)."""
+    """The state of a tool that the server runs itself (`"working"`, then `"completed"` or `"failed"`).
+
+    Attributes
+    ----------
+    task_id : str
+        The server's id of the task; `""` if there is none.
+    tool_name : str
+        The tool's name or kind (`"web_search"`), as far as the server tells it; `==` ignores it.
+    """
 
     task_id: str
     status: str
+    tool_name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +306,12 @@ Event: TypeAlias = (
     | ReasoningDelta
     | ToolCallStart
     | ToolCallEnd
+    | ToolCallCancelled
     | ToolResult
+    | AudioDelta
+    | TranscriptDelta
+    | Interrupted
+    | ServerError
     | TaskStatus
     | Finish
     | Usage
