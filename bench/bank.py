@@ -1,6 +1,6 @@
 """Loading the bank: from memory, from a warm disk cache, and rendered anew; and making a tool's motif.
 
-    python bench/bank.py
+    python -m bench.bank
 
 Goal: the built-in set from a warm disk cache in under 5 ms after imports, and sooner than rendering it.
 """
@@ -12,9 +12,9 @@ import sys
 import tempfile
 
 import soundfile
-from interleaved import best_s
 
 import cues
+from bench.interleaved import best_s
 from cues.library import bank, cache
 
 

@@ -1,7 +1,7 @@
 """Measuring many recordings: `cues batch measure` against decoding alone, and against pyloudnorm with scipy.
 
-    python bench/batch.py                     500 files of 10 s
-    python bench/batch.py --files 10000       the goal's number: 4.8 GB of WAV files, removed afterwards
+    python -m bench.batch                     500 files of 10 s
+    python -m bench.batch --files 10000       the goal's number: 4.8 GB of WAV files, removed afterwards
 
 Goal: loudness, true peak (4×) and clicks in a fifth of the time that pyloudnorm and scipy take for loudness and true
 peak alone, on the same files, decoding included in both. The files are read before (the disk is not what is measured).
@@ -19,9 +19,9 @@ import numpy as np
 import pyloudnorm
 import scipy.signal
 import soundfile
-from interleaved import best_s
 
 import cues
+from bench.interleaved import best_s
 from cues.batch.measuring import COLUMNS, Measure
 from cues.batch.runner import run_batch
 from cues.batch.sources import find_sources

@@ -1,4 +1,4 @@
-"""Random events, searched for clicks that the speech does not have: `python bench/clicks.py [--seeds 8]`.
+"""Random events, searched for clicks that the speech does not have: `python -m bench.clicks [--seeds 8]`.
 
 Starts, stops, thefts, changes of gain, releases and resumes at random samples. Prints the new clicks of each seed.
 """

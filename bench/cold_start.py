@@ -1,6 +1,6 @@
 """C1: what importing costs in a fresh process; and what `warm_up()` does, also on a machine's first run.
 
-    python bench/cold_start.py
+    python -m bench.cold_start
 
 Goals: `import cues, stream` ≤ 2 × `import numpy` and ≤ 120 ms; no numba, scipy, soundfile, soxr, openai in
 `sys.modules`.

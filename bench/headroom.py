@@ -1,4 +1,4 @@
-"""How often samples are cut off at full scale: `python bench/headroom.py`.
+"""How often samples are cut off at full scale: `python -m bench.headroom`.
 
 Cues at random times, one a second, over voice-like speech of some levels; no limiter.
 """

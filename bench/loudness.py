@@ -1,6 +1,6 @@
 """L1: integrated loudness against pyloudnorm and libebur128, and the levels against theirs and ffmpeg's.
 
-    python bench/loudness.py
+    python -m bench.loudness
 
 Goals: 10 × pyloudnorm and 4.5 × libebur128 at 10 s, 60 s and 10 min of 24 kHz (stretch 14 × pyloudnorm); within
 0.01 LU of ffmpeg at 48 kHz.
@@ -15,13 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import ebur128
 import numpy as np
 import pyloudnorm
 import soundfile
-from interleaved import best_s
 
 import cues
+from bench import ebur128
+from bench.interleaved import best_s
 from cues.meters.kweighting import REFERENCE, design, magnitude_db
 
 GOALS = {"pyloudnorm": 10.0, "libebur128": 4.5}

@@ -1,4 +1,4 @@
-"""The mixer against its goals and its peers: `python bench/mixer.py [--json]`.
+"""The mixer against its goals and its peers: `python -m bench.mixer [--json]`.
 
 Everything is measured in one process, taking turns, and judged by ratios. `pip install pipecat-ai` for the comparison
 with its mixer; without it those lines say so. LiveKit's mixer is stood in for by its numpy calls (livekit 1.2

@@ -1,4 +1,4 @@
-"""Commands from many threads under forced switching: `python bench/mixer_threads.py [--trials 300]`.
+"""Commands from many threads under forced switching: `python -m bench.mixer_threads [--trials 300]`.
 
 Each trial closes a mixer, or the sessions of a pool, while other threads play, stop, release and resume. Afterwards
 nothing may sound, nothing may be active, and an idle mixer must return the frame itself. Exits with 1 if one trial

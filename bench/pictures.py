@@ -1,7 +1,7 @@
 """The pictures of the sound design, made anew: the first sketch beside what became of it, ramps, and the sound board.
 
-python bench/pictures.py samples            sketch-and-now.png and ramps.png
-python bench/pictures.py samples --board    board.png too; needs Chromium and the extra `browser`
+python -m bench.pictures samples            sketch-and-now.png and ramps.png
+python -m bench.pictures samples --board    board.png too; needs Chromium and the extra `browser`
 """
 
 from __future__ import annotations

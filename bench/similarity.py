@@ -1,6 +1,6 @@
 """How alike the built-in cues are to each other, and each to itself at another pitch.
 
-    python bench/similarity.py
+    python -m bench.similarity
 
 Goal: no two of them above 0.85, and each transposition above `CONFUSABLE`.
 """

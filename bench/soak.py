@@ -1,4 +1,4 @@
-"""A day of session audio, as fast as it goes: `python bench/soak.py [--hours 24]`. No growth, no drift, no click.
+"""A day of session audio, as fast as it goes: `python -m bench.soak [--hours 24]`. No growth, no drift, no click.
 
 Random starts, stops, thefts, changes of gain, releases and resumes, of cues that follow the speech; 10,000 and more in
 a day. Memory is the process's peak; the position is compared with the samples that went in; every tenth minute is

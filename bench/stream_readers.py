@@ -1,6 +1,6 @@
 """What the readers cost beside the packages that deliver to them, and whether they are linear (goals S1 and S2).
 
-    python bench/stream_readers.py
+    python -m bench.stream_readers
 
 Everything is a ratio inside this run: the contenders take turns, and the least time of many counts. Where a socket is
 read, the thread's CPU time counts: waiting for the other side is nobody's cost.

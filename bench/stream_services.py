@@ -1,6 +1,6 @@
 """Cost of the model services per question: time to the first word, and to the end of the answer.
 
-    python bench/stream_services.py
+    python -m bench.stream_services
 
 Ratios inside this run: a connection alone and one with all services in front of it take turns on a server on loopback,
 and the least time of many questions counts. 31 tools are offered, of which the tiers choose 6; the guidance is on.

@@ -1,6 +1,6 @@
 """T1: true peak at four times the rate against scipy and libebur128, in speed and in error on the same tones.
 
-    python bench/true_peak.py
+    python -m bench.true_peak
 
 Goals: 20 × scipy.signal.resample_poly and 15 × libebur128 on 60 s at 24 kHz, with an error no more than 0.05 dB larger.
 """
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 
-import ebur128
 import numpy as np
-from interleaved import best_s
 from scipy.signal import resample_poly
 
 import cues
+from bench import ebur128
+from bench.interleaved import best_s
 from cues.meters import true_peak
 
 GOALS = {"scipy": 20.0, "libebur128": 15.0}

@@ -1,6 +1,6 @@
 """`cues/adapters/unmute.patch`, tried on unmute itself: its own server and handler, loopback servers, and a client.
 
-    python bench/unmute_package.py PATH_TO_A_CHECKOUT_OF_UNMUTE
+    python -m bench.unmute_package PATH_TO_A_CHECKOUT_OF_UNMUTE
 
 Needs Python 3.12 with unmute's own dependencies, pytest and pytest-asyncio in the versions of its `uv.lock` (a later
 gradio breaks its fastrtc), and this project. The patch is applied to a copy of the checkout, which is to be 84aa28d;

@@ -43,7 +43,7 @@ NOT_RUN = {
     "bash .ci/run": "runs this test",
     "python -m pytest": "runs this test",
     ".venv/bin/python -m pytest": "runs this test",
-    "python bench/": "measures for minutes",
+    "python -m bench": "measures for minutes",
     "cues play": "needs loudspeakers",
     "cues page --serve": "serves until Ctrl-C",
     "cues replay": "serves until Ctrl-C",

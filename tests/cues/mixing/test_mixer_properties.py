@@ -107,7 +107,7 @@ def test_no_sum_leaves_full_scale(seed, level, gain_db, limiter):
 
 
 def test_ten_thousand_random_events_make_no_click_that_the_speech_does_not_make():
-    """More seeds: `python bench/clicks.py`."""
+    """More seeds: `python -m bench.clicks`."""
     before = selection.kernels()
     selection.install(importlib.import_module("cues._kernels.entries"))
     try:
