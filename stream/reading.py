@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
-from stream.readers.message_reader import MessageReader, count, failure, retry_after_ms, text_of
+from stream.readers.failures import failed_by
+from stream.readers.message_reader import MessageReader
 from stream.readers.openai_reader import OpenAIReader
 
 if TYPE_CHECKING:
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["read", "read_sync"]
 
 _OPTIONS = ("max_argument_chars", "reasoning")
-# Classes of the standard library, httpx (used by `openai` and `ollama`) and aiohttp. A timeout is also an OSError or
-# a TransportError, so it comes first.
-_TRANSPORT_ERRORS = {
-    "timeout": {"TimeoutError", "TimeoutException", "APITimeoutError"},
-    "connection": {"OSError", "TransportError", "APIConnectionError", "ClientConnectionError", "ClientPayloadError",
-                   "IncompleteRead"},
-}  # fmt: skip
 
 
 def read(
@@ -200,48 +194,3 @@ async def _close(chunks: Any) -> None:
     closing = close() if close is not None else None
     if inspect.isawaitable(closing):
         await closing
-
-
-def failed_by(error: Exception) -> StreamFailed:
-    """The event for an exception that a client raised.
-
-    The `openai` package sets `status_code`, `code`, `request_id`, `body` and `response.headers`; other clients set some
-    of them, or none.
-    """
-    body = getattr(error, "body", None)
-    sent = failure(body) if isinstance(body, dict) else StreamFailed("")
-    code = getattr(error, "code", None)
-    status = count(getattr(error, "status_code", None))
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    wait_ms = retry_after_ms(headers)
-    return StreamFailed(
-        message=_message(error) or sent.message or type(error).__name__,
-        code=text_of(code) or sent.code or _transport_code(error) or type(error).__name__,
-        status=sent.status if status is None else status,
-        retry_after_ms=sent.retry_after_ms if wait_ms is None else wait_ms,
-        request_id=text_of(getattr(error, "request_id", None)) or _request_id(headers) or sent.request_id,
-    )
-
-
-def _transport_code(error: Exception) -> str | None:
-    """The code of a transport error; clients' exceptions are recognized by the names of their classes."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return next((code for code, kinds in _TRANSPORT_ERRORS.items() if names & kinds), None)
-
-
-def _message(error: Exception) -> str:
-    """The exception's text with its cause: the `openai` package says only "Connection error."."""
-    message, cause = _text(error), _text(error.__cause__ or "")
-    return message if not message or not cause or cause in message else f"{message.rstrip('.')}: {cause}"
-
-
-def _text(error: object) -> str:
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001  (it may hold server data that nests too deep or is not text)
-        return ""
-
-
-def _request_id(headers: Any) -> str | None:
-    identity = headers.get("x-request-id") if hasattr(headers, "get") else None
-    return identity if isinstance(identity, str) else None

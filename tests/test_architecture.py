@@ -60,7 +60,8 @@ FLOORS = {
         ("pool", "offline", "warmup"),
     ),
     "stream.readers": (
-        ("rounds", "options"),
+        ("rounds", "options", "finish_reasons", "values"),
+        ("failures",),
         ("parse",),
         ("arguments", "ndjson", "dialects"),
         ("turn", "fast_path", "malformed"),

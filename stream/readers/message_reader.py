@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,23 +10,22 @@ from stream.errors import StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
 from stream.readers.dialects.rows import table_for
 from stream.readers.fast_path import NOTHING_KNOWN
+from stream.readers.finish_reasons import ended_early
 from stream.readers.machine import TextMachine
-from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
+from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
+from stream.readers.values import dumps, text_of
 
 if TYPE_CHECKING:
     from stream.events import Event, Usage
     from stream.readers.fast_path import FastPath
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "channel_of", "count", "failure", "number", "retry_after_ms", "text_of"]
+__all__ = ["MessageReader", "channel_of"]
 
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
-_MS_PER_S = 1000.0
-_LARGEST = 1e18
 _KEPT_OF_A_MISFIT = 200
-_NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
 
 
 class MessageReader(ABC):
@@ -71,7 +69,7 @@ class MessageReader(ABC):
     def pass_over(self, value: object) -> None:
         """Note a decoded value that came in place of a message; the stream goes on."""
         if self._misfit is None:
-            self._misfit = _dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
+            self._misfit = dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
 
     # --- what a message holds -------------------------------------------------------------------------------------
 
@@ -131,7 +129,7 @@ class MessageReader(ABC):
         error = result.get("error")
         failed = bool(error) or result.get("is_error") is True
         content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
-        text = content if isinstance(content, str) else _dumps(content)
+        text = content if isinstance(content, str) else dumps(content)
         return ToolResult(identity, name, failed, text, by_server=True)
 
     def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
@@ -207,33 +205,6 @@ class MessageReader(ABC):
         return message if self._misfit is None else f"{message}; a message is not an object: {self._misfit}"
 
 
-def failure(error: Any) -> StreamFailed:
-    """Return the event for an error that a server has put into its stream: a text or an object.
-
-    Examples
-    --------
-    >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
-    StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
-    >>> str(failure({"status": 500}))
-    '[UpstreamFailure] Request failed (status=500)'
-    """
-    if not isinstance(error, Mapping):
-        return StreamFailed(text_of(error) or _NO_MESSAGE)
-    message = next((error[key] for key in ("message", "detail", "error", "type") if error.get(key)), "")
-    code, status = error.get("code"), error.get("status")
-    if code is None and not any(error.get(key) for key in ("message", "error", "type")):
-        code = _NO_CODE  # Ollama's form, in which a code belongs to an error; others have errors without one
-    if status is None and isinstance(code, int) and 400 <= code < 600:
-        status = code
-    return StreamFailed(
-        message=text_of(message) or _NO_MESSAGE,
-        code=text_of(code) or None,
-        status=count(status),
-        retry_after_ms=_milliseconds(error),
-        request_id=text_of(error.get("requestId") or error.get("request_id")) or None,
-    )
-
-
 def channel_of(*places: Mapping[str, Any]) -> str | None:
     """Return the channel that text belongs to, in lower case: servers call the field `channel` or `kind`.
 
@@ -251,48 +222,3 @@ def channel_of(*places: Mapping[str, Any]) -> str | None:
         if channel and isinstance(channel, str):
             return channel.lower()
     return None
-
-
-def count(value: Any) -> int | None:
-    """Return a value if it is a whole number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def number(value: Any) -> float | None:
-    """Return a value if it is a number that can be meant."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < _LARGEST else None
-
-
-def _milliseconds(error: Mapping[str, Any]) -> float | None:
-    for key, scale in (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PER_S)):
-        value = number(error.get(key))
-        if value is not None and value >= 0:
-            return value * scale
-    return None
-
-
-def retry_after_ms(headers: Any) -> float | None:
-    """Return the wait that an answer's headers ask for, milliseconds; a date is not read: there is no clock here."""
-    for name, scale in (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S)):
-        try:
-            value = number(float(headers.get(name)))
-        except (AttributeError, TypeError, ValueError):
-            continue
-        if value is not None and value >= 0:
-            return value * scale
-    return None
-
-
-def text_of(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON; `""` for nothing, and for what nests too deep."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else _dumps(value)
-
-
-def _dumps(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (TypeError, ValueError, RecursionError):
-        return ""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from stream.checks import check_whole_number
 from stream.errors import StreamTypeError
 from stream.events import StreamFailed, Usage
-from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
+from stream.readers.failures import failure
+from stream.readers.message_reader import MessageReader, channel_of
 from stream.readers.ndjson import NdjsonDecoder
 from stream.readers.options import MAX_LINE_CHARS
+from stream.readers.values import count, number
 
 if TYPE_CHECKING:
     from stream.events import Event

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Usage
-from stream.readers.message_reader import MessageReader, channel_of, count, failure, number
+from stream.readers.failures import failure
+from stream.readers.message_reader import MessageReader, channel_of
+from stream.readers.values import NOTHING, count, fields_of, number, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stream.events import Event
 
 __all__ = ["OpenAIReader"]
 
-_NOTHING: dict[str, Any] = {}
-_DEEPEST = 16  # levels at which calls, results and errors hold objects
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
 _FIELDS_BESIDE_TEXT = _RARE_FIELDS | {"channel", "kind"}
 
@@ -61,8 +62,8 @@ class OpenAIReader(MessageReader):
                 return [delta]
         if self._closed:
             self._check_open()
-        fields = chunk if type(chunk) is dict else _fields(chunk)
-        if fields is _NOTHING:
+        fields = chunk if type(chunk) is dict else fields_of(chunk)
+        if fields is NOTHING:
             raise StreamTypeError(f"chunk: {type(chunk).__name__} is neither a dict nor an object with fields")
         if self._failed:
             return []
@@ -75,12 +76,12 @@ class OpenAIReader(MessageReader):
         return self._take()
 
     def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
-        fields = choice if type(choice) is dict else _fields(choice)
+        fields = choice if type(choice) is dict else fields_of(choice)
         if fields.get("index"):
             return  # one of several answers to one question: the first one is spoken
         delta = fields.get("delta") or fields.get("message")
         if delta is not None:
-            self._delta(delta if type(delta) is dict else _fields(delta), chunk)
+            self._delta(delta if type(delta) is dict else fields_of(delta), chunk)
         reason = fields.get("finish_reason")
         if reason and isinstance(reason, str):
             self._finish(reason)
@@ -88,7 +89,7 @@ class OpenAIReader(MessageReader):
     def _delta(self, delta: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
         calls = delta.get("tool_calls")
         if delta.get("role") == "tool":
-            self._results([_plain(delta)])
+            self._results([plain(delta)])
             return
         content = delta.get("content")
         if len(delta) > 1 or not content:
@@ -98,17 +99,17 @@ class OpenAIReader(MessageReader):
             self._content(content)
         if calls is not None:
             if not self._piece(calls):
-                self._tool_calls(_plain(calls))
+                self._tool_calls(plain(calls))
         elif delta.get("function_call") is not None:
-            self._tool_calls([_plain(delta["function_call"])], index="function_call")
+            self._tool_calls([plain(delta["function_call"])], index="function_call")
 
     def _piece(self, calls: Any) -> bool:
         """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
         if type(calls) is not list or len(calls) != 1:
             return False
-        call = calls[0] if type(calls[0]) is dict else _fields(calls[0])
+        call = calls[0] if type(calls[0]) is dict else fields_of(calls[0])
         function = call.get("function")
-        function = function if type(function) is dict else _fields(function)
+        function = function if type(function) is dict else fields_of(function)
         piece = function.get("arguments")
         if type(piece) is not str or call.get("id") or function.get("name"):
             return False
@@ -120,7 +121,7 @@ class OpenAIReader(MessageReader):
             self._text(content)
         elif isinstance(content, list | tuple):
             for part in content:
-                text = _fields(part).get("text")
+                text = fields_of(part).get("text")
                 if isinstance(text, str) and text:
                     self._last_finish = None
                     self._text(text)
@@ -132,16 +133,16 @@ class OpenAIReader(MessageReader):
         if fields.get("task_status"):
             self._task_status(fields)
         if fields.get("tool_results"):
-            self._results(_plain(fields["tool_results"]))
+            self._results(plain(fields["tool_results"]))
         error = fields.get("error")
         if error:
-            self._fail(failure(_plain(error)))
+            self._fail(failure(plain(error)))
         elif fields.get("object") == "error":
             self._fail(failure(fields))
 
     def _note_usage(self, fields: Mapping[str, Any]) -> None:
-        usage = _fields(fields.get("usage"))
-        timings = _fields(fields.get("timings"))
+        usage = fields_of(fields.get("usage"))
+        timings = fields_of(fields.get("timings"))
         self._usage = Usage(
             prompt_tokens=count(usage.get("prompt_tokens")),
             completion_tokens=count(usage.get("completion_tokens")),
@@ -180,23 +181,3 @@ def _lone_text(chunk: Any) -> str:
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     return ""
-
-
-def _fields(value: Any) -> Mapping[str, Any]:
-    """Return a message's fields by name, without copying what need not be copied; `_NOTHING` of what has none."""
-    try:
-        fields = value.__dict__
-        extra = value.__pydantic_extra__
-    except AttributeError:
-        return value if isinstance(value, Mapping) else getattr(value, "__dict__", _NOTHING)
-    return {**fields, **extra} if extra else fields
-
-
-def _plain(value: Any, levels: int = _DEEPEST) -> Any:
-    """Return objects as dicts, as deep as calls and errors go."""
-    if value is None or isinstance(value, str | int | float | dict) or not levels:
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(item, levels - 1) for item in value]
-    fields = _fields(value)
-    return None if fields is _NOTHING else {key: _plain(item, levels - 1) for key, item in fields.items()}

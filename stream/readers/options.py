@@ -1,4 +1,4 @@
-"""What the readers have in common: their options and the meaning of finish reasons."""
+"""The options that the readers have in common."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any, TypeAlias
 
 from stream.errors import StreamTypeError
 
-__all__ = ["MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names", "ended_early"]
+__all__ = ["MAX_ARGUMENT_CHARS", "MAX_LINE_CHARS", "Tools", "declared_names"]
 
 MAX_ARGUMENT_CHARS = 1 << 20
 MAX_LINE_CHARS = 1 << 22  # of JSON lines; a line may hold several calls, and a result beside them
 
 # Names, OpenAI tool dicts, or objects with a `name`; or a mapping by name.
 Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"
-
-_EARLY = frozenset({"length", "max_tokens", "content_filter", "error", "abort", "cancelled"})
 
 
 def declared_names(tools: Tools) -> frozenset[str] | None:
@@ -52,8 +50,3 @@ def _name(tool: object) -> str:
     if not isinstance(name, str) or not name:
         raise StreamTypeError(f"tools: {tool!r} is neither a name, nor a tool dict, nor an object with a name")
     return name
-
-
-def ended_early(finish: str | None) -> bool:
-    """Return whether a finish reason says that the model was not done; None is a stream that broke off."""
-    return finish is None or finish in _EARLY

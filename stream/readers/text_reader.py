@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Finish
 from stream.readers.dialects.rows import table_for
+from stream.readers.finish_reasons import ended_early
 from stream.readers.machine import TextMachine
-from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names, ended_early
+from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names
 from stream.readers.turn import Turn
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stream.events import StreamFailed
-from stream.readers.message_reader import failure, retry_after_ms
+from stream.readers.failures import retry_after_ms, unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +25,7 @@ def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str
 
     `body` may be decoded JSON. Names in `headers` are in lower case, or the mapping ignores case.
     """
-    value = _decoded(body)
-    error = value.get("error", value) if isinstance(value, dict) else value
-    parsed = failure(error or {})
+    parsed = unwrap(body)
     return replace(
         parsed,
         message=parsed.message[:LONGEST_MESSAGE],
@@ -52,13 +49,3 @@ def is_transient(failure: StreamFailed) -> bool:
     if failure.status is not None:
         return failure.status in TRANSIENT_STATUS
     return failure.code in TRANSIENT_CODES
-
-
-def _decoded(body: Any) -> Any:
-    if not isinstance(body, (bytes, str)):
-        return body
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text.strip()

@@ -1,0 +1,54 @@
+"""The meaning of finish reasons, of every format: did the answer end early, and who runs its calls."""
+
+from __future__ import annotations
+
+__all__ = ["calls_are_the_clients", "calls_follow", "ended_early"]
+
+_CHAT_EARLY = {"length", "max_tokens", "content_filter", "error", "abort", "cancelled"}  # and Ollama's
+_EARLY = _CHAT_EARLY | {
+    *("max_output_tokens", "incomplete", "failed"),  # Responses, Realtime
+    *("refusal", "model_context_window_exceeded"),  # Anthropic
+}
+# Google's reasons are written in capitals, and all but these end an answer early: it has dozens, and adds more.
+_GOOGLES_DONE = {"STOP", "NEED_MORE_INPUT", "TURN_COMPLETE_REASON_UNSPECIFIED"}
+# Reasons of the formats that tell the client's calls from those of a server's own tools. Chat Completions has the
+# reasons of `_CHAT_EARLY` too, and its servers may run the calls that they report.
+_CALLS_ARE_THE_CLIENTS = (_EARLY - _CHAT_EARLY) | {
+    "completed",  # Responses, Realtime
+    *("tool_use", "end_turn", "stop_sequence", "pause_turn"),  # Anthropic
+    "turn_complete",  # Live
+}
+_CHAT_CALLS = {"tool_calls", "function_call"}
+
+
+def ended_early(reason: str | None) -> bool:
+    """Whether a finish reason says that the model was not done; `None` is a stream that broke off.
+
+    Examples
+    --------
+    >>> ended_early("MAX_TOKENS"), ended_early("completed"), ended_early(None)
+    (True, False, True)
+    """
+    return reason is None or reason in _EARLY or (reason.isupper() and reason not in _GOOGLES_DONE)
+
+
+def calls_are_the_clients(reason: str | None) -> bool:
+    """Whether the reason is of a format in which each reported call is the client's: no text or task changes that.
+
+    Examples
+    --------
+    >>> calls_are_the_clients("tool_use"), calls_are_the_clients("tool_calls")
+    (True, False)
+    """
+    return reason is not None and (reason in _CALLS_ARE_THE_CLIENTS or reason.isupper())
+
+
+def calls_follow(reason: str | None) -> bool:
+    """Whether the client is to run the calls before this reason, if there are any.
+
+    Examples
+    --------
+    >>> calls_follow("tool_calls"), calls_follow("STOP"), calls_follow("stop")
+    (True, True, False)
+    """
+    return reason in _CHAT_CALLS or calls_are_the_clients(reason)
