@@ -1,9 +1,6 @@
 """L1: integrated loudness against pyloudnorm and libebur128, and the levels against theirs and ffmpeg's.
 
-    python -m bench.loudness
-
-Goals: 10 × pyloudnorm and 4.5 × libebur128 at 10 s, 60 s and 10 min of 24 kHz (stretch 14 × pyloudnorm); within
-0.01 LU of ffmpeg at 48 kHz.
+python -m bench.loudness
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyloudnorm
@@ -21,10 +19,14 @@ import soundfile
 
 import cues
 from bench import ebur128
+from bench.goals import Figure, at_least, at_most, run
 from bench.interleaved import best_s
 from cues.meters.kweighting import REFERENCE, design, magnitude_db
 
-GOALS = {"pyloudnorm": 10.0, "libebur128": 4.5}
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+GOALS = {"pyloudnorm": 14.0, "libebur128": 5.0}
 
 
 def noise(seconds: float, sample_rate: int) -> np.ndarray:
@@ -46,43 +48,30 @@ def syllables(seconds: float, sample_rate: int) -> np.ndarray:
     return (0.1 * levels * rng.standard_normal(len(levels))).astype(np.float32)
 
 
-def speed() -> bool:
-    """Print the times at 24 kHz, and say whether the goals hold."""
-    held = True
-    print(f"{'24 kHz':>8} {'cues':>9} {'pyloudnorm':>17} {'libebur128':>17}")
+def speed() -> Iterator[Figure]:
+    """A row for each length and peer, at 24 kHz."""
     for seconds, rounds in ((10, 40), (60, 15), (600, 5)):
         x = noise(seconds, 24000)
         meter = pyloudnorm.Meter(24000)
-        contenders = {"cues": lambda x=x: cues.integrated_lufs(x)}
+        contenders: dict[str, Callable[[], object]] = {"cues": lambda x=x: cues.integrated_lufs(x)}
         contenders["pyloudnorm"] = lambda x=x, meter=meter: meter.integrated_loudness(x)
         if ebur128.available():
             contenders["libebur128"] = lambda x=x: ebur128.integrated_lufs(x, 24000)
         best = best_s(contenders, rounds)
-        row = f"{seconds:>6} s {1e3 * best['cues']:>6.2f} ms"
         for peer, goal in GOALS.items():
-            if peer in best:
-                ratio = best[peer] / best["cues"]
-                held &= ratio >= goal
-                row += f" {1e3 * best[peer]:>7.2f} ms {ratio:>4.1f} ×"
-        print(row)
-    return held
+            ratio = best[peer] / best["cues"] if peer in best else None
+            yield at_least("L1", f"{peer} / integrated_lufs, {seconds} s", ratio, goal, note="not installed")
 
 
-def agreement() -> bool:
-    """Print what each meter reads at 48 kHz, and say whether ffmpeg's figure is ours."""
+def agreement() -> Iterator[Figure]:
+    """Distance to other meters at 48 kHz. pyloudnorm's filter is its own, 0.04 LU off; it has no goal."""
     x = syllables(300, 48000)
     ours = cues.integrated_lufs(x, 48000)
     assert ours is not None
-    print(f"48 kHz, 5 min: cues {ours:.4f} LUFS", end="")
-    if ebur128.available():
-        print(f", libebur128 {ebur128.integrated_lufs(x, 48000):.4f}", end="")
-    print(f", pyloudnorm {pyloudnorm.Meter(48000).integrated_loudness(x):.4f}", end="")
-    if shutil.which("ffmpeg") is None:
-        print(", no ffmpeg here")
-        return True
-    theirs = ffmpeg_lufs(x, 48000)
-    print(f", ffmpeg {theirs:.4f}")
-    return abs(theirs - ours) <= 0.01
+    ffmpeg = abs(ffmpeg_lufs(x, 48000) - ours) if shutil.which("ffmpeg") else None
+    library = abs(ebur128.integrated_lufs(x, 48000) - ours) if ebur128.available() else None
+    for peer, off in (("ffmpeg", ffmpeg), ("libebur128", library)):
+        yield at_most("L1", f"distance to {peer}, 48 kHz, 5 min", off, 0.01, unit="LU", note="not installed")
 
 
 def ffmpeg_lufs(x: np.ndarray, sample_rate: int) -> float:
@@ -95,16 +84,21 @@ def ffmpeg_lufs(x: np.ndarray, sample_rate: int) -> float:
     return float(re.findall(r"lavfi\.r128\.I=(-?[\d.]+)", done.stdout)[-1])
 
 
-def fit() -> None:
-    """Print how far the refitted filters are from the 48 kHz reference."""
+def fit() -> Iterator[Figure]:
+    """How far the refitted filters are from the 48 kHz reference."""
     for sample_rate in (8000, 11025, 16000, 22050, 24000, 32000, 44100, 88200, 96000, 192000):
         top = (0.4979 if sample_rate >= 20000 else 0.475) * min(sample_rate, 48000)
         hz = np.geomspace(20, top, 5000)
         error = magnitude_db(design(sample_rate), hz, sample_rate) - magnitude_db(REFERENCE, hz, 48000)
-        print(f"K-weighting at {sample_rate:>6} Hz: ±{np.abs(error).max():.6f} dB from 20 Hz to {top:.0f} Hz")
+        yield at_most("L1", f"K-weighting at {sample_rate} Hz", float(np.abs(error).max()), 0.01, unit="dB")
+
+
+def figures() -> Iterator[Figure]:
+    """All rows."""
+    yield from fit()
+    yield from agreement()
+    yield from speed()
 
 
 if __name__ == "__main__":
-    fit()
-    agreed = agreement()
-    sys.exit(0 if speed() and agreed else 1)
+    sys.exit(run(__doc__, figures))
