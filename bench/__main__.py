@@ -2,7 +2,7 @@
 
 Each bench runs in a process of its own, once a round, one after the other, so that a noisy minute meets all of them.
 A figure is the median of the rounds; a goal holds if it held in every round. `--write` renews the table, the picture
-and the data in `bench/`. `pip install -e '.[bench]'` brings the peers; Debian has two more, `libebur128-1` and `ffmpeg`.
+and the data in `bench/`. The extra `bench` brings peers; Debian has two more, `libebur128-1` and `ffmpeg`.
 """
 
 from __future__ import annotations
