@@ -38,9 +38,9 @@ class CueError(Exception):
         super().__init__(*arguments)
         self.fix = fix
 
-    def within(self, place: str, kind: type[CueError] | None = None) -> CueError:
-        """A copy, of class `kind` if given, with `place` at the start of its message."""
-        return (kind or type(self))(f"{place}{self}", fix=self.fix)
+    def within(self, place: str, kind: type[CueError] | None = None, fix: str = "") -> CueError:
+        """A copy, of class `kind` if given, with `place` at the start of its message, and `fix` if it has none."""
+        return (kind or type(self))(f"{place}{self}", fix=self.fix or fix)
 
 
 class CueValueError(CueError, ValueError):

@@ -1,13 +1,37 @@
-"""Import of modules from optional extras."""
+"""Optional extras: import of their modules, and the command that installs them."""
 
 from __future__ import annotations
 
-from importlib import import_module
+import json
+import shlex
+import shutil
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
 
 from cues.errors import MissingFeatureError
 
-__all__ = ["needed"]
+__all__ = ["needed", "pip_install"]
+
+
+def pip_install(extra: str) -> str:
+    """Command for a shell that installs an extra here; it names the folder that the package was installed from."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        said = json.loads(metadata.distribution("cue-engine").read_text("direct_url.json") or "{}")  # PEP 610
+        editable, url = said.get("dir_info", {}).get("editable"), str(said.get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError):
+        editable, url = False, ""
+    beside = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
+    pip = "pip" if beside else f"{shlex.quote(sys.executable)} -m pip"
+    if not url.startswith("file:"):
+        return f"{pip} install 'cue-engine[{extra}]'"
+    folder = Path(url2pathname(urlsplit(url).path))
+    here = "." if folder == Path.cwd() else str(folder)
+    return f"{pip} install {'-e ' if editable else ''}{shlex.quote(f'{here}[{extra}]')}"
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:
@@ -30,4 +54,4 @@ def needed(module: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingFeatureError(f"{purpose}: pip install 'cue-engine[{extra}]'") from error
+        raise MissingFeatureError(f"{purpose}: {pip_install(extra)}") from error

@@ -6,6 +6,7 @@ import re
 from importlib import metadata
 
 from cues.errors import MissingFeatureError
+from cues.extras import pip_install
 
 __all__ = ["require"]
 
@@ -19,7 +20,7 @@ def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
         If the distribution is missing, too old or too new; the message says which, and how to install it.
     """
     wanted = f"{distribution}>={at_least},<{below}"
-    install = f"pip install 'cue-engine[{extra}]'"
+    install = pip_install(extra)
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError as error:

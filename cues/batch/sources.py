@@ -13,11 +13,9 @@ from typing import IO, Any
 from cues.errors import AudioFileError, CueError, MissingFeatureError
 from cues.extras import needed
 from cues.files import explained
+from cues.library.audiofile import ENDINGS
 
-__all__ = ["ENDINGS", "Source", "find_sources"]
-
-ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff", ".w64", ".au", ".opus")
-"""File name extensions of recordings in a folder."""
+__all__ = ["Source", "find_sources"]
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
 

@@ -15,6 +15,7 @@ import click
 
 import cues
 from cues.errors import CueError, UnknownCueError, did_you_mean, reason_of
+from cues.extras import pip_install
 
 __all__ = ["main"]
 
@@ -63,9 +64,7 @@ class LazyGroup(click.Group):
             extra = _extra_with(name, error.name)
             if extra is None:
                 raise
-            raise cues.MissingFeatureError(
-                f"`cues {name}` needs {error.name}: pip install 'cue-engine[{extra}]'"
-            ) from error
+            raise cues.MissingFeatureError(f"`cues {name}` needs {error.name}: {pip_install(extra)}") from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import platform
+import shlex
 import sys
 from importlib import metadata, util
 from pathlib import Path
@@ -17,6 +18,7 @@ import cues
 from cues.cli import _options
 from cues.cli._records import print_json
 from cues.cli._terminal import console, harmless
+from cues.extras import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +76,7 @@ def _extra(name: str) -> Callable[[], dict[str, str]]:
     def check() -> dict[str, str]:
         missing = [module for module in modules if util.find_spec(module) is None]
         if missing:
-            fix = f"pip install 'cue-engine[{name}]'"
+            fix = pip_install(name)
             return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", fix)
         return _finding(
             f"extra {name}", f"{purpose}: {', '.join(f'{module} {_installed(module)}' for module in modules)}"
@@ -105,7 +107,7 @@ def _speaker() -> dict[str, str]:
     except (StreamError, cues.CueError) as error:
         return _finding("voice", str(error), "see the extras above, or unset CUES_SPEECH_URL")
     if chosen.startswith("voice-like"):
-        fix = "pip install 'cue-engine[espeak]', or set CUES_SPEECH_URL to a speech server"
+        fix = f"{pip_install('espeak')}, or set CUES_SPEECH_URL to a speech server"
         return _finding("voice", "no real voice: the voice-like generator would speak", fix)
     return _finding("voice", chosen)
 
@@ -116,7 +118,7 @@ def _device() -> dict[str, str]:
     try:
         names = device_names()
     except cues.MissingFeatureError:
-        return _finding("sound device", "unknown without the extra play", "pip install 'cue-engine[play]'")
+        return _finding("sound device", "unknown without the extra play", pip_install("play"))
     if not names:
         return _finding("sound device", "none: cues play cannot play here", "use cues export, mix or page instead")
     return _finding("sound device", ", ".join(names))
@@ -149,7 +151,8 @@ def _pack(named: Path | None) -> dict[str, str]:
         return _finding("pack", "none: the built-in sounds")
     problems = check_pack(folder)
     if problems:
-        return _finding("pack", f"{folder}: {len(problems)} problems", f"cues check {folder}")
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        return _finding("pack", f"{folder}: {count}", f"cues check {shlex.quote(str(folder))}")
     return _finding("pack", f"{folder}: no problem")
 
 
@@ -161,7 +164,10 @@ def _completion() -> dict[str, str]:
         "fish": ("_CUES_COMPLETE=fish_source cues | source", "~/.config/fish/config.fish"),
     }
     line, file = lines.get(shell, lines["bash"])
-    return _finding("completion", f"for names and options in the shell, add this line to {file}:", line=line)
+    with contextlib.suppress(OSError, RuntimeError):
+        if "_CUES_COMPLETE" in Path(file).expanduser().read_text(encoding="utf-8", errors="replace"):
+            return _finding("completion", f"names and options complete in {shell}, by {file}")
+    return _finding("completion", "not set up for this shell", f"add this line to {file}:", line)
 
 
 def _print(findings: list[dict[str, Any]]) -> None:

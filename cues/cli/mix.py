@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,27 @@ from click.shell_completion import CompletionItem
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, number, pick, print_json
 from cues.cli._terminal import harmless
-from cues.library.audiofile import ENDINGS, default_subtype, write_audio
+from cues.library.audiofile import WRITABLE, default_subtype, write_audio
 from cues.library.recordings import read_recording
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voice import MAX_GAIN_DB
 
 __all__ = ["command"]
+
+
+_MAX_TIME_S = 1e6
+_SECONDS = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d*\.?\d+|\d+\.)(ms|s)?", re.ASCII)
+
+
+def seconds_of(text: str) -> float | None:
+    """Seconds of `1.25`, `1.25s`, `1250ms`, `0:01.25` or `0:00:01.25`; None for other text."""
+    found = _SECONDS.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    hours, minutes, seconds, unit = found.groups()
+    if minutes is not None and (unit or float(seconds) >= 60.0):
+        return None
+    return 3600.0 * int(hours or 0) + 60.0 * int(minutes or 0) + float(seconds) / (1000.0 if unit == "ms" else 1.0)
 
 
 class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the newest click
@@ -26,13 +42,10 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         """The name and the time."""
-        name, at, seconds = value.rpartition("@")
-        try:
-            time_s = float(seconds)
-        except ValueError:
-            time_s = -1.0
-        if not at or not name or not 0.0 <= time_s <= 1e6:
-            self.fail(f"{value!r} is not a cue and a time, such as tool_call@1.25", param, ctx)
+        name, _, time = value.rpartition("@")
+        time_s = seconds_of(time)
+        if not name or time_s is None or time_s > _MAX_TIME_S:
+            self.fail(f"{value!r} is not a cue and a time, such as tool_call@1.25, @250ms or @1:02.5", param, ctx)
         return name, time_s
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -43,7 +56,9 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
 @click.command()
 @click.argument("speech", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--cue", "wanted", type=CueAt(), multiple=True, required=True, help="A cue and its time; repeatable.")
-@click.option("-o", "--out", type=_options.OutFile(*ENDINGS), help="WAV, FLAC or OGG. Default: SPEECH-mixed.wav, here.")
+@click.option(
+    "-o", "--out", type=_options.OutFile(*WRITABLE), help="WAV, FLAC or OGG. Default: SPEECH-mixed.wav, here."
+)
 @_options.pack
 @click.option(
     "--placement",

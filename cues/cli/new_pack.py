@@ -24,7 +24,7 @@ _RATE_HZ = 48000
 _HEADER = """\
 # A pack: your own sounds for the assistant, and rules from tools to sounds.
 #
-# Replace the WAV files in this folder with your own (WAV, FLAC or OGG; any rate, any number of channels, at most
+# Replace the WAV files in this folder with your own (WAV, FLAC, OGG or MP3; any rate, any number of channels, at most
 # 10 s), or change their settings here. Then:
 #
 #   cues check .                    lists every problem with its fix

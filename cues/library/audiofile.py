@@ -22,6 +22,7 @@ __all__ = [
     "FORMATS",
     "MAX_FILE_BYTES",
     "MAX_FILE_S",
+    "WRITABLE",
     "check_complete",
     "check_format",
     "decoded",
@@ -38,11 +39,13 @@ MAX_FILE_S = 10.0
 """Longest file (s)."""
 MAX_FILE_BYTES = 64 * 2**20
 """Largest file: 10 s of eight 32-bit channels at 192 kHz are 61 MB."""
-ENDINGS = (".wav", ".flac", ".ogg")
-"""File name extensions of the audio files in a pack."""
+ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff", ".w64", ".au", ".opus")
+"""File name extensions of audio files that can be read."""
+WRITABLE = (".wav", ".flac", ".ogg")
+"""File name extensions of audio files that can be written."""
+_ALLOWED = "WAV, FLAC, OGG, MP3, AIFF or AU"
 _MAX_PEAK = 1000.0  # +60 dBFS: above it, the file holds integers that were not divided by full scale
 _CANCELLED = 1e-3  # peak of the mean against the loudest channel: −60 dB
-_READABLE = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 _RATES_HZ = (1_000, 768_000)
 _UNKNOWN_BYTES = (0xFFFFFFFF, 0x7FFFF000)
 
@@ -54,13 +57,16 @@ FORMATS = {
 """File format → subtype → libsndfile's name of the subtype."""
 
 
-def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
+def read_audio(path: Path, name: str = "") -> tuple[NDArray[np.float32], int]:
     """Samples of an audio file, its channels averaged, and its sample rate.
 
     Parameters
     ----------
     path : Path
-        WAV, FLAC or OGG file, at most 10 s and 64 MB, 1 … 768 kHz, any number of channels.
+        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), at most 10 s and 64 MB, 1 … 768 kHz, any
+        number of channels.
+    name : str
+        Name of the file in errors; the default is the path.
 
     Returns
     -------
@@ -75,20 +81,22 @@ def read_audio(path: Path) -> tuple[NDArray[np.float32], int]:
         If the file is missing, unreadable, not audio, truncated, empty, too long, too large or not finite, or its
         channels cancel each other.
     """
-    return decoded(file_bytes(path), path)
+    return decoded(file_bytes(path, name), name or str(path))
 
 
-def decoded(data: bytes, path: Path) -> tuple[NDArray[np.float32], int]:
-    """Samples and rate as in `read_audio`, from the bytes of a file; errors name `path`."""
-    allowed = "; it must be a WAV, FLAC or OGG file"
-    channels, sample_rate, _ = read_channels(io.BytesIO(data), str(path), check=_check_header, allowed=allowed)
+def decoded(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:
+    """Samples and rate as in `read_audio`, from the bytes of the file `name`."""
+    channels, sample_rate, _ = read_channels(io.BytesIO(data), name, check=_check_header)
     peak = float(np.abs(channels).max())
     if peak > _MAX_PEAK:
-        raise AudioFileError(f"{path}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1")
+        raise AudioFileError(
+            f"{name}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1",
+            fix="divide its samples by full scale, or export it as 24-bit WAV",
+        )
     mono = channels.mean(axis=1, dtype=np.float64).astype(np.float32)
     if float(np.abs(mono).max()) < _CANCELLED * peak:
         raise AudioFileError(
-            f"{path}: its channels cancel each other; it must be mono, or have channels in phase",
+            f"{name}: its channels cancel each other; it must be mono, or have channels in phase",
             fix="export it as mono, or invert the phase of one channel",
         )
     return mono, sample_rate
@@ -99,7 +107,6 @@ def read_channels(
     name: str,
     *,
     check: Callable[[str, Any], None] = lambda _name, _file: None,
-    allowed: str = "",
 ) -> tuple[NDArray[np.float32], int, str]:
     """Samples of an audio file, its sample rate (Hz) and its libsndfile subtype.
 
@@ -111,8 +118,6 @@ def read_channels(
         Name of the file in errors.
     check : callable
         Gets `name` and the open `soundfile.SoundFile`; raises to reject the file.
-    allowed : str
-        Suffix of the error for a file that is not audio.
 
     Returns
     -------
@@ -137,18 +142,20 @@ def read_channels(
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
         # libsndfile reports a missing file as "System error."
         missing = isinstance(source, Path) and not source.exists()
-        reason = "there is no such file" if missing else reason_of(error).rstrip(".")
+        reason = "there is no such file" if missing else f"{reason_of(error).rstrip('.')}; it must be {_ALLOWED}"
         raise AudioFileError(
-            f"{name}: cannot be read as audio: {reason}{allowed}", fix="export it again as WAV, FLAC or OGG"
+            f"{name}: cannot be read as audio: {reason}", fix="export it again as WAV, FLAC, OGG or MP3"
         ) from error
     if not len(channels):
-        raise AudioFileError(f"{name}: holds no samples; at least 1 is needed")
+        raise AudioFileError(f"{name}: holds no samples; at least 1 is needed", fix="export it again, with its sound")
     # Fast path: a finite sum of squares means finite samples. It can also overflow, so check the samples then.
     flat = channels.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         energy = np.dot(flat, flat)
     if not np.isfinite(energy) and not np.isfinite(flat).all():
-        raise AudioFileError(f"{name}: holds NaN or infinity; every sample must be finite")
+        raise AudioFileError(
+            f"{name}: holds NaN or infinity; every sample must be finite", fix="export it again as 24-bit WAV"
+        )
     return channels, sample_rate, subtype
 
 
@@ -160,19 +167,22 @@ def _samples(file: Any) -> NDArray[np.float32]:
     return samples
 
 
-def file_bytes(path: Path) -> bytes:
-    """Contents of a regular file of at most 64 MB; the size is checked before reading."""
+def file_bytes(path: Path, name: str = "") -> bytes:
+    """Contents of a regular file of at most 64 MB, called `name` in errors; the size is checked before reading."""
+    name = name or str(path)
     try:
         status = path.stat()
         fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
         data = path.read_bytes() if fit else None
     except (OSError, ValueError) as error:
-        raise AudioFileError(f"{path}: cannot be read: {reason_of(error)}") from error
+        fix = "put a file there that you may read, or correct the name"
+        raise AudioFileError(f"{name}: cannot be read: {reason_of(error)}", fix=fix) from error
     if data is not None:
         return data
     if not stat.S_ISREG(status.st_mode):
-        raise AudioFileError(f"{path}: is not a regular file")
-    raise AudioFileError(f"{path}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed")
+        raise AudioFileError(f"{name}: is not a regular file", fix="put a file in its place")
+    message = f"{name}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed"
+    raise AudioFileError(message, fix="shorten it, or export it with fewer channels")
 
 
 def check_complete(source: Path | IO[bytes], name: str) -> None:
@@ -235,8 +245,6 @@ def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
 
 
 def _check_header(path: str, file: Any) -> None:
-    if file.format not in _READABLE:
-        raise AudioFileError(f"{path}: is a {file.format} file; it must be WAV, FLAC or OGG")
     if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
         raise AudioFileError(
             f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz",

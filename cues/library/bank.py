@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Finished = tuple[NDArray[np.float32], Measurement]
 
-__all__ = ["Bank", "load_bank", "make_cue"]
+__all__ = ["Bank", "errors_in", "load_bank", "make_cue"]
 
 _SPEECH_LUFS = (-60.0, 0.0)
 _LOOP_PERIOD_MS = 2000.0
@@ -184,13 +185,20 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
     if override is None:
         return _from_spec(name, CATALOG[name].spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
     target_lu = usual_lu(name) if override.target_lu is None else override.target_lu
-    try:
+    with errors_in(override):
         if override.file is None:
             spec = override.spec or CATALOG[name].spec
             level = _Level(speech_lufs + target_lu, override.gain_db)
             return _from_spec(name, spec, sample_rate, level, loop=override.loop)
         level = _Level(speech_lufs + target_lu if override.normalize else None, override.gain_db)
         return _from_file(name, override, sample_rate, level)
+
+
+@contextlib.contextmanager
+def errors_in(override: Override) -> Iterator[None]:
+    """Give errors of the block the place of `override` in its pack."""
+    try:
+        yield
     except PackError:
         raise
     except CueError as error:
@@ -222,7 +230,7 @@ def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -
     elif loop is None and usually_loops(name):
         # A short file without loop settings would repeat too fast: add silence.
         loop = Loop(period_ms=_LOOP_PERIOD_MS)
-    data = file_bytes(path)
+    data = file_bytes(path, override.file_name)
     recipe = {
         "file": hashlib.sha256(data).hexdigest(),
         "rate": sample_rate,
@@ -235,7 +243,7 @@ def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -
         from cues.library.normalize import leveled
         from cues.signal.resample import resample
 
-        samples = resample(*decoded(data, path), sample_rate)
+        samples = resample(*decoded(data, override.file_name), sample_rate)
         if override.trim:
             samples = trimmed(samples, sample_rate)
         shaped = looped(samples, sample_rate, loop) if isinstance(loop, Loop) else with_soft_edges(samples, sample_rate)

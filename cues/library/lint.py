@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
-from cues.library.bank import make_cue
+from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Problem, as_problems, sound_problems
 from cues.library.normalize import MAX_GAIN_DB
-from cues.library.pack import PACK_FILE, Pack, read_pack
+from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Collection, Iterator
 
     from cues.cue import Cue
     from cues.library.lint_rules import Found
@@ -28,6 +29,7 @@ _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU = -1.5
 _FAR_BELOW_LU = -25.0
 _LEVEL_LU = 1.0
+_ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setting"
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
@@ -54,7 +56,8 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
         found, cue = _check_override(name, override, pack.folder)
         problems += found
         finished += [cue] if cue is not None else []
-    return [*problems, *_hard_to_tell_apart(finished, pack)]
+    at_fault = {fault.about for fault in faults}
+    return [*problems, *_unused(pack, at_fault), *_hard_to_tell_apart(finished, pack)]
 
 
 def check_cue(cue: Cue) -> list[Problem]:
@@ -66,7 +69,18 @@ def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
     """Convert an error to a `Problem`; without `where` it is about `pack.toml`, or the folder if there is none."""
     whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
     message = str(error).removeprefix(f"{folder}/")
-    return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix)
+    return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix or _ANY_FIX)
+
+
+def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
+    """Files named after a cue that the `pack.toml` does not mention, so that the built-in sound plays."""
+    used = {override.file for override in pack.cues.values()}
+    for path in sound_files(pack.folder) if (pack.folder / PACK_FILE).exists() else []:
+        name = path.stem
+        if name in CATALOG and not (name in pack.cues or name in at_fault or path in used):
+            message = f"{path.name}: {PACK_FILE} does not mention it; the built-in {name} plays"
+            fix = f'add {name} = "{path.name}" under [cues], or delete the file'
+            yield Problem(where=path.name, code="unused", message=message, fix=fix)
 
 
 def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
@@ -74,7 +88,9 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
     loop = usually_loops(name) if override.loop is None else bool(override.loop)
     try:
         if override.file is not None:
-            problems += sound_problems(name, *read_audio(override.file), loop=loop, trim=override.trim)
+            with errors_in(override):
+                sound = read_audio(override.file, override.file_name)
+            problems += sound_problems(name, *sound, loop=loop, trim=override.trim)
         if any(problem.code == "silent" for problem in problems):
             return problems, None
         cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)

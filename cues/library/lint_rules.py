@@ -176,12 +176,10 @@ def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
     start, end = (float(np.abs(part).max()) / peak for part in (samples[:few], samples[-few:]))
     if max(start, end) <= _HARD_EDGE:
         return None
-    hard = " and ".join(
-        f"{what} at {100 * level:.0f} % of its peak"
-        for what, level in (("begins", start), ("ends", end))
-        if level > _HARD_EDGE
-    )
-    fix = "fade it in and out over 10 ms, from and to zero; otherwise the bank adds fades of 5 ms"
+    edges = {what: level for what, level in (("begins", start), ("ends", end)) if level > _HARD_EDGE}
+    hard = " and ".join(f"{what} at {100 * level:.0f} % of its peak" for what, level in edges.items())
+    fades = {"begins": "in from zero", "ends": "out to zero"}
+    fix = f"fade it {' and '.join(fades[what] for what in edges)} over 10 ms; otherwise the bank adds a fade of 5 ms"
     return "hard_edges", f"hard edges: it {hard}", fix
 
 
@@ -191,8 +189,11 @@ def _silent_edges(samples: Samples, sample_rate: int) -> Found | None:
     lead_s, tail_s = loud[0] / sample_rate, (len(samples) - 1 - loud[-1]) / sample_rate
     if lead_s <= MAX_LEAD_S and tail_s <= MAX_TAIL_S:
         return None
-    message = f"silent edges: {1000 * lead_s:.0f} ms before it and {1000 * tail_s:.0f} ms after it"
-    return "silent_edges", message, "set trim = true, or cut the file: silence at the start delays the cue"
+    early = bool(lead_s > MAX_LEAD_S)
+    found = [f"{1000 * lead_s:.0f} ms before it"] if early else []
+    found += [f"{1000 * tail_s:.0f} ms after it"] if tail_s > MAX_TAIL_S else []
+    why = "silence at the start delays the cue" if early else "silence at the end keeps the speech turned down"
+    return "silent_edges", f"silent edges: {' and '.join(found)}", f"set trim = true, or cut the file: {why}"
 
 
 def _alias(samples: Samples, sample_rate: int) -> Found | None:

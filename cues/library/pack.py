@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from cues.library.shaping import Loop
     from cues.synthesis.spec import Spec
 
-__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack"]
+__all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]
 
 MOTIF = "motif"
 """Value of a rule that gives each matching tool its own motif."""
 PACK_FILE = "pack.toml"
 PACK_VARIABLE = "CUES_PACK"
 """Environment variable with the folder of the pack."""
+_UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".caf", ".webm")
+_BESIDE = (".json", ".png", ".txt", ".md", ".toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,8 @@ class Override:
     file : Path or None
     spec : Spec or None
         The sound: a file or a spec; without either, the built-in sound.
+    file_name : str
+        The file's name in errors.
     gain_db : float
         Gain on top of the normalization, dB, −40 … 20.
     target_lu : float or None
@@ -59,6 +63,7 @@ class Override:
     where: str
     file: Path | None = None
     spec: Spec | None = None
+    file_name: str = ""
     gain_db: float = 0.0
     target_lu: float | None = None
     normalize: bool = True
@@ -147,9 +152,7 @@ def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
 
 def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     cues: dict[str, Override] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() not in ENDINGS or path.name.startswith("."):
-            continue
+    for path in sound_files(folder):
         with _noting(faults, path.name):
             cues[path.stem] = _named_after_cue(folder, path, cues)
     if not cues and not faults:
@@ -160,17 +163,35 @@ def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
     return Pack(folder=folder, cues=cues)
 
 
+def sound_files(folder: Path) -> list[Path]:
+    """Files of a folder that look like sounds of a pack, by name: audio files, and any file named after a cue.
+
+    What `cues export` writes beside its sounds (JSON, pictures) is left out.
+    """
+    return [
+        path
+        for path in sorted(folder.iterdir())
+        if not path.name.startswith(".")
+        and (path.suffix.lower() in (*ENDINGS, *_UNREADABLE) or (path.stem in CATALOG and path.is_file()))
+        and path.suffix.lower() not in _BESIDE
+    ]
+
+
 def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> Override:
     name = path.stem
+    if path.suffix.lower() not in ENDINGS:
+        message = f"{path}: its name does not end as audio that can be read; it must end in {', '.join(ENDINGS)}"
+        raise PackError(message, fix="export it as WAV, or move it out of the pack's folder")
     if name not in CATALOG:
         raise PackError(
-            f"{path}: {name!r} is not a cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}",
+            f"{path}: {name!r} is not a cue; a file without a {PACK_FILE} is named after one of {', '.join(CATALOG)}"
+            f"{did_you_mean(name, CATALOG)}",
             fix="name the file after a cue, or write a pack.toml (cues new-pack shows one)",
         )
     if name in cues:
         message = f"{path}: {name!r} has a file already, {cues[name].file}; one is allowed"
         raise PackError(message, fix="delete one of the two files")
-    return Override(where=str(path), file=file_inside(folder, path.name, str(path)))
+    return Override(where=str(path), file=file_inside(folder, path.name, str(path)), file_name=str(path))
 
 
 def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
@@ -179,7 +200,7 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     try:
         table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
     except CueError as error:
-        raise error.within("", PackError) from error
+        raise error.within("", PackError, fix="make it a file of a few lines; cues new-pack shows one") from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
         fix = "correct the line that the message names; often a quote or a bracket is missing"
         raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
@@ -193,7 +214,8 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     for name, value in sections["cues"].items():
         with _noting(faults, name):
             _check_name(path, name, ruled)
-            cues[name] = _override(folder, path, name, value, faults)
+            if (override := _override(folder, path, name, value, faults)) is not None:
+                cues[name] = override
     rules: list[tuple[str, str]] = []
     for pattern, cue in sections["rules"].items():
         with _noting(faults, f"[rules] {pattern}"):
@@ -237,10 +259,11 @@ def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tupl
     return pattern, name
 
 
-def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override:
+def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override | None:
+    """A cue's settings; None if its sound is at fault, and the error is in `faults`."""
     where = f"{path}: [cues] {name}"
     if isinstance(value, str):
-        return Override(where=where, file=file_inside(folder, value, where))
+        return Override(where=where, file=file_inside(folder, value, where), file_name=value)
     table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
     readers: Mapping[str, Callable[[Any, str], Any]] = {
         "file": lambda given, at: file_inside(folder, given, at),
@@ -262,10 +285,9 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
         if key in table:
             with _noting(faults):
                 fields[key] = readers[key](table[key], f"{where}.{key}")
-    if ("file" in table and "file" not in fields) or ("spec" in table and "spec" not in fields):
-        # The error is in `faults`; without a sound, drop the other settings.
-        return Override(where=where)
-    return Override(where=where, **fields)
+    if any(key in table and key not in fields for key in ("file", "spec")):
+        return None
+    return Override(where=where, file_name=str(table.get("file", "")), **fields)
 
 
 def _known(

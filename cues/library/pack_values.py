@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cues.errors import CueError, PackError
+from cues.errors import CueError, PackError, did_you_mean, reason_of
 from cues.library.shaping import Loop
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import MAX_CUE_MS, Spec
@@ -36,35 +36,40 @@ def is_plain_name(name: object) -> bool:
 
 
 def file_inside(folder: Path, value: object, where: str) -> Path:
-    """Resolved path of the file `value`; it must lie in the folder, after symbolic links are followed."""
-    name: str = typed(value, str, where, "the name of a file in the pack")
+    """Path of the file `value`, which must lie in the folder, also after symbolic links are followed."""
+    name: str = typed(value, str, where, "the name of a file in the pack", 'write the name in quotes: "NAME.wav"')
     try:
-        path, root = (folder / name).resolve(), folder.resolve()
+        path = folder / name
+        inside = path.resolve().is_relative_to(folder.resolve())
         missing, regular = not path.exists(), path.is_file()
     except (OSError, ValueError, RuntimeError) as error:
-        raise PackError(f"{where} is {name!r}; it must be a file name: {error}") from error
-    if not path.is_relative_to(root) or Path(name).is_absolute():
-        message = f"{where} is {name!r}; it must lie inside the pack's folder, {root}"
+        message = f"{where} is {name!r}; it must be a file name: {reason_of(error)}"
+        raise PackError(message, fix="write the name of a file in the pack's folder") from error
+    if not inside or Path(name).is_absolute():
+        message = f"{where} is {name!r}; it must lie inside the pack's folder, {folder}"
         raise PackError(message, fix="copy the file into the pack's folder")
     if missing:
-        message = f"{where} is {name!r}; there is no such file in {root}"
+        message = f"{where} is {name!r}; there is no such file in {folder}"
         raise PackError(message, fix="put the file there, or correct its name")
     if not regular:
-        raise PackError(f"{where} is {name!r}; it must be a regular file")
+        raise PackError(f"{where} is {name!r}; it must be a regular file", fix="name an audio file")
     return path
 
 
 def _spec(value: object, where: str) -> Spec:
     if isinstance(value, str):
         if value not in CATALOG:
-            raise PackError(f"{where} is {value!r}; it must be a table or one of {', '.join(CATALOG)}")
+            message = f"{where} is {value!r}; it must be a table or one of {', '.join(CATALOG)}"
+            raise PackError(message + did_you_mean(value, CATALOG), fix="name a built-in cue")
         return CATALOG[value].spec
     try:
         return Spec.from_table(typed(value, dict, where, "a table or the name of a built-in cue"))
     except PackError:
         raise
     except CueError as error:
-        raise error.within(f"{where}: ", PackError) from error
+        raise error.within(
+            f"{where}: ", PackError, fix="correct the value; cues export writes specs as JSON"
+        ) from error
 
 
 def _loop(value: object, where: str) -> Loop | bool:
@@ -80,7 +85,7 @@ def _loop(value: object, where: str) -> Loop | bool:
 def typed(value: object, kind: type, where: str, allowed: str, fix: str = "") -> Any:
     """`value` if its type is `kind`; else raise, with `allowed` in the message."""
     if not isinstance(value, kind):
-        raise PackError(f"{where} is {value!r}; it must be {allowed}", fix=fix)
+        raise PackError(f"{where} is {value!r}; it must be {allowed}", fix=fix or f"write {allowed}")
     return value
 
 
@@ -97,7 +102,7 @@ def _number(value: object, where: str, low: float, high: float) -> float:
     try:
         return checked_number(where, value, low, high)
     except CueError as error:
-        raise error.within("", PackError) from None
+        raise error.within("", PackError, fix="write a number in that range, without quotes") from None
 
 
 FIELDS: Mapping[str, Callable[[Any, str], Any]] = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stream.errors import MissingFeatureError, StreamError
+from stream.extras import pip_install
 from stream.replay.recording import Kind, Recording
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def record(
     try:
         import httpx2
     except ImportError as error:
-        raise MissingFeatureError("recording needs httpx2: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"recording needs httpx2: {pip_install('services')}") from error
     start_s = time.perf_counter()
     body, reads = bytearray(), []
     try:

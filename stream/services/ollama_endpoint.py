@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
 from stream.events import StreamFailed
+from stream.extras import pip_install
 from stream.readers.ollama_reader import OllamaReader
 from stream.services.failures import failure_of_answer, failure_of_transport
 from stream.services.sendable import sendable
@@ -28,7 +29,7 @@ def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: flo
         import httpx2
         import stamina  # noqa: F401  (imported now, so that the first request need not wait for it)
     except ImportError as error:
-        raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
     timeout = httpx2.Timeout(timeout_s, connect=connect_timeout_s)
     return httpx2.AsyncClient(headers=headers, timeout=timeout, verify=trusted())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
 from stream.events import Finish, Usage
+from stream.extras import pip_install
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_answer, failure_of_transport
@@ -28,7 +29,7 @@ def openai_client(base_url: str, *, api_key: str | None, timeout_s: float, conne
     try:
         import openai
     except ImportError as error:
-        raise MissingFeatureError("a client needs the `services` extra: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
     # With "none" the package does not take OPENAI_API_KEY from the environment: that key is for OpenAI only.
     timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
     http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, get_type_hints
 
 from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
+from stream.extras import pip_install
 
 __all__ = ["ChoiceWord", "Tool", "ToolLike", "as_tools", "tool_choice_field"]
 
@@ -217,5 +218,5 @@ def _pydantic() -> Any:
     try:
         import pydantic
     except ImportError as error:
-        raise MissingFeatureError("tools from functions need pydantic: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"tools from functions need pydantic: {pip_install('services')}") from error
     return pydantic

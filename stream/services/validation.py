@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
+from stream.extras import pip_install
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
@@ -154,7 +155,7 @@ def _checker(tool: Tool, strictness: Strictness) -> Any:
     try:
         import jsonschema
     except ImportError as error:
-        raise MissingFeatureError("validation needs jsonschema: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"validation needs jsonschema: {pip_install('services')}") from error
     schema = dict(tool.parameters)
     if strictness == "strict":
         schema.setdefault("additionalProperties", False)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from stream.errors import MissingFeatureError
 from stream.events import CallStatus, StreamFailed, TextDelta, ToolCallEnd, ToolResult
+from stream.extras import pip_install
 from stream.notifying import notify
 
 try:
     from pydantic import BaseModel, Field
 except ImportError as error:  # pragma: no cover  (the test extra brings it)
-    raise MissingFeatureError("transcript events need pydantic: pip install 'cue-engine[services]'") from error
+    raise MissingFeatureError(f"transcript events need pydantic: {pip_install('services')}") from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

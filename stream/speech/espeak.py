@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stream.errors import SpeakerError
+from stream.extras import pip_install
 from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class EspeakSpeaker(PhraseSpeaker):
     async def start(self) -> None:
         """Start the child process and wait until its engine is ready."""
         if not self.is_available():
-            raise SpeakerError("espeak-ng is not installed: pip install 'cue-engine[espeak]'")
+            raise SpeakerError(f"espeak-ng is not installed: {pip_install('espeak')}")
         self._is_speaking = False
         command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
         pipe = asyncio.subprocess.PIPE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stream.errors import SpeakerError
+from stream.extras import pip_install
 from stream.request_bodies import bodies_unlogged
 from stream.speech.speaker import PhraseSpeaker, Speech
 
@@ -49,7 +50,7 @@ class OpenAISpeaker(PhraseSpeaker):
         try:
             from openai import AsyncOpenAI, OpenAIError
         except ImportError as error:
-            raise SpeakerError("the speech server needs a client: pip install 'cue-engine[openai]'") from error
+            raise SpeakerError(f"the speech server needs a client: {pip_install('openai')}") from error
         try:
             self._client = AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
         except OpenAIError as error:

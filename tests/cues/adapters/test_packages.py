@@ -7,6 +7,7 @@ import pytest
 from cues.adapters import _packages
 from cues.adapters._packages import require
 from cues.errors import MissingFeatureError
+from cues.extras import pip_install
 
 
 def with_version(monkeypatch, version):
@@ -21,7 +22,7 @@ def with_version(monkeypatch, version):
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (None, "needs pipecat-ai>=1.14,<2, which is not installed: pip install 'cue-engine[pipecat]'"),
+        (None, f"needs pipecat-ai>=1.14,<2, which is not installed: {pip_install('pipecat')}"),
         ("1.13.9", "needs pipecat-ai>=1.14,<2; 1.13.9 is too old"),
         ("2.0.0", "needs pipecat-ai>=1.14,<2; 2.0.0 is newer than this adapter knows"),
         ("0.0.108", "0.0.108 is too old"),

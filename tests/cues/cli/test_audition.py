@@ -10,6 +10,7 @@ import cues
 from cues.cli._terminal import harmless, levels, waveform
 from cues.cli.live import sound_device
 from cues.errors import CueError
+from cues.extras import pip_install
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import cut_in_the_middle, rhythm, soft, tone, write
 
@@ -162,7 +163,7 @@ def test_play_without_miniaudio_says_how_to_get_it(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "miniaudio", None)
     result = run("play", "agent")
     assert result.code == 1
-    assert "pip install 'cue-engine[play]'" in result.err
+    assert pip_install("play") in result.err
 
 
 @pytest.mark.parametrize(
@@ -265,10 +266,25 @@ def test_doctor_reports_and_succeeds_whatever_is_missing(run, monkeypatch):
     monkeypatch.setenv("CUES_CACHE_DIR", "")
     monkeypatch.setenv("CUES_PACK", "nowhere")
     findings = {finding["topic"]: finding for finding in json.loads(run("doctor", "--json").out)["findings"]}
-    assert findings["extra play"]["fix"] == "pip install 'cue-engine[play]'"
+    assert findings["extra play"]["fix"] == pip_install("play")
     assert findings["cache"]["state"] == "hint"
+    assert findings["pack"]["text"] == "nowhere: 1 problem"
     assert findings["pack"]["fix"] == "cues check nowhere"
     assert run("doctor").code == 0
+
+
+def test_doctor_says_that_completion_works_only_where_it_is_set_up(run, monkeypatch, tmp_path):
+    def completion():
+        return next(
+            each for each in json.loads(run("doctor", "--json").out)["findings"] if each["topic"] == "completion"
+        )
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    assert completion()["state"] == "hint"
+    assert completion()["line"] in run("doctor").out
+    (tmp_path / ".bashrc").write_text(completion()["line"] + "\n")
+    assert (completion()["state"], completion()["line"]) == ("ok", "")
 
 
 def test_page_writes_one_file(run, tmp_path):
@@ -311,4 +327,4 @@ def test_page_without_jinja_says_how_to_get_it(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     result = run("page", "x.html", "--speaker", "voice-like")
     assert result.code == 1
-    assert "pip install 'cue-engine[page]'" in result.err
+    assert pip_install("page") in result.err

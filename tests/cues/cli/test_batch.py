@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from cues.batch.tasks import Outcome, key_of
+from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
 
@@ -49,7 +50,7 @@ def test_a_run_that_finds_all_done_says_so_and_that_no_cluster_was_asked(run, ca
 def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch, fresh):
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = run("batch", "measure", "calls", "-o", "none.csv", "--dask", "tcp://127.0.0.1:1", *fresh)
-    assert (result.code, result.err) == (1, "cues: a cluster needs Dask: pip install 'cue-engine[batch]'\n")
+    assert (result.code, result.err) == (1, f"cues: a cluster needs Dask: {pip_install('batch')}\n")
     assert not list(tmp_path.glob("none*"))
     run("batch", "measure", "calls", "--workers", 1)
     before = (tmp_path / "measures.csv.journal").read_bytes()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cues.cli import COMMANDS, doctor
+from cues.extras import pip_install
 from stream.replay.recording import samples_folder
 
 CALL = samples_folder() / "llama-server" / "hermes-text-and-call.sse"
@@ -43,13 +44,13 @@ def test_help_needs_no_extra(line):
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
     result = without(["h11"], *arguments)
     assert result.returncode == 1
-    assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: pip install 'cue-engine[{extra}]'\n"
+    assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: {pip_install(extra)}\n"
 
 
 def test_record_names_the_extra_that_brings_its_client(tmp_path):
     asked = ["record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "-o", tmp_path / "x.sse"]
     result = without(["httpx2"], *asked)
-    assert result.stderr == "cues: recording needs httpx2: pip install 'cue-engine[services]'\n"
+    assert result.stderr == f"cues: recording needs httpx2: {pip_install('services')}\n"
 
 
 @pytest.mark.parametrize("moment", ["importlib.import_module", "list.bank_of"], ids=["import", "work"])

@@ -10,7 +10,7 @@ import soundfile
 from click.testing import CliRunner
 
 import cues
-from cues.cli.mix import command
+from cues.cli.mix import CueAt, command
 from cues.mixing.offline import Insert, mix_recording
 from tests.support.mixing_scripts import noise_cue, speech, tone
 
@@ -35,7 +35,27 @@ def test_cues_are_in_the_file_at_their_times(speech_wav, tmp_path):
     assert np.abs(mixed[12000:13000] - before[12000:13000]).max() > 1e-3
 
 
-@pytest.mark.parametrize("cue", ["error", "error@soon", "error@-1", "@1"])
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        ("1", 1.0),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("1s", 1.0),
+        ("250ms", 0.25),
+        ("0:01.5", 1.5),
+        ("1:02", 62.0),
+        ("1:00:00", 3600.0),
+    ],
+)
+def test_a_time_may_be_written_as_people_write_it(time, seconds):
+    assert CueAt().convert(f"a@b@{time}", None, None) == ("a@b", seconds)
+
+
+@pytest.mark.parametrize(
+    "cue",
+    ["error", "error@soon", "error@-1", "@1", "error@", "error@nan", "error@1:60", "error@1:1s", "error@1 2", "e@1e9"],
+)
 def test_a_cue_that_cannot_be_is_a_usage_error(speech_wav, cue):
     assert CliRunner().invoke(command, [str(speech_wav), "--cue", cue]).exit_code == 2
 

@@ -84,7 +84,7 @@ def pipe(tmp_path):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (no_audio, "cannot be read as audio.*WAV, FLAC or OGG"),
+        (no_audio, "cannot be read as audio.*WAV, FLAC, OGG, MP3, AIFF or AU"),
         (empty, "cannot be read as audio"),
         (sparse, "2147483648 bytes; at most 67108864"),
         (header_that_lies, "sample rate of 3 Hz; it must be from 1000 to 768000"),

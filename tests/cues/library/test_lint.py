@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from cues.library.audiofile import write_audio
@@ -142,13 +143,62 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant(tmp_
 @pytest.mark.parametrize("words", ["is unknown", "it must be true or false", "there is no such file", "is cut off"])
 def test_the_words_of_a_value_decide_nothing_about_the_fix(tmp_path, words):
     (problem,) = pack(tmp_path, f'[cues]\nagent = {{ gain_db = "{words}" }}\n')
-    assert problem.fix == ""
+    assert problem.fix == "write a number in that range, without quotes"
     (tmp_path / f"{words}.wav").write_bytes(b"no sound")
     (problem,) = pack(tmp_path, f'[cues]\nagent = "{words}.wav"\n')
-    assert problem.fix == "export it again as WAV, FLAC or OGG"
+    assert problem.fix == "export it again as WAV, FLAC, OGG or MP3"
 
 
-def test_a_fix_that_the_message_has_said_is_left_out(tmp_path):
-    (problem,) = pack(tmp_path, "[cues]\nagent = 3\n")
-    assert problem.message.endswith("agent is 3; it must be a file name or a table")
-    assert problem.fix == ""
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[cues]\nagent = 3\n",
+        "cues = 1\n",
+        "[cues]\nagent = { file = '.' }\n",
+        "[cues]\nagent = { spec = 'agnt' }\n",
+        "[cues]\nagent = { spec = { notes = 3 } }\n",
+        "[cues]\nagent = { spec = { notes = [{ hz = 1e9, length_ms = 5 }] } }\n",
+        "[cues]\nagent = { loop = { start_ms = 'x' } }\n",
+        "[cues]\nagent = { file = 'x.wav', loop = { start_ms = 900 } }\n",
+        "[cues]\nagent = { file = 'x.wav', trim = 1 }\n",
+        "[cues]\nagent = { file = 'silent.wav' }\n",
+        "[cues]\nagent = { file = 'nan.wav' }\n",
+        "[cues]\nagent = { file = 'none.wav' }\n",
+        "[cues]\nagent = { file = 'long.wav' }\n",
+        "[cues]\nagent = { file = 7 }\n",
+        "[rules]\nx = 3\n",
+    ],
+)
+def test_every_problem_has_a_fix_and_names_cue_and_file_without_the_folders_above(tmp_path, text):
+    write(tmp_path / "x.wav", rhythm(0, 90))
+    write(tmp_path / "silent.wav", np.zeros(4800))
+    write(tmp_path / "nan.wav", np.full(4800, np.nan))
+    write(tmp_path / "none.wav", np.zeros(0))
+    write(tmp_path / "long.wav", np.ones(11 * 24000))
+    problems = pack(tmp_path, text)
+    assert problems
+    for problem in problems:
+        assert problem.fix
+        assert str(tmp_path.parent) not in problem.message.replace(str(tmp_path), "")
+        assert problem.where in {"agent", "pack.toml", "[rules] x"}
+
+
+def test_a_file_that_is_at_fault_is_named_once_as_the_pack_names_it(tmp_path):
+    (tmp_path / "deep").mkdir()
+    write(tmp_path / "deep" / "x.wav", np.zeros(0))
+    (problem,) = pack(tmp_path, '[cues]\nagent = "deep/x.wav"\n')
+    assert problem.message.startswith("pack.toml: [cues] agent: deep/x.wav: holds no samples")
+
+
+def test_a_cue_of_your_own_whose_table_is_at_fault_is_one_problem(tmp_path):
+    (problem,) = pack(tmp_path, '[cues]\nmail = { file = "none.wav", gain_db = 5 }\n[rules]\n"x_*" = "mail"\n')
+    assert (problem.where, problem.code) == ("mail", "pack")
+    assert "no such file" in problem.message
+
+
+def test_a_sound_that_no_entry_mentions_is_a_problem_and_another_entrys_file_is_not(tmp_path):
+    for name in ("error", "agent", "draft"):
+        write(tmp_path / f"{name}.wav", rhythm(0, 90, 250, 310))
+    (problem,) = pack(tmp_path, '[cues]\ntool_call = "agent.wav"\n')
+    assert (problem.where, problem.code) == ("error.wav", "unused")
+    assert problem.fix == 'add error = "error.wav" under [cues], or delete the file'

@@ -66,3 +66,20 @@ def test_a_decimation_without_a_filter_is_heard_as_alias():
     t = np.arange(28800) / 96000
     rich = sum(np.sin(2 * np.pi * 1900.0 * k * t) / k for k in range(1, 20))
     assert "alias" in codes(soft(0.2 * rich[::4]))
+
+
+def test_the_advice_is_for_the_edge_at_fault():
+    fading = tone(660.0, 4807) * np.linspace(0.0, 1.0, 4807)
+    for samples, told, kept_quiet in (
+        (fading, "fade it out to zero over 10 ms", "in from zero"),
+        (fading[::-1], "fade it in from zero over 10 ms", "out to zero"),
+        (tone(660.0, 4807), "fade it", "nothing"),
+    ):
+        (problem,) = (p for p in sound_problems("x", samples.astype(np.float32), RATE) if p.code == "hard_edges")
+        assert told in problem.fix
+        assert kept_quiet not in problem.fix
+    early, late = (np.pad(soft(tone(660.0)), edge) for edge in ((1200, 0), (0, 4800)))
+    for samples, told, kept_quiet in ((early, "50 ms before it", "after"), (late, "200 ms after it", "before")):
+        (problem,) = (p for p in sound_problems("x", samples.astype(np.float32), RATE) if p.code == "silent_edges")
+        assert told in problem.message
+        assert kept_quiet not in problem.message

@@ -263,3 +263,27 @@ def test_the_argument_goes_before_the_variable_and_that_before_the_configuration
     assert cues.load_bank(str(written(pack, ""))).pack_dir == Path(pack)
     monkeypatch.setenv("CUES_PACK", "")
     assert cues.load_bank().pack_dir is None
+
+
+@pytest.mark.parametrize("ending", ["mp3", "aiff", "flac", "ogg", "au"])
+def test_a_file_of_any_format_that_is_read_becomes_a_cue_with_and_without_a_pack_toml(tmp_path, ending):
+    soundfile.write(tmp_path / f"agent.{ending}", BEEP, 44100)
+    plain = cues.load_bank(tmp_path)["agent"]
+    assert plain.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+    named = cues.load_bank(written(tmp_path, f'[cues]\nagent = "agent.{ending}"'))["agent"]
+    np.testing.assert_array_equal(named.samples, plain.samples)
+
+
+@pytest.mark.parametrize("name", ["agent.m4a", "agent.wma", "agent", "agent.xyz", "ping.m4a"])
+def test_a_file_that_looks_like_a_cue_and_cannot_be_read_is_refused_by_name(tmp_path, name):
+    soundfile.write(tmp_path / "tool_call.wav", BEEP, 44100)
+    (tmp_path / name).write_bytes(b"sound of another kind")
+    with pytest.raises(cues.PackError, match=f"{name}: its name does not end as audio that can be read"):
+        cues.load_bank(tmp_path)
+
+
+def test_what_an_export_writes_beside_its_sounds_is_no_sound(tmp_path):
+    soundfile.write(tmp_path / "agent.wav", BEEP, 44100)
+    for name in ("agent.json", "agent.png", "overview.png", "README.md", ".agent.wav.part"):
+        (tmp_path / name).write_text("{}")
+    assert cues.load_bank(tmp_path)["agent"].spec is None

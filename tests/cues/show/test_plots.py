@@ -50,7 +50,7 @@ def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(cues.MissingFeatureError, match=r"cue-engine\[plots\]"):
+    with pytest.raises(cues.MissingFeatureError, match=r"pip install .*\[plots\]"):
         picture(cues.load_bank()["agent"])
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from stream.errors import SpeakerError, StreamValueError
-from stream.speech import espeak
-from stream.speech.choice import choose_speaker
+from stream.speech import choose_speaker, espeak
 from stream.speech.espeak import EspeakSpeaker
 from stream.speech.espeak_process import ssml
 from stream.speech.openai_speech import OpenAISpeaker
@@ -118,7 +117,7 @@ def test_a_child_that_dies_while_it_speaks_is_a_speaker_error():
 
 def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(espeak.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(SpeakerError, match=r"pip install 'cue-engine\[espeak\]'"):
+    with pytest.raises(SpeakerError, match=r"pip install .*\[espeak\]"):
         asyncio.run(EspeakSpeaker().start())
 
 

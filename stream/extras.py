@@ -1,0 +1,31 @@
+"""The command that installs an optional extra; the twin of `cues.extras`, which this layer does not import."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+
+__all__ = ["pip_install"]
+
+
+def pip_install(extra: str) -> str:
+    """Command for a shell that installs an extra here; it names the folder that the package was installed from."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        said = json.loads(metadata.distribution("cue-engine").read_text("direct_url.json") or "{}")  # PEP 610
+        editable, url = said.get("dir_info", {}).get("editable"), str(said.get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError):
+        editable, url = False, ""
+    beside = Path(shutil.which("pip") or "").parent == Path(sys.executable).parent
+    pip = "pip" if beside else f"{shlex.quote(sys.executable)} -m pip"
+    if not url.startswith("file:"):
+        return f"{pip} install 'cue-engine[{extra}]'"
+    folder = Path(url2pathname(urlsplit(url).path))
+    here = "." if folder == Path.cwd() else str(folder)
+    return f"{pip} install {'-e ' if editable else ''}{shlex.quote(f'{here}[{extra}]')}"
