@@ -49,7 +49,7 @@ LAZY_UP = {
 # The files of a room from the ground up: each may import those of earlier lines.
 FLOORS = {
     "cues.mixing": (
-        ("not_copyable", "parameters", "stats", "pauses"),
+        ("not_copyable", "parameters", "stats"),
         ("sound",),
         ("voice", "state"),
         ("level", "limiter", "waiting", "slots", "speech_gain"),

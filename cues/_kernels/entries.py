@@ -160,12 +160,12 @@ def mix_bytes(row: int, data: int, scratch: int) -> int:
     n = size // 2
     if n == 0 or size % 2 != 0 or is_due(row, n):
         return LEAVE
-    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
+    flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     idle = flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW) == 0
     if idle:
         incref(data)
         if not flags & layout.FLAG_FOLLOW:
-            carray(int64_at(row), 11)[layout.POSITION_I64] += n
+            carray(int64_at(row), 12)[layout.POSITION_I64] += n
             return data
     result = data if idle else new_bytes(0, size)
     done: Any = np.int64(0)

@@ -1,6 +1,6 @@
 """Where everything lies in a session's row of memory: the one table that kernels, numpy path and planner agree on.
 
-A row is 88 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for
+A row is 96 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the slot for
 stolen tails are 384 bytes. Indices count items of the row seen as int64 (`_I64`), int32 (`_I32`) or float32 (`_F32`).
 
 A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`: `g0 + (g1 − g0)·q(u) + s·h(u)`, where
@@ -17,7 +17,9 @@ __all__ = [
     "FLAG_FOLLOW",
     "FLAG_GUARD",
     "FLAG_LIMITER",
+    "FLAG_LISTEN",
     "HEADER_FLOATS",
+    "HEARD_I64",
     "LEVEL_I64",
     "LIMITED_I32",
     "LIMITER_I64",
@@ -30,6 +32,7 @@ __all__ = [
     "NONFINITE_I32",
     "PASSED",
     "POSITION_I64",
+    "QUIET_BITS",
     "RAMP_MASK",
     "REFUSED",
     "SLOTS_I32",
@@ -60,17 +63,18 @@ SPEECH_T0_I64 = 2
 NEXT_T0_I64 = 3
 SPEECH_N_I32 = 8
 NEXT_N_I32 = 9
-FLAGS_I32 = 10
-SLOTS_I32 = 11
-LIMITED_I32 = 12
-NONFINITE_I32 = 13
-SPEECH_G0_F32 = 14
-SPEECH_G1_F32 = 15
-SPEECH_SLOPE_F32 = 16  # per ramp, not per sample
-NEXT_G1_F32 = 17
+SPEECH_G0_F32 = 10
+SPEECH_G1_F32 = 11
+SPEECH_SLOPE_F32 = 12  # per ramp, not per sample
+NEXT_G1_F32 = 13
+FLAGS_I32 = 14
+SLOTS_I32 = 15
+LIMITED_I32 = 16
+NONFINITE_I32 = 17
 LIMITER_I64 = 9  # address of the limiter's state, or 0
 LEVEL_I64 = 10  # address of the speech level's state, or 0
-BUS_BYTES = 88
+HEARD_I64 = 11  # the sample after the last one above `QUIET_BITS`; speech is read while the session is busy
+BUS_BYTES = 96
 LINE_BYTES = 64
 """Of a cache line: a row begins with one, so that what an idle session needs is in one."""
 
@@ -78,6 +82,10 @@ FLAG_BUSY = 1  # a voice sounds, or the speech's gain is not at rest at 1
 FLAG_GUARD = 2
 FLAG_LIMITER = 4
 FLAG_FOLLOW = 8  # the speech is listened to
+FLAG_LISTEN = 16  # a cue waits for a pause: `HEARD_I64` is kept up while idle too
+
+QUIET_BITS = 0x3BB8449C
+"""Bits of float32 10^(−45/20): a pause is below −45 dBFS, under speech and above a synthetic voice's noise."""
 
 # Within one voice; add 8 (or 4 for int32 and float32) times its number, and the bus in front.
 VOICE_START_I64 = 0

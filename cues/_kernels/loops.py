@@ -19,6 +19,7 @@ __all__ = [
     "copy",
     "float_of_pcm16",
     "hold_ceiling",
+    "last_above",
     "pcm16_of_float",
     "peak_bits",
     "scale",
@@ -50,6 +51,15 @@ def peak_bits(samples: int, n: int) -> np.int32:
     for i in range(n):
         largest = max(largest, bits[i] & _ABS_BITS)
     return largest
+
+
+@kernel
+def last_above(samples: int, n: int, bits: np.int32) -> int:
+    """How many samples there are up to the last one above a magnitude, given as float32's bits; 0 if there is none."""
+    words = carray(int32_at(samples), n)
+    while n > 0 and (words[n - 1] & _ABS_BITS) <= bits:
+        n -= 1
+    return n
 
 
 @kernel

@@ -21,6 +21,7 @@ from cues._kernels.loops import (
     add_ramped,
     copy,
     hold_ceiling,
+    last_above,
     peak_bits,
     scale,
     scale_by_crossfade,
@@ -34,6 +35,7 @@ __all__ = ["is_due", "let_pass", "mix_arrays", "mix_or_pass", "mix_row", "mix_ro
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
+_QUIET_BITS = np.int32(layout.QUIET_BITS)
 _types: Any = numba.types
 _FRAME = _types.Array(_types.float32, 1, "A", readonly=True, aligned=False)
 _OUT = _types.Array(_types.float32, 1, "A", aligned=False)
@@ -42,9 +44,9 @@ _OUT = _types.Array(_types.float32, 1, "A", aligned=False)
 @kernel
 def promote(row: int) -> None:
     """Let the next speech ramp take over; the planner sees to it that the one before has come to rest."""
-    words = carray(int64_at(row), 11)
-    ints = carray(int32_at(row), 22)
-    floats = carray(float32_at(row), 22)
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
+    floats = carray(float32_at(row), 24)
     words[layout.SPEECH_T0_I64] = words[layout.NEXT_T0_I64]
     words[layout.NEXT_T0_I64] = layout.NEVER
     ints[layout.SPEECH_N_I32] = ints[layout.NEXT_N_I32]
@@ -56,9 +58,9 @@ def promote(row: int) -> None:
 @kernel
 def gain_speech(row: int, target: int, n: int) -> np.float32:
     """Apply the speech's gain to `n` samples from the session's position on; the largest gain on the way."""
-    words = carray(int64_at(row), 11)
-    ints = carray(int32_at(row), 22)
-    floats = carray(float32_at(row), 22)
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
+    floats = carray(float32_at(row), 24)
     position = words[layout.POSITION_I64]
     end = position + n
     largest = _ZERO
@@ -107,9 +109,9 @@ def voice_end(voice: int) -> Any:
 @kernel
 def busy_until(row: int) -> Any:
     """The sample from which on the speech passes as it is, if nothing else is planned."""
-    words = carray(int64_at(row), 11)
-    ints = carray(int32_at(row), 22)
-    floats = carray(float32_at(row), 22)
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
+    floats = carray(float32_at(row), 24)
     end: Any = np.int64(layout.NEVER)
     if words[layout.NEXT_T0_I64] != layout.NEVER:
         if floats[layout.NEXT_G1_F32] == _ONE:
@@ -168,8 +170,8 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 
     The planner has run: nothing but what the row holds happens within these samples.
     """
-    words = carray(int64_at(row), 11)
-    ints = carray(int32_at(row), 22)
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
     position = words[layout.POSITION_I64]
     flags = ints[layout.FLAGS_I32]
     if flags & layout.FLAG_FOLLOW:
@@ -179,6 +181,11 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
     busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
     checked = n if flags & layout.FLAG_GUARD else busy
     bits = peak_bits(source, checked)
+    listened = n if flags & layout.FLAG_LISTEN else busy
+    if bits > _QUIET_BITS or listened > checked:
+        last = last_above(source, listened, _QUIET_BITS)
+        if last > 0:
+            words[layout.HEARD_I64] = position + last
     if source != target:
         copy(source, target, n)
     if bits > FINITE_BITS:
@@ -201,7 +208,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 @kernel
 def is_due(row: int, n: int) -> bool:
     """Whether the scheduler has to run within the next `n` samples."""
-    words = carray(int64_at(row), 11)
+    words = carray(int64_at(row), 12)
     due: bool = words[layout.POSITION_I64] + n > words[layout.WAKE_I64]
     return due
 
@@ -209,7 +216,7 @@ def is_due(row: int, n: int) -> bool:
 @kernel
 def passes(row: int, samples: int, n: int) -> bool:
     """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
-    flags = carray(int32_at(row), 22)[layout.FLAGS_I32]
+    flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     if flags == 0:
         return True
     if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
@@ -221,8 +228,8 @@ def passes(row: int, samples: int, n: int) -> bool:
 @kernel
 def let_pass(row: int, samples: int, n: int) -> None:
     """Move a session on over samples that pass as they are."""
-    words = carray(int64_at(row), 11)
-    if carray(int32_at(row), 22)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
+    words = carray(int64_at(row), 12)
+    if carray(int32_at(row), 24)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
         hear(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
     words[layout.POSITION_I64] += n
 
@@ -269,17 +276,17 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 8 < n_rows:
             prefetch(row + 8 * row_bytes)
         # At a live cadence the caches are cold, and a frame's loops are shorter than its way from memory.
-        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 22)[layout.FLAGS_I32] != 0:
+        if i + 4 < n_rows and carray(int32_at(row + 4 * row_bytes), 24)[layout.FLAGS_I32] != 0:
             for line in range(64, row_bytes, 64):
                 prefetch(row + 4 * row_bytes + line)
-        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 22)[layout.FLAGS_I32] != 0:
+        if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 24)[layout.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
-        words = carray(int64_at(row), 11)
+        words = carray(int64_at(row), 12)
         if words[layout.POSITION_I64] + n > words[layout.WAKE_I64]:
             found[count] = i
             count += 1
-        elif carray(int32_at(row), 22)[layout.FLAGS_I32] == 0:
+        elif carray(int32_at(row), 24)[layout.FLAGS_I32] == 0:
             words[layout.POSITION_I64] += n
             if source != target:
                 copy(source + frame, target + frame, n)

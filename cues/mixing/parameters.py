@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from cues.units import checked_number, checked_whole_number
 
-__all__ = ["MixerOptions"]
+__all__ = ["PAUSE_MS", "MixerOptions"]
+
+PAUSE_MS = 80.0
+"""Least length of a pause in the speech, ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -131,7 +131,7 @@ class Scheduler:
         if self._inbox or self.row.position + n_samples > self._planned_to:
             return True
         # A command may be applied before its mark is set; only `plan` clears the mark.
-        return self.row.words.item(layout.WAKE_I64) < 0 and not self._waiting.listening
+        return self.row.words.item(layout.WAKE_I64) < 0
 
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
@@ -140,9 +140,8 @@ class Scheduler:
             step = len(source) - done
             if self._due(step):
                 step = min(step, self.plan() - self.row.position)
-            part = source[done : done + step]
-            self._waiting.hear(part)
-            selection.mix_row(self.row, self.sounds, self.limiter, self.level, part, target[done : done + step])
+            part = slice(done, done + step)
+            selection.mix_row(self.row, self.sounds, self.limiter, self.level, source[part], target[part])
             done += step
 
     def plan(self) -> int:
@@ -155,13 +154,14 @@ class Scheduler:
                 command(*arguments)
         now = row.position
         self._reap()
-        for voice in self._waiting.pop_due(now):
+        heard = int(row.words[layout.HEARD_I64])
+        for voice in self._waiting.pop_due(now, heard):
             self._start(voice)
-        horizon = min(self._change_waiting_gains(now), self.bus.plan(now), *self._waiting.next_due(now), layout.NEVER)
-        row.mark_busy(self.sounds)
-        self._planned_to = horizon
-        # Pause detection needs every frame.
-        row.words[layout.WAKE_I64] = -1 if self._waiting.listening else horizon
+        horizon = min(
+            self._change_waiting_gains(now), self.bus.plan(now, heard), *self._waiting.next_due(heard), layout.NEVER
+        )
+        row.mark_busy(self.sounds, listen=self._waiting.listening)
+        self._planned_to = row.words[layout.WAKE_I64] = horizon
         if self._inbox:  # queued meanwhile: its mark may be overwritten
             row.words[layout.WAKE_I64] = -1
         return horizon
@@ -232,9 +232,9 @@ class Scheduler:
         now = self.row.position
         if self.level is not None:
             voice.offset_db = self.level.offset_db
-        self.bus.begin(voice, layout.NEVER if voice.loop else now + voice.sound.length)
+        voice.begin(now)
+        self.bus.begin(voice, now)
         self._slots.begin(voice, slot, self._fitted_gain(voice, slot))
-        voice.state, voice.onset = "sounding", now
         self.started += 1
 
     def _fitted_gain(self, voice: Playback, slot: int) -> float:
@@ -258,14 +258,14 @@ class Scheduler:
             return None
         self.stolen += 1
         loser.state = "done"
-        self.bus.ends(loser, self.row.position)
+        loser.end = self.row.position
         self.bus.ended(loser)
         return self._slots.steal(loser)
 
     def _fade_out(self, voice: Playback, fade_ms: float) -> None:
         """Fade out the voice unless it ends sooner."""
         if self._slots.holds(voice):
-            self.bus.ends(voice, self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate)))
+            voice.end = self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate))
 
     def _change_waiting_gains(self, now: int) -> int:
         """Start gain changes whose ramp has ended; return the sample at which the next can start."""

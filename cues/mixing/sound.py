@@ -28,6 +28,7 @@ __all__ = ["Sound", "prepare"]
 
 _MAX_CACHED_SAMPLES = 1 << 24
 _SILENT_EDGE = 1e-4
+_INAUDIBLE = 1e-3
 _PEAK_BLOCK = 256
 _LARGEST = 1e9
 """Clip level, 180 dB over full scale: no sum of voices becomes infinity minus infinity."""
@@ -44,11 +45,13 @@ class Sound(NotCopyable):
         Address of the header, for the kernels.
     peak : float32
         Largest magnitude.
+    audible : tuple of int
+        First sample above −60 dBFS, and the one after the last; (0, 0) if there is none.
     soft_start : bool
         Whether the voice can start without a fade-in.
     """
 
-    __slots__ = ("_block", "_peaks_to_end", "address", "length", "peak", "samples", "soft_start")
+    __slots__ = ("_block", "_peaks_to_end", "address", "audible", "length", "peak", "samples", "soft_start")
 
     def __init__(self, samples: NDArray[np.floating], *, soft_start: bool = True) -> None:
         self.length = len(samples)
@@ -58,6 +61,8 @@ class Sound(NotCopyable):
         blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
         self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
         self.peak = blocks.max()
+        above = np.flatnonzero(np.abs(self.samples) > _INAUDIBLE)
+        self.audible: tuple[int, int] = (int(above[0]), int(above[-1]) + 1) if len(above) else (0, 0)
         self._block[:2].view(np.int64)[0] = self.length
         self._block[2] = self.peak
         self._block[3] = 0.0

@@ -34,10 +34,11 @@ def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
 class Row(NotCopyable):
     """Views of one session's row, laid out as in `cues._kernels.layout`."""
 
-    __slots__ = ("address", "floats", "ints", "words")
+    __slots__ = ("address", "buffer", "floats", "ints", "words")
 
     def __init__(self, words: NDArray[np.int64]) -> None:
         self.words = words
+        self.buffer = memoryview(words)  # type: ignore[arg-type]  # numpy's arrays are buffers in Python 3.12's types only
         self.ints: NDArray[np.int32] = words.view(np.int32)
         self.floats: NDArray[np.float32] = words.view(np.float32)
         self.address = int(words.ctypes.data)
@@ -104,8 +105,8 @@ class Row(NotCopyable):
         playing = [(number, sounds[number]) for number in self.sounding()]
         return max([end, *(self.voice_end(number, sound.length) for number, sound in playing if sound)])
 
-    def mark_busy(self, sounds: Sequence[Sound | None]) -> None:
-        """Set or clear the flag for samples that need mixing."""
-        flags = int(self.ints[layout.FLAGS_I32]) & ~layout.FLAG_BUSY
-        busy = self.busy_until(sounds) > self.position
-        self.ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if busy else flags
+    def mark_busy(self, sounds: Sequence[Sound | None], *, listen: bool) -> None:
+        """Set or clear the flags for samples that need mixing, and for speech in which a cue waits for a pause."""
+        flags = int(self.ints[layout.FLAGS_I32]) & ~(layout.FLAG_BUSY | layout.FLAG_LISTEN)
+        flags |= layout.FLAG_BUSY if self.busy_until(sounds) > self.position else 0
+        self.ints[layout.FLAGS_I32] = flags | layout.FLAG_LISTEN if listen else flags

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from cues._kernels import layout
 from cues.signal.fades import MIN_FADE_MS
 from cues.units import checked_number, db_to_gain
 
@@ -48,11 +49,14 @@ class Playback:
         Whether a gain change waits for a ramp to end.
     onset : int or None
         Output sample at which it began to sound.
+    end : int
+        Output sample at which it ends; `layout.NEVER` for a loop that nobody stopped.
     """
 
     __slots__ = (
         "at",
         "cue",
+        "end",
         "gain_db",
         "gain_waits",
         "loop",
@@ -85,6 +89,24 @@ class Playback:
         self.gain_waits = False
         self.offset_db = 0.0
         self.onset: int | None = None
+        self.end = layout.NEVER
+
+    def begin(self, now: int) -> None:
+        """Begin to sound at sample `now`."""
+        self.state, self.onset = "sounding", now
+        self.end = layout.NEVER if self.loop else now + self.sound.length
+
+    def silence(self, now: int) -> tuple[int, int]:
+        """The next stretch in which it is not audible; it ends at the onset of a loop's next period."""
+        start = self.onset or 0
+        if self.placement == "replace":
+            return self.end, layout.NEVER
+        first, last = self.sound.audible
+        if not self.loop:
+            return min(self.end, start + last), layout.NEVER
+        start += (now - start - first) // self.sound.length * self.sound.length
+        onset = start + self.sound.length + first
+        return min(self.end, start + last), onset if onset < self.end else layout.NEVER
 
     @property
     def gain(self) -> float:

@@ -6,13 +6,10 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from cues.mixing.pauses import PauseFinder
+from cues.mixing.parameters import PAUSE_MS
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from cues.mixing.voice import Playback
 
 __all__ = ["WaitingVoices"]
@@ -34,7 +31,8 @@ class WaitingVoices:
         self._scheduled: list[tuple[int, int, Playback]] = []
         self._order = count()
         self._for_pause: list[tuple[int, Playback]] = []
-        self._pauses = PauseFinder(sample_rate)
+        self._pause = ms_to_samples(PAUSE_MS, sample_rate)
+        self._listening_since = 0
         self._stopped = False
 
     def __len__(self) -> int:
@@ -44,11 +42,6 @@ class WaitingVoices:
     def listening(self) -> bool:
         """Whether a voice waits for a pause."""
         return bool(self._for_pause)
-
-    def hear(self, speech: NDArray[np.float32]) -> None:
-        """Detect pauses if a voice waits for one; `speech` ends no later than `next_due`."""
-        if self._for_pause:
-            self._pauses.hear(speech)
 
     def add(self, voice: Playback, due: int) -> None:
         """Schedule the voice at sample `due`, after earlier voices of that sample."""
@@ -65,8 +58,8 @@ class WaitingVoices:
         for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]:
             self.stop(voice)
 
-    def pop_due(self, now: int) -> list[Playback]:
-        """Remove and return the voices that begin at sample `now`."""
+    def pop_due(self, now: int, heard: int) -> list[Playback]:
+        """Remove and return the voices that begin at sample `now`; speech was last heard before sample `heard`."""
         if self._stopped:
             self._drop_stopped()
         due = []
@@ -76,13 +69,13 @@ class WaitingVoices:
                 self._wait_for_pause(voice, now)
             else:
                 due.append(voice)
-        return due + self._pop_after_pause(now)
+        return due + self._pop_after_pause(now, heard)
 
-    def next_due(self, now: int) -> list[int]:
+    def next_due(self, heard: int) -> list[int]:
         """Samples at which to call `pop_due` again."""
         wakes = [self._scheduled[0][0]] if self._scheduled else []
         if self._for_pause:
-            wakes += [self._pauses.next_check(now), *(limit for limit, _ in self._for_pause)]
+            wakes += [self._pause_end(heard), *(limit for limit, _ in self._for_pause)]
         return wakes
 
     def _drop_stopped(self) -> None:
@@ -93,12 +86,16 @@ class WaitingVoices:
 
     def _wait_for_pause(self, voice: Playback, now: int) -> None:
         if not self._for_pause:
-            self._pauses.reset(now)
+            self._listening_since = now
         self._for_pause.append((now + self._gap_limit, voice))
 
-    def _pop_after_pause(self, now: int) -> list[Playback]:
+    def _pause_end(self, heard: int) -> int:
+        """The sample at which a pause is found if no speech comes before it."""
+        return max(heard, self._listening_since) + self._pause
+
+    def _pop_after_pause(self, now: int, heard: int) -> list[Playback]:
         """Remove and return the voices whose pause or limit was reached."""
-        pause = bool(self._for_pause) and self._pauses.found(now)
+        pause = now >= self._pause_end(heard)
         due = [voice for limit, voice in self._for_pause if pause or limit <= now]
         if due:
             self._for_pause = [entry for entry in self._for_pause if not pause and entry[0] > now]

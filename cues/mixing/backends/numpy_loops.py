@@ -114,6 +114,13 @@ def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float
     return largest
 
 
+def _hear(row: Row, speech: Samples, position: int) -> None:
+    """Note the last sample that is no pause."""
+    loud = np.flatnonzero((speech.view(np.int32) & 0x7FFFFFFF) > layout.QUIET_BITS)
+    if len(loud):
+        row.words[layout.HEARD_I64] = position + int(loud[-1]) + 1
+
+
 def _hold_ceiling(target: Samples) -> int:
     """Cut off what is outside of ±1.0; how many samples that were."""
     count = int((np.abs(target) > 1).sum())
@@ -135,6 +142,7 @@ def mix_row(  # noqa: PLR0917  (as the kernel: the row, what it points to, and t
         level.hear(source, position)
     end = row.busy_until(sounds) if limiter is None else layout.NEVER  # a limiter's output is late: all goes through it
     busy = target[: max(min(end - position, len(target)), 0)]  # what comes after is the caller's, sample for sample
+    _hear(row, source if row.ints[layout.FLAGS_I32] & layout.FLAG_LISTEN else source[: len(busy)], position)
     if source is not target:
         target[:] = source
     checked = target if row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD else busy
