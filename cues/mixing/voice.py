@@ -97,11 +97,14 @@ class Playback:
         self.end = layout.NEVER if self.loop else now + self.sound.length
 
     def silence(self, now: int) -> tuple[int, int]:
-        """The next stretch in which it is not audible; it ends at the onset of a loop's next period."""
+        """The next stretch in which it is not audible; it ends at the onset of a loop's next period.
+
+        A loop that is audible for more than three quarters of its period counts as audible until its end.
+        """
         start = self.onset or 0
-        if self.placement == "replace":
-            return self.end, layout.NEVER
         first, last = self.sound.audible
+        if self.placement == "replace" or (self.loop and 4 * (last - first) > 3 * self.sound.length):
+            return self.end, layout.NEVER
         if not self.loop:
             return min(self.end, start + last), layout.NEVER
         start += (now - start - first) // self.sound.length * self.sound.length
