@@ -65,15 +65,20 @@ class EspeakSpeaker(PhraseSpeaker):
         self._is_speaking = True
         resampler: Any = None
         is_last = False
+        n_read = n_made = 0  # the resampler's output lags behind its input
         while not is_last:
             header = await self._header()
             rate, is_last = header["sample_rate"], header["last"]
             data = await process.stdout.readexactly(header["n_bytes"])
             resampler = resampler or soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32", quality="HQ")
             samples = np.frombuffer(data, dtype="<i2").astype(np.float32) / np.float32(32768.0)
-            words = tuple(Word(text, start * SAMPLE_RATE // rate) for text, start in header["words"])
+            words = tuple(
+                Word(text, (n_read + start) * SAMPLE_RATE // rate - n_made) for text, start in header["words"]
+            )
             self._is_speaking = not is_last
-            yield Speech(np.asarray(resampler.resample_chunk(samples, last=is_last), dtype=np.float32), words)
+            speech = np.asarray(resampler.resample_chunk(samples, last=is_last), dtype=np.float32)
+            yield Speech(speech, words)
+            n_read, n_made = n_read + len(samples), n_made + len(speech)
 
     async def cancel(self) -> None:
         """Drop the text sent; a child in mid-phrase is replaced, because its audio would precede the next answer."""

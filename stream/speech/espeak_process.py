@@ -72,16 +72,21 @@ def main(voice: str, words_per_minute: str) -> None:
 
 
 class Engine:
-    """One espeak-ng engine that writes its speech to standard output."""
+    """One espeak-ng engine that writes its speech to standard output.
+
+    espeak-ng reports no time for some words ("the" of "in the"). Such a word gets a time between its neighbors', so
+    audio is held back until the next time is known.
+    """
 
     def __init__(self, library: ctypes.CDLL, sample_rate: int) -> None:
         self._library = library
         self._sample_rate = sample_rate
         self._callback = Callback(self._on_audio)
         self._words: list[str] = []
-        self._starts: list[int] = []
-        self._n_words_started = 0
-        self._n_sent = 0
+        self._places: list[int] = []  # of the words in the text, characters
+        self._times: list[int] = []  # of the words that are placed, samples of the phrase
+        self._held: list[bytes] = []
+        self._n_words_sent = self._n_sent = 0
         library.espeak_SetSynthCallback(self._callback)
 
     def speak(self, phrase: str) -> None:
@@ -90,12 +95,15 @@ class Engine:
         marked = [ssml(word) for word in self._words]
         head = "<speak>"
         ends = itertools.accumulate((len(word) + 1 for word in marked), initial=len(head))
-        self._starts = list(ends)[:-1]
-        self._n_words_started = self._n_sent = 0
+        self._places = list(ends)[:-1]
+        self._times = []
+        self._n_words_sent = self._n_sent = 0
         text = f"{head}{' '.join(marked)}</speak>".encode() + b"\0"
         self._library.espeak_Synth(text, len(text), 0, POS_CHARACTER, 0, CHARS_UTF8 | SSML, None, None)
         self._library.espeak_Synchronize()
-        self.send(b"", [], last=True)
+        self._place(len(self._words), self._n_sent + sum(map(len, self._held)) // 2)
+        self._send_held()
+        self.send(b"", [(word, 0) for word in self._words[self._n_words_sent :]], last=True)
 
     def send(self, data: bytes, words: list[tuple[str, int]], *, last: bool) -> None:
         """Write one packet."""
@@ -104,24 +112,35 @@ class Engine:
         sys.stdout.buffer.flush()
 
     def _on_audio(self, samples: Any, n_samples: int, events: Any) -> int:
-        words = []
         for place in itertools.count():
             if events[place].type == EVENT_LIST_TERMINATED:
                 break
             if events[place].type == EVENT_WORD:
-                words += self._started(events[place])
+                ordinal = bisect.bisect_right(self._places, events[place].text_position - 1) - 1
+                if ordinal >= len(self._times):  # otherwise inside a word: "21" is "twenty one"
+                    self._place(ordinal, events[place].sample)
+                    self._send_held()
         if n_samples > 0:
-            self._n_sent += n_samples
-            self.send(ctypes.string_at(samples, 2 * n_samples), words, last=False)
+            self._held.append(ctypes.string_at(samples, 2 * n_samples))
         return 0
 
-    def _started(self, event: Event) -> list[tuple[str, int]]:
-        """The word that starts at an event; none inside a word ("21" is "twenty one")."""
-        ordinal = bisect.bisect_right(self._starts, event.text_position - 1) - 1
-        if ordinal < self._n_words_started:
-            return []
-        self._n_words_started = ordinal + 1
-        return [(self._words[ordinal], max(event.sample - self._n_sent, 0))]
+    def _place(self, ordinal: int, start: int) -> None:
+        """Give the word `ordinal` its time, and those before it without one a time by their letters."""
+        known = max(len(self._times) - 1, 0)
+        since = self._times[-1] if self._times else 0
+        ends = list(itertools.accumulate(map(len, self._words[known:ordinal]), initial=0))
+        between = [since + (start - since) * end // ends[-1] for end in ends[:-1]]
+        self._times[known:] = [*between, start]
+
+    def _send_held(self) -> None:
+        for data in self._held:
+            end = self._n_sent + len(data) // 2
+            n_before = self._n_words_sent
+            self._n_words_sent = max(n_before, bisect.bisect_left(self._times, end))
+            placed = zip(self._words[n_before:], self._times[n_before : self._n_words_sent], strict=False)
+            self.send(data, [(word, max(time - self._n_sent, 0)) for word, time in placed], last=False)
+            self._n_sent = end
+        self._held.clear()
 
 
 def ssml(word: str) -> str:

@@ -47,6 +47,31 @@ def test_a_speaker_speaks_all_words_in_order_within_full_scale(make):
     assert starts[-1] < len(samples)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a walk in the park",
+        "It is a walk in the park for all of us, and in a lot of the other places. I would have to be in a",
+        "... -- ? ! hello — world https://a.b/c 1234567 e.g. ... --",
+        "--",
+        "東京 in the 서울 of the 21 Москва",
+    ],
+)
+@pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
+def test_every_word_is_heard_once_also_those_that_the_engine_runs_together(make, text):
+    samples, heard = asyncio.run(speak(make(), [f" {word}" for word in text.split()]))
+    assert [word for word, _ in heard] == text.split()
+    starts = [start for _, start in heard]
+    assert starts == sorted(starts)
+    assert starts[-1] <= len(samples)
+
+
+def test_a_word_without_a_time_of_its_own_lies_between_its_neighbors():
+    _, heard = asyncio.run(speak(EspeakSpeaker(), [f" {word}" for word in ["a", "walk", "in", "the", "park"]]))
+    starts = dict(heard)
+    assert starts["in"] < starts["the"] < starts["park"]
+
+
 @pytest.mark.parametrize("make", [EspeakSpeaker, VoiceLikeSpeaker], ids=["espeak", "voice-like"])
 def test_after_a_cancel_in_mid_phrase_the_next_answer_begins_with_its_own_words(make):
     async def go():
