@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,10 @@ from stream.clock import WallClock
 from stream.replay.recording import load_recording, samples_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from stream.replay.recording import Recording
 
 __all__ = ["command"]
 
@@ -30,8 +34,20 @@ __all__ = ["command"]
 @click.option(
     "--speed", type=click.FloatRange(0.0, 100.0, min_open=True), help="Stream seconds per second; 1 is real time."
 )
+@click.option("--text", help="What the assistant says instead; the tool is called after the first sentence.")
+@click.option("--lang", "language", help="Language of TEXT, as espeak-ng names its voices: de, fr, es, …")
 @_options.json_output
-def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: float | None, as_json: bool) -> None:
+def command(
+    *,
+    out: Path,
+    speaker: str,
+    pack: Path | None,
+    fast: bool,
+    speed: float | None,
+    text: str | None,
+    language: str | None,
+    as_json: bool,
+) -> None:
     """Hear it: a recorded model stream becomes speech with cues.
 
     A local server replays a recorded stream of llama-server: a sentence, then a call of get_weather. The openai package
@@ -41,17 +57,31 @@ def command(*, out: Path, speaker: str, pack: Path | None, fast: bool, speed: fl
     Writes demo.wav, demo-speech.wav (without cues), demo.png and demo.json. Ctrl-C ends the demo and keeps the files of
     an earlier one.
     """
+    if language and not text:
+        raise click.UsageError("--lang is the language of --text: give both")
+    if text is not None and not text.strip():
+        raise click.BadParameter("is empty; give at least one word", param_hint="'--text'")
     clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
-    setup = Setup(clock=clock, out=out, stem="demo", speaker=speaker, pack=pack, keeps_interrupted=False)
-    report(asyncio.run(_demo(setup)), as_json=as_json)
+    setup = Setup(
+        clock=clock,
+        out=out,
+        stem="demo",
+        speaker=speaker,
+        language=language,
+        pack=pack,
+        keeps_interrupted=False,
+    )
+    report(asyncio.run(_demo(setup, text)), as_json=as_json)
 
 
-async def _demo(setup: Setup) -> TurnReport:
+async def _demo(setup: Setup, text: str | None) -> TurnReport:
     from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
 
     folder = samples_folder()
     script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
-    turns = [load_recording(folder / name) for name in script["turns"]]
+    turns = [_respelled(load_recording(folder / name), script["respelled"]) for name in script["turns"]]
+    if text is not None:
+        turns = [_saying(turn, words) for turn, words in zip(turns, _before_and_after(text), strict=True)]
     async with ReplayServer(turns, tokens_per_s=script["tokens_per_s"], clock=setup.clock) as server:
         request = Request(
             base_url=server.base_url,
@@ -61,6 +91,37 @@ async def _demo(setup: Setup) -> TurnReport:
         )
         title = f"{script['turns'][0]} at {script['tokens_per_s']} tokens/s, then {script['turns'][1]}"
         return await run_turn(request, setup, title=title)
+
+
+def _respelled(recording: Recording, names: Mapping[str, str]) -> Recording:
+    """The recording with other spellings of names; its reads no longer fit."""
+    body = recording.body
+    for name, spelling in names.items():
+        body = body.replace(name.encode(), spelling.encode())
+    return replace(recording, body=body, reads=())
+
+
+def _before_and_after(text: str) -> tuple[str, str]:
+    """The first sentence of a text, and the rest."""
+    first, *rest = re.split(r"(?<=[.!?…])\s+|(?<=[。！？])", text.strip(), maxsplit=1)
+    return first, "".join(rest)
+
+
+def _saying(recording: Recording, text: str) -> Recording:
+    """The recording with `text` in place of its own, a word a chunk."""
+    pieces: list[bytes] = []
+    words = re.findall(r"\S+\s*", text)
+    for piece in recording.pieces():
+        chunk = json.loads(piece[6:]) if piece.startswith(b"data: {") else {}
+        choices = chunk.get("choices")
+        if choices and choices[0]["delta"].get("content"):
+            for word in words:
+                choices[0]["delta"]["content"] = word
+                pieces.append(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            words = []
+        else:
+            pieces.append(piece)
+    return replace(recording, body=b"".join(pieces), reads=())
 
 
 def _scripted(definition: dict[str, Any], script: dict[str, Any], clock: WallClock) -> stream.Tool:

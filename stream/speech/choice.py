@@ -17,7 +17,9 @@ __all__ = ["SPEAKERS", "choose_speaker"]
 SPEAKERS = ("auto", "openai", "espeak", "voice-like")
 
 
-async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] = os.environ) -> Speaker:
+async def choose_speaker(
+    name: str = "auto", *, language: str | None = None, environment: Mapping[str, str] = os.environ
+) -> Speaker:
     """A started speaker.
 
     Parameters
@@ -25,6 +27,8 @@ async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] =
     name : str
         One of `SPEAKERS`. `"auto"` takes the speech server of `CUES_SPEECH_URL`, else espeak-ng if it is installed and
         runs, else the voice-like generator.
+    language : str or None
+        Name of espeak-ng's voice, such as `"de"`; the default is American English. Other speakers ignore it.
     environment : Mapping[str, str]
         `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
 
@@ -39,21 +43,23 @@ async def choose_speaker(name: str = "auto", *, environment: Mapping[str, str] =
     if name == "openai" or (name == "auto" and url):
         return await _started(_openai(url, environment))
     if name == "espeak":
-        return await _started(_espeak())
+        return await _started(_espeak(language))
     if name == "auto":
         try:
-            return await _started(_espeak())
+            return await _started(_espeak(language))
         except SpeakerError:
-            pass  # The next choice has no dependencies.
+            if language is not None:
+                raise
+            # The next choice has no dependencies.
     from stream.speech.voice_like import VoiceLikeSpeaker
 
     return VoiceLikeSpeaker()
 
 
-def _espeak() -> Speaker:
+def _espeak(language: str | None) -> Speaker:
     from stream.speech.espeak import EspeakSpeaker
 
-    return EspeakSpeaker()
+    return EspeakSpeaker(language or "en-us")
 
 
 def _openai(url: str | None, environment: Mapping[str, str]) -> Speaker:

@@ -68,6 +68,8 @@ class Setup:
         Folder and name of the files.
     speaker : str
         One of `stream.speech.choice.SPEAKERS`.
+    language : str or None
+        Language of espeak-ng's voice.
     pack : Path or None
         Folder of a pack.
     play : bool
@@ -81,6 +83,7 @@ class Setup:
     stem: str
     speaker: str
     pack: Path | None
+    language: str | None = None
     play: bool = False
     keeps_interrupted: bool = True
 
@@ -136,7 +139,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     )
     runs_tools = bool(request.tools) and all(tool.function is not None for tool in request.tools)
     source = stream.ToolRunner(connection, request.tools) if runs_tools else connection
-    speaker = await choose_speaker(setup.speaker)
+    speaker = await choose_speaker(setup.speaker, language=setup.language)
     try:
         with contextlib.ExitStack() as stack:
             device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if setup.play else None

@@ -1,5 +1,6 @@
 """`cues demo`, `speak`, `replay` and `record` as a user runs them: processes, files, exit codes and one-line errors."""
 
+import itertools
 import json
 import os
 import re
@@ -48,7 +49,7 @@ def demo(tmp_path_factory):
 def test_the_demo_prints_a_timeline_and_names_the_speaker_and_the_files(demo):
     _, result, _ = demo
     assert "speaker: voice-like generator" in result.stdout
-    for expected in ("Let me look that up: 東京 first.", "get_weather", "♪ cue", "demo.wav", "demo.png", "demo.json"):
+    for expected in ("Let me look that up: Tokyo first.", "get_weather", "♪ cue", "demo.wav", "demo.png", "demo.json"):
         assert expected in result.stdout
 
 
@@ -81,10 +82,48 @@ def test_in_the_demo_the_cue_is_where_the_record_says_and_nowhere_before(demo):
 def test_the_demo_speaks_the_answer_after_the_tool(demo):
     _, _, record = demo
     assert " ".join(record["spoken_text"].split()) == (
-        "Let me look that up: 東京 first. It is 21 degrees in Tokyo, and sunny. A good day for a walk."
+        "Let me look that up: Tokyo first. It is 21 degrees in Tokyo, and sunny. A good day for a walk."
     )
     kinds = [event["type"] for event in record["events"]]
     assert kinds.index("ToolCallStart") < kinds.index("ToolCallEnd") < kinds.index("ToolResult")
+
+
+def test_the_demo_says_what_its_voice_can_say(demo):
+    out, result, record = demo
+    assert record["spoken_text"].isascii()
+    assert "東京" not in (out / "demo.json").read_text(encoding="utf-8")
+    assert "東京" not in result.stdout
+
+
+def test_the_demo_says_a_text_of_ones_own_with_the_call_after_its_first_sentence(tmp_path):
+    text = "Ich sehe nach. Es sind 21 Grad in Köln, und die Sonne scheint."
+    result = cues("demo", "--fast", "--speaker", "espeak", "--text", text, "--lang", "de", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "speaker: espeak-ng (de)" in result.stdout
+    record = json.loads((tmp_path / "demo.json").read_text(encoding="utf-8"))
+    assert " ".join(record["spoken_text"].split()) == text
+    assert [word["text"] for word in record["words"]] == text.split()
+    before_the_call = "".join(
+        event["text"]
+        for event in itertools.takewhile(lambda event: event["type"] != "ToolCallStart", record["events"])
+        if event["type"] == "TextDelta"
+    )
+    assert before_the_call.strip() == "Ich sehe nach."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--lang", "de"), 2, "--lang is the language of --text"),
+        (("--text", " "), 2, "at least one word"),
+        (("--text", "Hej.", "--lang", "xx-none", "--fast"), 1, "espeak-ng has no voice 'xx-none'"),
+    ],
+)
+def test_a_text_and_a_language_that_cannot_be_are_refused_in_one_line(tmp_path, arguments, code, says):
+    result = cues("demo", *arguments, cwd=tmp_path, environment={"CUES_SPEECH_URL": ""})
+    assert result.returncode == code
+    assert says in result.stderr.strip().splitlines()[-1]
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_spoken_before_the_stream_broke_is_kept(tmp_path):
