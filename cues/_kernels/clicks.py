@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels.compiling import kernel
+from cues._kernels.compiling import meter_kernel
 
 __all__ = ["CORRECTION", "ORDER", "prediction_errors"]
 
@@ -19,7 +19,7 @@ CORRECTION = 1e-9
 """White noise that is added to the autocorrelation, relative: −90 dB keep the recursion from dividing by zero."""
 
 
-@kernel
+@meter_kernel
 def prediction_errors(padded, window, hop, errors):
     """Store the prediction error of each sample of a signal.
 
@@ -71,7 +71,7 @@ def prediction_errors(padded, window, hop, errors):
         errors[start : start + hop] = frame
 
 
-@kernel
+@meter_kernel
 def _durbin(r, a, swap):
     """Predictor of an autocorrelation (Levinson and Durbin's recursion); all zero for silence."""
     a[:] = 0.0

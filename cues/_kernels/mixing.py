@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from cues._kernels import layout
-from cues._kernels.compiling import kernel, kernel_now
+from cues._kernels.compiling import kernel
 from cues._kernels.limiting import limit
 from cues._kernels.listening import hear
 from cues._kernels.loops import (
@@ -31,14 +30,11 @@ from cues._kernels.loops import (
 )
 from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek, prefetch
 
-__all__ = ["is_due", "let_pass", "mix_arrays", "mix_or_pass", "mix_row", "mix_rows", "passes"]
+__all__ = ["is_due", "let_pass", "mix_or_pass", "mix_row", "mix_rows", "passes"]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
 _QUIET_BITS = np.int32(layout.QUIET_BITS)
-_types: Any = numba.types
-_FRAME = _types.Array(_types.float32, 1, "A", readonly=True, aligned=False)
-_OUT = _types.Array(_types.float32, 1, "A", aligned=False)
 
 
 @kernel
@@ -249,18 +245,7 @@ def mix_or_pass(row: int, source: int, target: int, n: int) -> int:
     return layout.PASSED
 
 
-@kernel_now(_types.int64(_types.int64, _FRAME, _OUT, _types.boolean))
-def mix_arrays(row: int, frame: Any, out: Any, scheduled: bool) -> int:
-    """`mix_row` for arrays where the scheduler has run, or else `mix_or_pass` for those that fit."""
-    source, target, n = frame.ctypes.data, out.ctypes.data, len(frame)
-    if scheduled:
-        mix_row(row, source, target, n)
-        return layout.MIXED
-    fit = n == len(out) and frame.strides[0] == out.strides[0] == 4
-    return mix_or_pass(row, source, target, n) if fit else layout.REFUSED
-
-
-@kernel_now("int64(int64, int64, int64, int64, int64, int64, int64)")
+@kernel
 def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     rows: int, row_bytes: int, n_rows: int, source: int, target: int, n: int, waking: int
 ) -> int:

@@ -1,47 +1,92 @@
-"""Warm-up: loads or compiles the mixing loops ahead of live sessions."""
+"""Warm-up: loads the compiled mixing loops ahead of live sessions."""
 
 from __future__ import annotations
 
-import importlib
+import logging
+import os
+import time
+from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from cues.mixing.backends import entries, selection
-from cues.mixing.mixer import Mixer
+from cues.mixing.backends import selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-__all__ = ["are_cached", "warm_up"]
+__all__ = ["are_cached", "load_kernels", "warm_up", "write_object_file"]
+
+logger = logging.getLogger(__name__)
 
 _lock = Lock()
 
 
 def warm_up() -> None:
-    """Load the compiled mixing loops, and compile those not in the cache; call it once, before serving.
+    """Load the compiled mixing loops; call it once, before serving.
 
-    The first call on a machine compiles for some seconds and caches the result in `$CUES_CACHE_DIR`, or else in the
-    user's cache folder. Later calls do nothing. Existing mixers switch at their next command. Without this call, or
-    with `NUMBA_DISABLE_JIT=1`, numpy mixes: the same sound, at tens of microseconds a frame instead of less than one.
+    They are one object file in `$CUES_CACHE_DIR`, or else in the user's cache folder, which llvmlite loads in less time
+    than numpy's import takes. The first call on a machine compiles it with numba for some seconds, and logs that at
+    INFO. Later calls do nothing. Existing mixers switch at their next command.
+
+    Without this call, without numba on a machine that has no file yet (logged as a WARNING), or with
+    `NUMBA_DISABLE_JIT=1`, numpy mixes: the same sound, at tens of microseconds a frame instead of less than one.
 
     On CPython with a GIL, `Mixer.mix` and `Mixer.mix_pcm16` become compiled methods, which use only the stable ABI.
-    `CUES_NO_ENTRIES=1` in the environment disables them: frames then call numba, for 0.6 µs more and the same bits.
+    `CUES_NO_ENTRIES=1` in the environment disables them: frames then go through ctypes, for the same bits.
     """
     with _lock:
-        if selection.kernels() is None and not importlib.import_module("numba").config.DISABLE_JIT:
-            kernels = "cues._kernels.entries" if entries.available() else "cues._kernels.mixing"
-            selection.install(importlib.import_module(kernels))
-            # numba takes 0.2 ms more for the first array of each type; read-only is a type of its own.
-            for frame in (np.zeros(1, dtype=np.float32), np.frombuffer(bytes(4), dtype=np.float32)):
-                Mixer.mix(Mixer(), frame)
+        if selection.kernels() is None and os.environ.get("NUMBA_DISABLE_JIT", "0") in {"", "0"}:
+            selection.install(load_kernels())
+
+
+def write_object_file(base: Path) -> Path:
+    """Path of a new object file that processes with `CUES_CACHE_DIR=base` load; compiled unless a cache has it.
+
+    Raises
+    ------
+    ImportError
+        If numba is not installed.
+    OSError
+        If the file cannot be written, or others may write to its folder.
+    """
+    from cues._kernels import object_file
+
+    code = object_file.find()
+    return object_file.store(_compiled() if code is None else code, base)
 
 
 def are_cached(kernels: Sequence[str]) -> bool:
-    """Whether all of these compiled loops are in the cache; imports numba (0.2 s)."""
+    """Whether all of these compiled loops of meters are in the cache; imports numba (0.2 s)."""
     if not kernels:
         return True
     from cues._kernels import compiling
 
     return compiling.are_cached(kernels)
+
+
+@cache
+def load_kernels() -> Any:
+    """The compiled loops, a `MachineCode`; None, and a warning, if they cannot be had."""
+    try:
+        from cues._kernels import object_file
+        from cues._kernels.machine_code import MachineCode
+
+        code = object_file.find()
+        if code is None:
+            code = _compiled()
+            logger.info("the mixing loops are kept in %s", object_file.keep(code) or "no folder: none can be written")
+        return MachineCode(code)
+    except Exception as error:  # noqa: BLE001  (whatever a compiler or a system refuses, numpy mixes)
+        logger.warning("numpy mixes, at tens of microseconds a frame instead of less than one: %s", error)
+        return None
+
+
+def _compiled() -> bytes:
+    logger.info("compiling the mixing loops, once for this machine")
+    begin = time.perf_counter()
+    from cues._kernels import building
+
+    code = building.build()
+    logger.info("compiled the mixing loops in %.1f s", time.perf_counter() - begin)
+    return code

@@ -1,8 +1,8 @@
 """Compiled entries as methods: Python calls the mixing loop itself, with nothing in between.
 
-A call of a numba function with two arrays takes 0.2 µs, longer than mixing a frame. The compiled callbacks of
-`cues._kernels.entries` have the signature of a C method; here they become built-in methods. This is all that reaches
-CPython from C, and all of it is the stable ABI. Without it (`available`) mixers call a kernel through numba.
+A call through ctypes takes 0.2 µs, longer than mixing a frame. Two functions of `cues._kernels.entries`
+have the signature of a C method; here they become built-in methods. They reach CPython by its stable ABI alone. Without
+them (`available`) mixers call `mix_tuple` through ctypes.
 """
 
 from __future__ import annotations
@@ -77,11 +77,10 @@ def method(kernels: Any, name: str, row: Row, slow: Callable[..., Any], doc: str
     """`Mixer.mix` or `Mixer.mix_pcm16` of one row as a built-in method; `slow` gets every call that needs Python.
 
     The method's `self` is a tuple of the words that the entry reads and of everything that they point to. CPython keeps
-    a pointer to the definition, which points to machine code: the tuple keeps these too until the method is gone, at
-    the interpreter's end as well, when modules are emptied first.
+    a pointer to the definition: the tuple keeps that too until the method is gone, at the interpreter's end as well,
+    when modules are emptied first.
     """
-    entry = getattr(kernels, f"{name}_entry")
-    definition = _definition(name, doc, entry.address)
+    definition = _definition(name, doc, getattr(kernels, f"{name}_entry"))
     objects = (slow, _METHODS[name][1], sys.intern("out"), np.ndarray.flatten, np.ndarray.dtype, np.dtype(np.float32))
     # As `entry_layout` has them.
     words = struct.pack("=9q", row.address, *map(id, objects), _getter(), _SCRATCH.ctypes.data)
@@ -89,4 +88,4 @@ def method(kernels: Any, name: str, row: Row, slow: Callable[..., Any], doc: str
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
-    return make(ctypes.addressof(definition), (words, objects, _SCRATCH, row.words, definition, entry), None)
+    return make(ctypes.addressof(definition), (words, objects, _SCRATCH, row.words, definition), None)

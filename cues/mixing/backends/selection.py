@@ -1,6 +1,6 @@
 """Which loops run: numpy's until `warm_up()`, the compiled ones from then on.
 
-Nothing here compiles or imports numba; `cues.mixing.warmup` hands the kernels in when they are ready.
+Nothing here loads or compiles; `cues.mixing.warmup` hands the kernels in when they are ready.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _kernels: Any = None
 
 
 def kernels() -> Any:
-    """The module of compiled mixing loops, or None before `warm_up()`."""
+    """The compiled mixing loops, a `MachineCode`; None before `warm_up()`."""
     return _kernels
 
 
-def install(module: Any) -> None:
-    """Use the compiled loops of `module` from the next frame on; None goes back to numpy's."""
+def install(kernels: Any) -> None:
+    """Use these compiled loops from the next frame on; None goes back to numpy's."""
     global _kernels  # noqa: PLW0603  (one switch for the process)
-    _kernels = module
+    _kernels = kernels
 
 
 def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
@@ -53,22 +53,20 @@ def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
     if _kernels is None:
         numpy_loops.mix_row(row, sounds, limiter, level, source, target)
     else:
-        _kernels.mix_arrays(row.address, source, target, True)
+        _kernels.mix_tuple((row.address, source, target, True))
 
 
 def mix_unscheduled(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
     """What `Mixer.mix` returns, by one call of a kernel; None where that takes numpy, the scheduler or a conversion."""
-    if _kernels is None or not _is_samples(frame):
+    if _kernels is None or not _is_float32(frame) or not (out is None or _is_float32(out)):
         return None
-    if out is not None and not (_is_samples(out) and out.flags.writeable):
-        return None
-    target = np.empty(len(frame), dtype=np.float32) if out is None else out
-    done = _kernels.mix_arrays(row.address, frame, target, False)
+    target = np.empty(frame.shape, dtype=np.float32) if out is None else out
+    done = _kernels.mix_tuple((row.address, frame, target, False))
     if done == layout.REFUSED:
         return None
     return frame if out is None and done == layout.PASSED else target
 
 
-def _is_samples(thing: Any) -> bool:
-    """Whether an argument is a 1-D array of float32, and of no subclass."""
-    return type(thing) is _ARRAY and thing.dtype is _FLOAT32 and thing.ndim == 1
+def _is_float32(thing: Any) -> bool:
+    """Whether an argument is an array of float32, and of no subclass."""
+    return type(thing) is _ARRAY and thing.dtype is _FLOAT32

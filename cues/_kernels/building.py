@@ -1,0 +1,56 @@
+"""Compile the mixing kernels to one object file that needs nothing but CPython's public C functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from llvmlite import binding  # type: ignore[import-untyped]  # it has no types
+
+from cues._kernels import entries
+from cues._kernels.machine_code import target_machine
+
+__all__ = ["build"]
+
+
+_KNOWN = "Py", "llvm."
+"""What code may call: CPython's public functions, and what LLVM itself replaces."""
+
+
+def build() -> bytes:
+    """Machine code of `entries.EXPORTED`, for this processor.
+
+    Raises
+    ------
+    RuntimeError
+        If the code needs more than CPython's functions; with `NUMBA_OPT=0`, it needs numba's.
+    """
+    machine = target_machine()
+    module = binding.parse_assembly("")
+
+    def symbols() -> tuple[Any, ...]:
+        return (*module.functions, *module.global_variables)
+
+    for function in entries.EXPORTED:
+        module.link_in(_compiled(function))
+    for symbol in symbols():
+        if not symbol.is_declaration and symbol.name not in entries.NAMES:
+            symbol.linkage = "internal"
+    # Once all is internal, the passes see that nothing raises, and drop numba's code for that.
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    unknown = [symbol.name for symbol in symbols() if symbol.is_declaration and not symbol.name.startswith(_KNOWN)]
+    if unknown:
+        raise RuntimeError(f"numba {numba.__version__} made code that needs {', '.join(unknown)}")
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _compiled(kernel: Any) -> Any:
+    """LLVM module of a kernel as a C function of words, which has the kernel's name."""
+    words = [numba.types.int64] * kernel.py_func.__code__.co_argcount
+    callback = numba.cfunc(numba.types.int64(*words), error_model="numpy")(kernel.py_func)
+    module = binding.parse_assembly(callback.inspect_llvm())
+    module.get_function(callback.native_name).name = kernel.__name__
+    return module

@@ -1,0 +1,134 @@
+"""The object file of the mixing kernels on disk: its name, who may write it, and its digest.
+
+A file holds the SHA-256 of its name and its machine code, then the machine code. The name has the processor's level,
+a digest of the kernels' source and the compiler's versions. So a file for other code, for another processor, or with a
+damaged byte is compiled again.
+
+Machine code is run: a file counts only if it and its folder belong to this user or to root, and nobody else may write
+to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import logging
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import llvmlite  # type: ignore[import-untyped]  # it has no types
+
+from cues._kernels.folders import cache_folders, source_digest
+from cues._kernels.machine_code import processor_level
+from cues.files import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["find", "keep", "store"]
+
+logger = logging.getLogger(__name__)
+
+MOST_FILES = 32
+"""Of one folder: several versions, on several kinds of processors. A file has about 40 kB."""
+_DIGEST_BYTES = 32
+_MOST_BYTES = 1 << 24
+
+
+def find() -> bytes | None:
+    """Machine code for this source and this processor; None if no folder has it."""
+    for folder in cache_folders():
+        for path in sorted((folder / "mixing").glob(_name())):
+            code = _read(path)
+            if code is not None:
+                return code
+    return None
+
+
+def keep(code: bytes) -> Path | None:
+    """Path of a new object file in the first folder that takes one; None if none does."""
+    for folder in cache_folders():
+        with contextlib.suppress(OSError):
+            return store(code, folder.parent)
+    return None
+
+
+def store(code: bytes, base: Path) -> Path:
+    """Path of a new object file, which a process with `CUES_CACHE_DIR=base` finds; deletes old ones beyond a limit.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, or others may write to the folder.
+    """
+    import numba
+
+    folder = base / "kernels" / "mixing"
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    fault = _fault(folder.stat())
+    if fault:
+        raise PermissionError(f"{folder} {fault}")
+    path = folder / _name(numba.__version__)
+    with replacing(path) as part:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_digest(path.name, code) + code)
+    _delete_old(folder)
+    return path
+
+
+def _name(numba: str | None = None) -> str:
+    """The file's name; without a version of numba as a pattern for the installed one, or for any if there is none."""
+    digest = source_digest(f"llvmlite {llvmlite.__version__}")
+    return f"{processor_level()}-{digest}-numba-{numba or next(_installed_numba(), '*')}.o"
+
+
+def _installed_numba() -> Iterator[str]:
+    """numba's version by the name of its metadata: `importlib.metadata` takes half as long as importing numpy."""
+    spec = importlib.util.find_spec("numba")
+    if spec is not None and spec.origin:
+        for path in Path(spec.origin).parents[1].glob("numba-*.dist-info"):
+            yield path.name.split("-")[1].removesuffix(".dist")
+
+
+def _read(path: Path) -> bytes | None:
+    """Machine code of a file that is safe to run; None, with a warning, if it is not."""
+    try:
+        with path.open("rb") as file:
+            fault = _fault(path.parent.stat()) or _fault(os.fstat(file.fileno()))
+            content = b"" if fault else file.read(_MOST_BYTES)
+    except OSError:
+        return None
+    code = content[_DIGEST_BYTES:]
+    if not fault and content[:_DIGEST_BYTES] != _digest(path.name, code):
+        fault = "is damaged, or was made for another name"
+    if fault:
+        logger.warning("%s is not used: it or its folder %s", path, fault)
+        return None
+    return code
+
+
+def _fault(status: os.stat_result) -> str:
+    """Reason against a file or folder of code; Windows keeps rights elsewhere, and users' folders private."""
+    if not hasattr(os, "geteuid"):
+        return ""
+    if status.st_uid not in {os.geteuid(), 0}:
+        return f"belongs to user {status.st_uid}, neither to this user nor to root"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"may be written by others (mode {stat.S_IMODE(status.st_mode):o}); chmod go-w changes that"
+    return ""
+
+
+def _digest(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + code).digest()
+
+
+def _delete_old(folder: Path) -> None:
+    """Delete all but the newest files; another process may delete them too."""
+    with contextlib.suppress(OSError):
+        newest_first = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in newest_first[MOST_FILES:]:
+            path.unlink(missing_ok=True)
