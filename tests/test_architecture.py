@@ -10,7 +10,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("cues", "stream")
-HEAVY = {"numba", "scipy", "soundfile", "soxr", "openai", "httpx2", "matplotlib", "click", "rich", "h11", "jsonschema"}
+HEAVY = {
+    "numba",
+    "llvmlite",
+    "scipy",
+    "soundfile",
+    "soxr",
+    "openai",
+    "httpx2",
+    "matplotlib",
+    "click",
+    "rich",
+    "h11",
+    "jsonschema",
+}
 
 SOUND = ("signal", "synthesis", "meters", "cue")
 # Each room of `cues` and the rooms that it may import; "core" is the files at the package's root but `cue`.

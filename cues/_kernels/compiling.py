@@ -36,7 +36,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized.
     """
-    return numba.njit(error_model="numpy")(function)  # type: ignore[no-any-return]  # numba's dispatcher
+    return numba.njit(error_model="numpy")(function)
 
 
 def meter_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,4 +151,3 @@ class _SharedCache(_caching.FunctionCache):  # type: ignore[misc]  # Any, see ab
             with contextlib.suppress(OSError):
                 self.flush()  # numba's word for an empty index
                 super().save_overload(sig, data)
-

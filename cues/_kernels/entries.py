@@ -212,7 +212,8 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
 def mix_tuple(arguments: int) -> int:
     """`mix_objects` of a tuple (row, frame, out, scheduled); ctypes takes 0.1 µs for each argument."""
     row, scheduled = long_value(tuple_item(arguments, 0)), long_value(tuple_item(arguments, 3))
-    return mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), scheduled)
+    done: int = mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), scheduled)
+    return done
 
 
 EXPORTED: Any = (mix_entry, mix_pcm16_entry, mix_tuple, mix_rows)

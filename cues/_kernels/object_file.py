@@ -87,7 +87,7 @@ def _name(numba: str | None = None) -> str:
 
 
 def _installed_numba() -> Iterator[str]:
-    """numba's version by the name of its metadata: `importlib.metadata` takes half as long as importing numpy."""
+    """Numba's version by the name of its metadata: `importlib.metadata` takes half as long as importing numpy."""
     spec = importlib.util.find_spec("numba")
     if spec is not None and spec.origin:
         for path in Path(spec.origin).parents[1].glob("numba-*.dist-info"):

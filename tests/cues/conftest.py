@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cues.mixing.backends import selection
+from cues.mixing.warmup import load_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 @pytest.fixture(params=["numpy", "compiled"])
 def loops(request: pytest.FixtureRequest) -> Iterator[str]:
     before = selection.kernels()
-    selection.install(importlib.import_module("cues._kernels.entries") if request.param == "compiled" else None)
+    selection.install(load_kernels() if request.param == "compiled" else None)
     yield request.param
     selection.install(before)

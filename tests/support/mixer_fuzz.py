@@ -186,7 +186,7 @@ def main():
         assert len({(mixer.position, mixer.stats) for mixer in mixers}) == 1, number
         refused += isinstance(told[0][0], str)
     print(  # noqa: T201  (what the command is for)
-        f"{n_calls} calls, {refused} refused, the same by all ways; {selection.kernels().__name__}"
+        f"{n_calls} calls, {refused} refused, the same by all ways; {type(selection.kernels()).__name__}"
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import copy
 import gc
-import importlib
 import inspect
 import os
 import pickle
@@ -20,6 +19,7 @@ import pytest
 
 import cues
 from cues.mixing.backends import entries, selection
+from cues.mixing.warmup import load_kernels
 from tests.support.mixing_scripts import random_script, tone
 
 ROOT = Path(__file__).parents[3]
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 @pytest.fixture
 def warm():
     before = selection.kernels()
-    selection.install(importlib.import_module("cues._kernels.entries"))
+    selection.install(load_kernels())
     yield
     selection.install(before)
 

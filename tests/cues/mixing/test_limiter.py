@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 
 import cues
 from cues.mixing.backends import selection
+from cues.mixing.warmup import load_kernels
 from tests.support.mixing_scripts import RATE, speech, tone
 
 pytestmark = pytest.mark.usefixtures("loops")
@@ -77,7 +76,7 @@ def test_compiled_and_numpy_limiters_agree_far_above_full_scale_too():
     talk[rng.integers(0, 9600, 900)] = rng.choice(np.array([3e38, -3e38, 30, np.inf, np.nan], dtype=np.float32), 900)
     before, told = selection.kernels(), []
     try:
-        for module in (None, importlib.import_module("cues._kernels.entries")):
+        for module in (None, load_kernels()):
             selection.install(module)
             out, mixer = limited(talk)
             told.append((out, mixer.stats))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 import cues
 from cues.mixing.backends import selection
+from cues.mixing.warmup import load_kernels
 from tests.support.mixing_scripts import Script, clickless_script, new_clicks, noise_cue, random_script
 
 OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech": True}]
@@ -53,7 +52,7 @@ def test_compiled_and_numpy_loops_agree_within_an_lsb_of_int16(options, seed):
     try:
         selection.install(None)
         plain, mixer = script.run(lambda: 480)
-        selection.install(importlib.import_module("cues._kernels.entries"))
+        selection.install(load_kernels())
         compiled, twin = script.run(lambda: 480)
     finally:
         selection.install(before)
@@ -109,7 +108,7 @@ def test_no_sum_leaves_full_scale(seed, level, gain_db, limiter):
 def test_ten_thousand_random_events_make_no_click_that_the_speech_does_not_make():
     """More seeds: `python -m bench.clicks`."""
     before = selection.kernels()
-    selection.install(importlib.import_module("cues._kernels.entries"))
+    selection.install(load_kernels())
     try:
         script = clickless_script(seed=11, n_events=10_000)
         out, mixer = script.run(lambda: 480)

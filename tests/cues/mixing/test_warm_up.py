@@ -9,23 +9,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[3]
 
-COUNT = """
-import json, sys
-events = []
-if {listen}:
-    from numba.core import event
-    class Listener(event.Listener):
-        def on_start(self, e): events.append(e.data["name"])
-        def on_end(self, e): pass
-    event.register("numba:run_pass", Listener())  # of functions and callbacks alike
+PROGRAM = """
+import hashlib, json, logging, sys
+logs = []
+class Kept(logging.Handler):
+    def emit(self, record): logs.append([record.levelname, record.getMessage()])
+logging.getLogger("cues").addHandler(Kept())
+logging.getLogger("cues").setLevel(logging.INFO)
 import numpy as np
 import cues
+result = None
 {body}
-print(json.dumps({{"compiled": len(events), "numba": "numba" in sys.modules, "result": result}}))
+from cues.mixing.backends import selection
+heavy = [name for name in ("numba", "scipy", "soundfile", "soxr") if sys.modules.get(name)]
+print(json.dumps({{"compiled": selection.kernels() is not None, "heavy": heavy, "logs": logs, "result": result}}))
 """
 SESSION = """
 mixer = cues.Mixer(limiter={limiter}, follow_speech=True)
@@ -36,22 +38,32 @@ for _ in range(30):
     mixer.mix(frame); mixer.mix(frame, out=buffer); mixer.mix_pcm16(bytes(960)); mixer.silence(100)
 mixer.release(); mixer.mix(frame)
 pool = cues.MixerPool(sessions=3); pool[0].play(cue); pool.mix(np.zeros((3, 480), dtype=np.float32))
-result = mixer.position
+"""
+SOUND = """
+mixer = cues.Mixer(limiter=True, follow_speech=True)
+mixer.play(cues.Cue(name="a", samples=0.5 * np.sin(np.arange(9600) * 0.1)))
+speech = 0.9 * np.sin(np.arange(14_400) * 0.05, dtype=np.float32)
+out = np.concatenate([mixer.mix(speech[first : first + 480]) for first in range(0, len(speech), 480)])
+result = hashlib.sha256(out.tobytes()).hexdigest(), out[::60].tolist()
+"""
+WITHOUT_NUMBA = "sys.modules['numba'] = None\n"
+OLD_PROCESSOR = """
+from llvmlite import binding
+binding.get_host_cpu_features = lambda: binding.targets.FeatureMap(sse2=True)
 """
 
 
-def run(body, *, listen=True, path=ROOT, cache=None, **environment):
-    program = COUNT.format(listen=listen, body=body)
+def run(body, *, path=ROOT, cache=None, **environment):
     variables = {**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     if cache is not None:
         variables["CUES_CACHE_DIR"] = str(cache)
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", PROGRAM.format(body=body)],
         env=variables,
         cwd=path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -59,60 +71,163 @@ def run(body, *, listen=True, path=ROOT, cache=None, **environment):
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    """A full cache: a copy of the one that all tests share, which is filled first if this is its first run."""
-    run("cues.warm_up(); result = 0")
-    folder = tmp_path_factory.mktemp("warm")
-    shutil.copytree(Path(os.environ["CUES_CACHE_DIR"]) / "kernels", folder / "kernels")
+def full(tmp_path_factory):
+    """A cache with the object file alone; it is compiled in the first run of all tests."""
+    folder = tmp_path_factory.mktemp("full")
+    run(f"from pathlib import Path; from cues.mixing import warmup; warmup.write_object_file(Path({str(folder)!r}))")
     return folder
 
 
+@pytest.fixture(scope="module")
+def sound(full):
+    """Bits, and a part of the samples, of a session that mixes compiled."""
+    return run("cues.warm_up()" + SOUND, cache=full)["result"]
+
+
+@pytest.fixture
+def cache(full, tmp_path):
+    """A cache that a test may damage."""
+    shutil.copytree(full, tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def the_file(cache):
+    (path,) = (cache / "kernels" / "mixing").glob("*.o")
+    return path
+
+
+def assert_numpy_mixes(report, sound):
+    assert not report["compiled"]
+    assert report["logs"][-1][0] == "WARNING"
+    assert report["logs"][-1][1].startswith("numpy mixes, at tens of microseconds a frame instead of less than one")
+    np.testing.assert_allclose(report["result"][1], sound[1], rtol=0, atol=1 / 32768)
+
+
 def test_without_warm_up_a_session_neither_compiles_nor_imports_numba():
-    report = run(SESSION.format(limiter=True), listen=False)
-    assert not report["numba"]
+    report = run(SESSION.format(limiter=True))
+    assert not report["compiled"]
+    assert not report["heavy"]
 
 
 @pytest.mark.parametrize("limiter", [False, True])
-def test_nothing_is_compiled_after_warm_up(cache, limiter):
-    body = "cues.warm_up()\nevents.clear()" + SESSION.format(limiter=limiter)
-    assert run(body, cache=cache)["compiled"] == 0
-
-
-def test_a_second_process_compiles_nothing(cache):
-    assert run("cues.warm_up(); cues.warm_up(); result = 0", cache=cache)["compiled"] == 0
-
-
-def test_the_entries_of_the_cache_find_the_functions_of_a_new_process(cache):
-    body = (
-        "cues.warm_up()"
-        + SESSION.format(limiter=False)
-        + "result = type(mixer.mix).__name__, type(mixer.mix_pcm16).__name__, mixer.mix(frame).shape"
+def test_a_process_with_a_full_cache_mixes_compiled_and_never_imports_numba(full, limiter):
+    report = run(
+        "bank = cues.load_bank(); cues.warm_up(); cues.warm_up()" + SESSION.format(limiter=limiter), cache=full
     )
-    report = run(body, cache=cache)
-    assert report["result"] == ["builtin_function_or_method", "builtin_function_or_method", [480]]
-    assert report["compiled"] == 0
+    assert report == {"compiled": True, "heavy": [], "logs": [], "result": None}
 
 
-def test_another_install_of_the_same_code_shares_the_cache(cache, tmp_path):
+def test_a_full_cache_serves_where_numba_is_not_installed(full, sound):
+    assert run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=full)["result"] == sound
+
+
+def test_without_numba_and_with_an_empty_cache_numpy_mixes_and_a_warning_says_what_that_costs(tmp_path, sound):
+    isolated = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    report = run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=tmp_path, **isolated)
+    assert_numpy_mixes(report, sound)
+
+
+def test_an_empty_cache_is_filled_for_the_next_process_with_the_bits_of_every_processor(full, sound, tmp_path):
+    """The code of an old processor stands in the same folder as this one's, and neither takes the other's."""
+    before = {path.name for path in (full / "kernels" / "mixing").iterdir()}
+    shutil.copytree(full, tmp_path / "cache")
+    first = run(OLD_PROCESSOR + "cues.warm_up()" + SOUND, cache=tmp_path / "cache")
+    assert first["compiled"]
+    assert first["heavy"][:1] == ["numba"]
+    assert [level for level, _ in first["logs"]] == ["INFO"] * 3
+    assert first["logs"][0][1] == "compiling the mixing loops, once for this machine"
+    added = {path.name for path in (tmp_path / "cache" / "kernels" / "mixing").iterdir()} - before
+    assert len(added) == 1
+    assert first["result"] == sound
+    second = run(WITHOUT_NUMBA + OLD_PROCESSOR + "cues.warm_up()" + SOUND, cache=tmp_path / "cache")
+    assert second == {"compiled": True, "heavy": [], "logs": [], "result": sound}
+
+
+def test_a_processor_without_the_features_of_the_object_file_does_not_run_it(full, sound, tmp_path):
+    isolated = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    body = WITHOUT_NUMBA + OLD_PROCESSOR + "cues.warm_up()" + SOUND
+    assert_numpy_mixes(run(body, cache=full, **isolated), sound)
+
+
+DAMAGES = {
+    "cut off": lambda content: content[:5000],
+    "empty": lambda _: b"",
+    "a byte is wrong": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
+    "its digest is wrong": lambda content: bytes(32) + content[32:],
+    "not a file of ours": lambda _: b"\x7fELF" + bytes(9000),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_object_file_is_not_run(cache, sound, tmp_path, damage):
+    the_file(cache).write_bytes(damage(the_file(cache).read_bytes()))
+    isolated = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    report = run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=cache, **isolated)
+    assert "is damaged" in report["logs"][0][1]
+    assert_numpy_mixes(report, sound)
+
+
+def test_an_object_file_of_another_name_is_not_run(cache, sound, tmp_path):
+    """A file for another processor, or for other code, that was renamed."""
+    path = the_file(cache)
+    program = f"from cues._kernels import object_file as o; o._name = lambda *_: {path.name!r}; code = o.find()"
+    run(
+        f"{program}; o._name = lambda *_: 'x86-64-v9-other-numba-1.o'; o.store(code, o.Path({str(cache)!r}))",
+        cache=cache,
+    )
+    (path.parent / "x86-64-v9-other-numba-1.o").replace(path)
+    isolated = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    report = run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=cache, **isolated)
+    assert "made for another name" in report["logs"][0][1]
+    assert_numpy_mixes(report, sound)
+
+
+@pytest.mark.parametrize("which", ["file", "folder"])
+def test_an_object_file_that_others_may_write_is_not_run(cache, sound, tmp_path, which):
+    path = the_file(cache)
+    (path if which == "file" else path.parent).chmod(0o775)
+    isolated = {name: str(tmp_path) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")}
+    report = run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=cache, **isolated)
+    assert "may be written by others (mode 775)" in report["logs"][0][1]
+    assert_numpy_mixes(report, sound)
+
+
+def test_two_processes_write_at_once_while_a_third_reads(cache, sound):
+    write = f"""
+from pathlib import Path
+from cues.mixing.warmup import write_object_file
+for _ in range(300): write_object_file(Path({str(cache)!r}))
+"""
+    read = """
+from cues._kernels import object_file
+for _ in range(600): assert object_file.find() is not None
+"""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUES_CACHE_DIR": str(cache)}
+    programs = [subprocess.Popen([sys.executable, "-c", code], env=variables) for code in (write, write, read)]
+    assert [process.wait(timeout=300) for process in programs] == [0, 0, 0]
+    assert run(WITHOUT_NUMBA + "cues.warm_up()" + SOUND, cache=cache)["result"] == sound
+    assert [path.suffix for path in the_file(cache).parent.iterdir()] == [".o"]
+
+
+def test_a_folder_that_cannot_be_written_still_serves(cache, sound, tmp_path):
+    the_file(cache).parent.chmod(0o555)
+    before = sorted(cache.rglob("*"))
+    home = {
+        name: str(the_file(cache)) for name in ("HOME", "XDG_CACHE_HOME", "TMPDIR")
+    }  # a file, where nothing is kept
+    assert run("cues.warm_up()" + SOUND, cache=cache, **home)["result"] == sound
+    assert sorted(cache.rglob("*")) == before
+    the_file(cache).parent.chmod(0o755)
+
+
+def test_another_install_of_the_same_code_shares_the_object_file(full, tmp_path):
     shutil.copytree(ROOT / "cues", tmp_path / "cues", ignore=shutil.ignore_patterns("__pycache__"))
-    body = "cues.warm_up()\nresult = cues.__file__"
-    report = run(body, path=tmp_path, cache=cache)
+    report = run(WITHOUT_NUMBA + "cues.warm_up()\nresult = cues.__file__", path=tmp_path, cache=full)
     assert report["result"].startswith(str(tmp_path))
-    assert report["compiled"] == 0
-    assert not list(tmp_path.rglob("*.nbi"))
+    assert report["compiled"]
 
 
-def test_a_damaged_cache_is_compiled_again(cache, tmp_path):
-    damaged = tmp_path / "damaged"
-    shutil.copytree(cache, damaged)
-    for file in damaged.rglob("entries.mix_pcm16_entry*"):
-        file.write_bytes(b"no kernel")
-    body = "cues.warm_up()" + SESSION.format(limiter=False)
-    assert run(body, cache=damaged)["compiled"] > 0
-    assert run(body, cache=damaged)["compiled"] == 0
-
-
-def test_a_session_begun_before_warm_up_goes_on_after_it(cache):
+def test_a_session_begun_before_warm_up_goes_on_after_it(full):
     body = """
 mixer = cues.Mixer(); twin = cues.Mixer()
 cue = cues.Cue(name="a", samples=0.2 * np.sin(np.arange(9600) * 0.1))
@@ -126,38 +241,14 @@ out += [mixer.mix(frame) for _ in range(30)]
 from cues.mixing.backends import selection
 selection.install(None)
 same += [twin._mix(frame) for _ in range(30)]
-result = float(np.abs(np.concatenate(out) - np.concatenate(same)).max())
+result = type(mixer.mix).__name__, float(np.abs(np.concatenate(out) - np.concatenate(same)).max())
 """
-    assert run(body, cache=cache)["result"] <= 1 / 32768
+    kind, difference = run(body, cache=full)["result"]
+    assert kind == "builtin_function_or_method"
+    assert difference <= 1 / 32768
 
 
-def test_two_processes_may_warm_up_at_once(cache, tmp_path):
-    shared = tmp_path / "shared"
-    program = COUNT.format(listen=True, body="cues.warm_up()" + SESSION.format(limiter=False))
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUES_CACHE_DIR": str(shared)}
-    shutil.copytree(cache, shared)
-    for file in shared.rglob("entries.mix_pcm16_entry*"):
-        file.unlink()
-    both = [subprocess.Popen([sys.executable, "-c", program], env=variables, cwd=ROOT) for _ in range(2)]
-    assert [process.wait(timeout=120) for process in both] == [0, 0]
-    assert run("cues.warm_up(); result = 0", cache=shared)["compiled"] == 0
-
-
-def test_a_cache_that_cannot_be_written_still_serves(cache, tmp_path):
-    """A file stands where the user's own folder would be: root is stopped by that too."""
-    taken = tmp_path / "taken"
-    taken.write_text("no folder")
-    home = {"HOME": str(taken), "XDG_CACHE_HOME": str(taken), "TMPDIR": str(tmp_path)}
-    body = """
-import pathlib, tempfile
-def refuse(*_, **__): raise OSError("read-only")
-tempfile.TemporaryFile = refuse
-cues.warm_up()
-result = 0
-"""
-    assert run(body, cache=cache, **home)["compiled"] == 0
-
-
-def test_where_nothing_may_be_compiled_numpy_goes_on_mixing():
-    body = "cues.warm_up()" + SESSION.format(limiter=False)
-    assert run(body, NUMBA_DISABLE_JIT="1")["result"] > 0
+def test_where_nothing_may_be_compiled_numpy_goes_on_mixing(full, sound):
+    report = run("cues.warm_up()" + SOUND, cache=full, NUMBA_DISABLE_JIT="1")
+    assert not report["compiled"]
+    np.testing.assert_allclose(report["result"][1], sound[1], rtol=0, atol=1 / 32768)

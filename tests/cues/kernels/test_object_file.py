@@ -1,0 +1,140 @@
+"""The object file of the mixing kernels: who may write it, where it is kept, and for which processors."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+from llvmlite import binding
+
+from cues._kernels import machine_code, object_file
+from cues.mixing.warmup import load_kernels
+
+CODE = b"machine code"
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Three folders for caches, in the order in which they are taken."""
+    named = [tmp_path / name for name in ("cues", "numba", "temporary")]
+    monkeypatch.setenv("CUES_CACHE_DIR", str(named[0]))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(named[1]))
+    monkeypatch.setattr("cues._kernels.folders.user_cache_dir", lambda: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(named[2]))
+    return named
+
+
+def test_code_is_kept_in_the_first_folder_and_found_there(folders):
+    path = object_file.keep(CODE)
+    assert path.is_relative_to(folders[0])
+    assert object_file.find() == CODE
+
+
+def test_code_is_kept_in_no_folder_that_others_may_write(folders):
+    folder = folders[0] / "kernels" / "mixing"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert object_file.keep(CODE).is_relative_to(folders[1])
+    assert object_file.find() == CODE
+    assert not list(folder.iterdir())
+
+
+def test_where_no_folder_can_be_written_code_is_not_kept(folders):
+    for folder in folders:
+        folder.write_text("a file is no folder")
+    assert object_file.keep(CODE) is None
+    assert object_file.find() is None
+
+
+def test_a_mask_that_lets_the_group_write_changes_nothing(folders):
+    before = os.umask(0o002)
+    try:
+        object_file.keep(CODE)
+    finally:
+        os.umask(before)
+    assert object_file.find() == CODE
+
+
+def test_the_oldest_files_go_beyond_the_limit(folders):
+    path = object_file.keep(CODE)
+    for age in range(1, 41):
+        other = path.with_name(f"{age:02}.o")
+        other.write_bytes(CODE)
+        os.utime(other, (1e9 - age, 1e9 - age))
+    object_file.keep(CODE)
+    assert {each.name for each in path.parent.iterdir()} == {path.name, *(f"{age:02}.o" for age in range(1, 32))}
+
+
+def status(mode, owner):
+    return os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "fault"),
+    [
+        (0o100644, 1000, ""),
+        (0o100444, 0, ""),
+        (0o40755, 1000, ""),
+        (0o100644, 1001, "belongs to user 1001"),
+        (0o100664, 1000, "may be written by others (mode 664)"),
+        (0o40757, 0, "may be written by others (mode 757)"),
+    ],
+    ids=["the user's", "root's, read-only", "a folder", "another user's", "the group's", "everybody's"],
+)
+def test_code_of_the_user_and_of_root_is_run_if_nobody_else_may_write_it(monkeypatch, mode, owner, fault):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = object_file._fault(status(mode, owner))
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
+
+
+OLD = "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3"
+HASWELL = f"{OLD} avx avx2 bmi bmi2 f16c fma lzcnt movbe"
+SKYLAKE_SERVER = f"{HASWELL} avx512f avx512bw avx512cd avx512dq avx512vl"
+
+
+@pytest.mark.parametrize(
+    ("features", "level"),
+    [
+        ("sse2", "x86-64"),
+        (OLD, "x86-64-v2"),
+        (f"{OLD} avx", "x86-64-v2"),
+        (HASWELL, "x86-64-v3"),
+        (f"{HASWELL} avx512f avx512cd", "x86-64-v3"),
+        (SKYLAKE_SERVER, "x86-64-v4"),
+        (SKYLAKE_SERVER.replace("fma", ""), "x86-64-v2"),
+    ],
+)
+def test_a_processor_gets_code_of_the_highest_level_that_it_has_in_full(monkeypatch, features, level):
+    monkeypatch.setattr(binding, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: dict.fromkeys(features.split(), True))
+    assert machine_code.processor_level.__wrapped__() == level
+
+
+def test_other_processors_and_systems_that_do_not_tell_get_code_for_all_of_their_kind(monkeypatch):
+    def refuse():
+        raise RuntimeError("not known")
+
+    monkeypatch.setattr(binding, "get_host_cpu_features", refuse)
+    monkeypatch.setattr(binding, "get_process_triple", lambda: "x86_64-pc-windows-msvc")
+    assert machine_code.processor_level.__wrapped__() == "x86-64"
+    monkeypatch.setattr(binding, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
+    assert machine_code.processor_level.__wrapped__() == "generic"
+
+
+def test_the_name_changes_with_source_and_versions(monkeypatch):
+    names = {object_file._name(), object_file._name("0.1")}
+    monkeypatch.setattr("llvmlite.__version__", "0.1")
+    names.add(object_file._name())
+    monkeypatch.setattr("cues._kernels.object_file.source_digest", lambda _: "another source")
+    names.add(object_file._name())
+    assert len(names) == 4
+
+
+def test_the_code_needs_nothing_but_functions_of_cpython():
+    """`nm` would print the names with a U; here they stand in the file's table of strings."""
+    load_kernels()
+    code = object_file.find()
+    assert b"PyObject_GetBuffer" in code
+    assert not any(name in code for name in (b"numba_", b"NRT_", b"PyErr_SetString"))
