@@ -42,10 +42,7 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
     CueValueError
         If `samples` is not 1-D, is empty, or holds NaN or infinity.
     """
-    try:
-        given = np.asarray(samples)
-    except ValueError as error:  # lists of unequal lengths
-        raise CueValueError("samples are lists of unequal lengths; they must be 1-D and not empty") from error
+    given = _array(samples)
     if given.dtype.kind != "f":
         raise CueTypeError(f"samples have dtype {given.dtype}; they must be floating point, full scale ±1.0")
     if given.ndim != 1 or not (given.size or allow_empty):
@@ -71,11 +68,19 @@ def channels_float32(samples: object) -> list[NDArray[np.float32]]:
     CueTypeError, CueValueError
         As in `mono_float32`, and if there are more than 8 channels.
     """
-    if np.ndim(samples) != 2:  # type: ignore[arg-type]  # unchecked input
+    columns = _array(samples)
+    if columns.ndim != 2:
         return [mono_float32(samples)]
-    columns = np.asarray(samples)
     if not 1 <= columns.shape[1] <= _MAX_CHANNELS:
         raise CueValueError(
             f"samples have shape {columns.shape}; they must be (n_samples, n_channels), 1 … {_MAX_CHANNELS} channels"
         )
     return [mono_float32(columns[:, number]) for number in range(columns.shape[1])]
+
+
+def _array(samples: object) -> NDArray[np.generic]:
+    """`samples` as an array of any type and shape."""
+    try:
+        return np.asarray(samples)
+    except ValueError as error:
+        raise CueValueError("samples are lists of unequal lengths; they must be 1-D and not empty") from error

@@ -43,6 +43,9 @@ class Pacer:
     of silence are released while a cue sounds or is scheduled. The pacer does no I/O, never sleeps and starts no task:
     call `due` from your loop; `wait_s` gives the time until the next call.
 
+    Threads: `push`, `push_pcm16` and `end` may be called from one other thread than the rest. All other methods and
+    attributes belong to the thread that calls `due`, which is the thread that mixes.
+
     On underrun, speech fades out over 10 ms if a frame is released there; it fades in over 5 ms when it resumes.
 
     The lead adapts to your loop. A call of `due` that comes after the released frames ran out, while more were queued,
@@ -122,7 +125,7 @@ class Pacer:
         )
         self._clock = clock
         self._queue: deque[Samples] = deque()
-        self._queued = 0
+        self._pushed = self._taken = 0  # each is written by one thread only
         self._odd_byte = b""
         self._heard_from: float | None = None  # when playback of the released samples began
         self._released = 0  # samples since then
@@ -146,7 +149,7 @@ class Pacer:
     @property
     def queued_samples(self) -> int:
         """Queued speech, samples."""
-        return self._queued
+        return self._pushed - self._taken
 
     def __repr__(self) -> str:
         rate = self._mixer.sample_rate
@@ -154,8 +157,17 @@ class Pacer:
         return f"<Pacer at {rate} Hz, {queued_ms:.0f} ms queued, lead {lead_ms:.0f} ms, {self.underruns} underruns>"
 
     def push(self, samples: ArrayLike) -> None:
-        """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied."""
-        speech = np.asarray(samples)
+        """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied.
+
+        Raises
+        ------
+        CueTypeError, CueValueError
+            If `samples` is not 1-D float; nothing is queued.
+        """
+        try:
+            speech = np.asarray(samples)
+        except ValueError as error:
+            raise CueValueError("speech is lists of unequal lengths; it must be 1-D: one channel") from error
         if speech.dtype.kind != "f":
             raise CueTypeError(f"speech has dtype {speech.dtype}; it must be floating point (int16 bytes: push_pcm16)")
         if speech.ndim != 1:
@@ -164,9 +176,9 @@ class Pacer:
             with np.errstate(over="ignore"):
                 self._queue.append(np.array(speech, dtype=np.float32))
             self._more_waits = self._more_waits or self._ahead(self._clock()) > 0.0
-            self._queued += len(speech)
             self._speaking = True
             self._dry = False
+            self._pushed += len(speech)  # last: the thread of `due` takes what is counted
 
     def push_pcm16(self, data: bytes) -> None:
         """Queue speech as int16 little-endian bytes or an int16 array; a chunk may end inside a sample."""
@@ -189,18 +201,17 @@ class Pacer:
             Speech to keep for the fade of `mixer.release`, 0 … 3,600,000 ms.
         """
         keep_ms = checked_number("keep_ms", keep_ms, 0.0, _LONGEST_KEPT_MS)
-        keep = min(self._queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
-        dropped = self._queued - keep
+        queued = self.queued_samples
+        keep = min(queued, ms_to_samples(keep_ms, self._mixer.sample_rate))
         kept = self._pop(keep)
-        self._queue.clear()
-        self._queued = 0
+        self._pop(queued - keep)
         self._concealment.reset()
         self._more_waits = self._more_waits and (keep > 0 or self._active)
         if keep:
-            self._queue.append(kept)
-            self._queued = keep
+            self._queue.appendleft(kept)
+            self._taken -= keep
         self.end()
-        return dropped
+        return queued - keep
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge-in: fade out, drop the queue and return how many samples of speech were dropped.
@@ -229,11 +240,11 @@ class Pacer:
         self._mixer.lead_samples = self._depth.samples
         while (speech := self._next(now)) is not None:
             yield speech
-        self._more_waits = self._queued > 0 or self._active
+        self._more_waits = self.queued_samples > 0 or self._active
 
     def wait_s(self) -> float | None:
         """Seconds until a frame is due, 0.0 if one is due now, None if nothing is queued or sounding."""
-        if not self._queued and not self._active:
+        if not self.queued_samples and not self._active:
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
 
@@ -245,7 +256,7 @@ class Pacer:
     def _limit(self) -> int:
         """The most released, unheard samples at which the next frame is due."""
         limit = self._depth.samples - self._frame
-        if self._queued >= self._frame or not self._speaking:
+        if self.queued_samples >= self._frame or not self._speaking:
             return limit
         # An incomplete frame of an unfinished utterance: wait for the rest until the last moment.
         return min(self._frame, limit)
@@ -258,7 +269,8 @@ class Pacer:
 
     def _next(self, now: float) -> Samples | None:
         """The next frame if one is due, unmixed; empty without speech."""
-        if not self._queued:
+        queued = self.queued_samples
+        if not queued:
             self._count_underrun(now)
             if not self._active:
                 if self._dry:
@@ -270,15 +282,15 @@ class Pacer:
             self._heard_from, self._released = now, 0
         self._released += self._frame
         self._depth.released(self._frame)
-        end = self._concealment.fade_out(self._frame) if not self._queued and self._speaking else None
-        if not self._queued:
+        end = self._concealment.fade_out(self._frame) if not queued and self._speaking else None
+        if not queued:
             if end is None:
                 return _NO_SPEECH
             self.underruns += not self._dry
             self._dry = True
             return end
-        n_speech = min(self._queued, self._frame)
-        frame = self._concealment.fade_in(self._pop(self._frame))
+        n_speech = min(queued, self._frame)
+        frame = self._concealment.fade_in(self._padded(self._pop(n_speech)))
         self._concealment.released(frame[:n_speech])
         if n_speech < self._frame and self._speaking:
             self.underruns += 1
@@ -293,28 +305,35 @@ class Pacer:
             self.underruns += 1
             self._dry = True
 
+    def _padded(self, speech: Samples) -> Samples:
+        """`speech` as a whole frame, padded with zeros."""
+        if len(speech) == self._frame:
+            return speech
+        frame = np.zeros(self._frame, dtype=np.float32)
+        frame[: len(speech)] = speech
+        return frame
+
     def _pop(self, n_samples: int) -> Samples:
-        """Take `n_samples` from the queue, padded with zeros."""
+        """Take `n_samples` from the queue, at most what is queued."""
         if self._queue and len(self._queue[0]) >= n_samples:
             head = self._queue[0]
-            frame = head[:n_samples]
             self._drop_head(n_samples)
-            return frame
-        frame = np.zeros(n_samples, dtype=np.float32)
+            return head[:n_samples]
+        taken = np.zeros(n_samples, dtype=np.float32)
         filled = 0
-        while self._queue and filled < n_samples:
+        while filled < n_samples:
             head = self._queue[0]
             n = min(len(head), n_samples - filled)
-            frame[filled : filled + n] = head[:n]
+            taken[filled : filled + n] = head[:n]
             self._drop_head(n)
             filled += n
-        return frame
+        return taken
 
     def _drop_head(self, n_samples: int) -> None:
         head = self._queue.popleft()
         if n_samples < len(head):
             self._queue.appendleft(head[n_samples:])
-        self._queued -= n_samples
+        self._taken += n_samples
 
 
 _NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)

@@ -75,3 +75,8 @@ def test_nan_is_refused_and_leaves_the_meter_as_it_was():
 
 def test_twins_take_the_same_parameters():
     assert set(signature(cues.Meter).parameters) == set(signature(cues.measure).parameters) - {"samples"}
+
+
+def test_lists_of_unequal_lengths_are_refused():
+    with pytest.raises(cues.CueValueError, match="lists of unequal lengths"):
+        cues.measure([[0.1], [0.1, 0.2]])

@@ -449,3 +449,11 @@ def test_speech_that_an_output_mixes_by_itself_gives_what_due_gives():
     np.testing.assert_array_equal(heard[0][0], heard[1][0])
     assert heard[0][1] == heard[1][1] > 0
     assert len(heard[0][0]) == 20 * 480
+
+
+@pytest.mark.parametrize("given", [[[0.1], [0.1, 0.2]], [0.1, [0.2]], [[0.1, 0.2]]], ids=["ragged", "mixed", "2-D"])
+def test_lists_that_are_not_one_channel_are_refused_and_nothing_is_queued(given):
+    pacer, _, _ = paced()
+    with pytest.raises(cues.CueValueError, match="1-D: one channel"):
+        pacer.push(given)
+    assert pacer.queued_samples == 0

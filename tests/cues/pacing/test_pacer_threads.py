@@ -1,0 +1,140 @@
+"""A voice that pushes from its own thread, and commands to the mixer from others, under forced switching."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cues
+from tests.support.mixing_scripts import noise_cue
+
+
+@pytest.fixture(autouse=True)
+def forced_switching():
+    """Switch threads as often as the interpreter can."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+class Now:
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def run_together(*acts):
+    """Run each act in a thread of its own, and raise what one of them raises."""
+    raised = []
+
+    def guarded(act):
+        try:
+            act()
+        except BaseException as error:  # noqa: BLE001  (raised below, in the test's own thread)
+            raised.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for error in raised:
+        raise error
+
+
+def counted(n_samples):
+    """Samples of which each one is told apart from all others: exact in float32, and above zero."""
+    return np.arange(1, n_samples + 1, dtype=np.float32) * np.float32(2.0**-20)
+
+
+def numbers(frames):
+    samples = np.concatenate(frames)
+    return np.rint(samples[samples > 0] * 2.0**20).astype(int)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_speech_pushed_from_another_thread_comes_out_whole_and_in_order(seed):
+    clock, mixer = Now(), cues.Mixer()
+    pacer = cues.Pacer(mixer, clock=clock)
+    x, frames, is_pushed = counted(200_000), [], threading.Event()
+
+    def push():
+        rng, at = np.random.default_rng(seed), 0
+        while at < len(x):
+            n = int(rng.integers(1, 1000))
+            if rng.random() < 0.5:
+                pacer.push(x[at : at + n])
+            else:
+                pacer.push(x[at : at + n].astype(np.float64))
+            at += n
+        pacer.end()
+        is_pushed.set()
+
+    def release():
+        while not is_pushed.is_set() or pacer.queued_samples:
+            if pacer.queued_samples < 4800 and not is_pushed.is_set():
+                continue  # Time stands still: an underrun would fade.
+            clock.now_s += 0.013
+            frames.extend(speech.copy() for speech in pacer.due_speech())
+            pacer.wait_s()
+
+    run_together(push, release)
+    np.testing.assert_array_equal(numbers(frames), np.arange(1, len(x) + 1))
+    assert (pacer.queued_samples, pacer.underruns) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_dropped_and_what_is_released_is_all_that_was_pushed(seed):
+    clock, mixer = Now(), cues.Mixer()
+    pacer = cues.Pacer(mixer, clock=clock)
+    n_pieces, n_piece, dropped, n_released = 3000, 333, [], [0]
+    is_pushed, piece = threading.Event(), np.full(n_piece, 1e-4, dtype=np.float32)  # too soft for a fade to matter
+
+    def push():
+        for _ in range(n_pieces):
+            pacer.push(piece)
+        is_pushed.set()
+
+    def release():
+        rng = np.random.default_rng(seed)
+        while not is_pushed.is_set() or pacer.queued_samples:
+            clock.now_s += 0.013
+            if rng.random() < 0.1:
+                dropped.append(pacer.clear(keep_ms=float(rng.integers(0, 50))))
+            n_released[0] += sum(int(np.count_nonzero(speech)) for speech in pacer.due_speech())
+
+    run_together(push, release)
+    assert n_released[0] + sum(dropped) == n_pieces * n_piece
+
+
+def test_commands_to_the_mixer_from_other_threads_raise_nothing_and_leave_it_idle():
+    clock, mixer = Now(), cues.Mixer(voices=2)
+    pacer = cues.Pacer(mixer, clock=clock, continuous=True)
+    cue, over = noise_cue(), threading.Event()
+
+    def command():
+        for n in range(300):
+            voice = mixer.play(cue, priority=n % 3, loop=n % 5 == 0)
+            voice.gain_db = -6.0
+            voice.stop(10.0)
+            if n % 7 == 0:
+                mixer.release(5.0)
+                mixer.resume()
+        over.set()
+
+    def release():
+        while not over.is_set():
+            clock.now_s += 0.013
+            for frame in pacer.due():
+                assert np.isfinite(frame).all()
+
+    run_together(command, release)
+    for _ in range(100):
+        clock.now_s += 0.02
+        pacer.due()
+    assert not mixer.active
