@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import cues
 from cues.adapters._pipeline_cues import PipelineCues
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
     from stream.clock import Clock
+    from stream.routing.router import CueRouter
 
-__all__ = ["PacedDeck"]
+__all__ = ["OnLoop", "PacedDeck"]
+
+
+class OnLoop:
+    """The methods of `target` for any thread: a call from another thread is handed over to the loop and returns None."""
+
+    def __init__(self, target: object, call: Callable[..., Any]) -> None:
+        self.__dict__.update(_target=target, _call=call)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        return partial(self._call, value) if callable(value) else value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._call(setattr, self._target, name, value)
 
 
 class PacedDeck:
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
     `lead_ms` is the largest jitter buffer depth; it starts at two frames of `frame_ms`. `options` go to `PipelineCues`.
+    `router` may be called from any thread; all else belongs to the thread of the loop.
     """
 
     def __init__(
@@ -35,6 +54,7 @@ class PacedDeck:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.deck.router.spans.subscribe(lambda _: self.wake())
+        self.router = cast("CueRouter", OnLoop(self.deck.router, self.call))
 
     @property
     def sample_rate(self) -> int:
@@ -75,9 +95,20 @@ class PacedDeck:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
 
+    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call `function` in the thread of the loop: at once if this is it, else as soon as the loop gets to it."""
+        if self._loop is None or self._loop.is_closed() or self._loop is _running_loop():
+            return function(*arguments, **options)
+        self._loop.call_soon_threadsafe(partial(function, *arguments, **options))
+        return None
+
+    def use_running_loop(self) -> None:
+        """Hand calls from other threads over to the running loop."""
+        self._loop = asyncio.get_running_loop()
+
     async def wait(self, *, longest_s: float | None = None, also: asyncio.Future[Any] | None = None) -> None:
         """Wait until a frame is due, new sound arrives, `also` is done, or `longest_s` has passed."""
-        self._loop = asyncio.get_running_loop()
+        self.use_running_loop()
         waits = [s for s in (self.pacer.wait_s(), longest_s) if s is not None]
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._news.wait())]
         if waits:
@@ -88,3 +119,11 @@ class PacedDeck:
             for task in tasks:
                 task.cancel()
             self._news.clear()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

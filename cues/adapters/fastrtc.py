@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +19,12 @@ from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_int16
 from cues.signal.resample import Resampler
+from stream.errors import StreamValueError
+from stream.events import Finish, StreamFailed
 
 FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 
-from fastrtc import AsyncStreamHandler, CloseStream  # noqa: E402  (report a missing package first)
+from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,11 +37,26 @@ if TYPE_CHECKING:
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
-__all__ = ["CuedHandler", "with_cues"]
+__all__ = ["CuedHandler", "current_router", "with_cues"]
 
 _FRAME_MS = 20.0
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
+_ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
+
+
+def current_router() -> CueRouter:
+    """The router of the connection for which a reply function runs, as `fastrtc.get_current_context()`.
+
+    Raises
+    ------
+    StreamValueError
+        If no handler made by `with_cues` called the function.
+    """
+    try:
+        return _ROUTER.get()
+    except LookupError:
+        raise StreamValueError("no handler made by with_cues called this function; give it to a ReplyOnPause") from None
 
 
 class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may be absent where types are checked
@@ -46,6 +64,9 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
 
     Your handler gets the router as its attribute `cues`: `self.cues.handle(event)` plays a cue at once, and
     `self.cues.muted = True` switches cues off. Its `clear_queue()` is a barge-in: sound fades out, the rest is dropped.
+
+    `router` and `interrupt` may be used from any thread: a call from a thread other than the loop's is handed over to
+    the loop, in order, and returns None.
     """
 
     def __init__(self, inner: Any, options: dict[str, Any]) -> None:
@@ -63,13 +84,14 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         self._ask_at_s = 0.0
         self._closing: CloseStream | None = None
         self._resampler: Resampler | None = None
-        inner.cues = self._paced.deck.router
+        self._replies = False
+        inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
 
     @property
     def router(self) -> CueRouter:
-        """The router, which chooses the cues."""
-        return self._paced.deck.router
+        """The router, which chooses the cues; for any thread."""
+        return self._paced.router
 
     @property
     def pacer(self) -> Pacer:
@@ -77,7 +99,10 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         return self._paced.pacer
 
     def interrupt(self) -> None:
-        """Barge in: sound fades out within 30 ms, and the rest of the answer is dropped."""
+        """Barge in, from any thread: sound fades out within 30 ms, and the rest of the answer is dropped."""
+        self._paced.call(self._interrupt)
+
+    def _interrupt(self) -> None:
         if self._asked is not None and self._asked.done():
             self._asked = None  # An item of the interrupted answer.
         self._paced.interrupt()
@@ -86,6 +111,8 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
 
     async def emit(self) -> Any:
         """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
+        self._paced.use_running_loop()
+        _ROUTER.set(self.router)  # for the reply function, which runs in a copy of this context
         give_up_s = self._paced.clock.now() + _PATIENCE_S
         while True:
             item = await self._from_inner()
@@ -155,11 +182,28 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         if self._asked is None or not self._asked.done():
             return None
         asked, self._asked = self._asked, None
-        item = asked.result()
-        if item is None:
+        try:
+            item = asked.result()
+        except Exception as error:
+            self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
+            self.router.handle(StreamFailed(f"{type(error).__name__}: {error}", code="handler"))
+            raise
+        finally:
+            self._note_reply()
+        if item is None or self._is_interrupted():
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
             return None
         return self._take(item)
+
+    def _is_interrupted(self) -> bool:
+        """Whether a reply function gave its item while a `ReplyOnPause` closed it: the item is of the old answer."""
+        return isinstance(self.inner, ReplyOnPause) and self.inner.generator is None
+
+    def _note_reply(self) -> None:
+        """End the turn when the reply function of a `ReplyOnPause` has ended: no result comes any more."""
+        replied, self._replies = self._replies, isinstance(self.inner, ReplyOnPause) and self.inner.event.is_set()
+        if replied and not self._replies:
+            self.router.handle(Finish("stop"))
 
     def _take(self, item: Any) -> Any:
         if isinstance(item, CloseStream):

@@ -1,0 +1,212 @@
+"""FastRTC's `ReplyOnPause`, which most use: its reply function runs in worker threads, and its barge-in as well."""
+
+import asyncio
+import sys
+import threading
+
+import numpy as np
+import pytest
+from fastrtc import ReplyOnPause
+
+from cues.adapters.fastrtc import current_router, with_cues
+from stream.errors import StreamValueError
+from stream.events import ToolCallStart, ToolResult
+from tests.support.listening import RATE, first_sound, steady_voice
+
+LIMIT_S = 20.0  # A test that waits for what never comes fails; nothing waits for this time to pass.
+
+
+class Loudness:
+    """A pause detector: as much speech as there are loud samples."""
+
+    def vad(self, audio, options):
+        sample_rate, samples = audio
+        return float(np.count_nonzero(np.abs(samples) > 1000)) / sample_rate, []
+
+    def warmup(self):
+        pass
+
+
+def reply_on_pause(reply, **options):
+    return ReplyOnPause(reply, model=Loudness(), input_sample_rate=16000, output_sample_rate=RATE, **options)
+
+
+async def say_something(handler):
+    """What the user says, and the pause after it."""
+    for loud in (True, False):
+        await handler.receive((16000, np.full((1, 9600), 10000 if loud else 0, dtype=np.int16)))
+
+
+async def hear(handler, enough):
+    """Take what `emit` gives until `enough(signal)`."""
+    frames = []
+    while not enough(signal := np.concatenate([np.zeros(0, dtype=np.float32), *frames])):
+        item = await handler.emit()
+        if item is not None:
+            frames.append(item[1])
+    return signal
+
+
+def converse(handler, script):
+    async def go():
+        handler._loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                return await script()
+        finally:
+            handler.shutdown()
+
+    return asyncio.run(go())
+
+
+def cues_of(handler):
+    return [span.cue for span in handler.router.spans if span.cue != "working"]
+
+
+def reply_in_a_thread(audio):
+    seen.append((current_router(), threading.current_thread()))
+    current_router().handle(ToolCallStart("read_file", "1"))
+    yield RATE, steady_voice(0.5).reshape(1, -1)
+    current_router().handle(ToolResult("1", "read_file", is_error=True, content=""))
+
+
+async def reply_on_the_loop(audio):
+    for item in reply_in_a_thread(audio):
+        yield item
+
+
+seen = []
+
+
+@pytest.mark.parametrize("reply", [reply_in_a_thread, reply_on_the_loop], ids=["generator", "async generator"])
+def test_a_reply_function_reaches_the_router_of_its_connection(reply):
+    seen.clear()
+    handlers = [with_cues(reply_on_pause(reply)) for _ in range(2)]
+    for handler in handlers:
+
+        async def script(handler=handler):
+            await say_something(handler)
+            return await hear(handler, lambda signal: len(signal) > 0.4 * RATE)
+
+        assert first_sound(converse(handler, script)) is not None
+    assert [router for router, _ in seen] == [handler.router for handler in handlers]
+    assert [cues_of(handler) for handler in handlers] == [["tool_call", "error"]] * 2
+    is_loops = {thread is threading.main_thread() for _, thread in seen}
+    assert is_loops == {reply is reply_on_the_loop}
+
+
+def test_outside_of_a_reply_function_there_is_no_router():
+    with pytest.raises(StreamValueError, match="no handler made by with_cues"):
+        current_router()
+
+
+def test_a_reply_that_ends_with_a_call_open_ends_the_call():
+    def reply(audio):
+        current_router().handle(ToolCallStart("read_file", "1"))
+        yield RATE, np.zeros((1, 480), dtype=np.float32)
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        await hear(handler, lambda _: any(handler.router.spans) and not handler.router.waits)
+
+    converse(handler, script)
+    assert cues_of(handler) == ["tool_call"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_reply_that_raises_sounds_as_a_failure(capfd):
+    def reply(audio):
+        current_router().handle(ToolCallStart("read_file", "1"))
+        raise ConnectionError("no model at that address")
+        yield
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        with pytest.raises(ConnectionError):
+            await hear(handler, lambda _: False)
+        return await hear(handler, lambda signal: len(signal) > 0.2 * RATE)
+
+    assert first_sound(converse(handler, script)) is not None
+    assert cues_of(handler) == ["tool_call", "error"]
+    assert "no model at that address" in capfd.readouterr().err  # FastRTC prints it, too.
+
+
+def test_speech_that_a_closed_reply_still_gives_is_not_heard():
+    asked, go_on, n_replies = threading.Event(), threading.Event(), []
+
+    def reply(audio):
+        n_replies.append(1)
+        if len(n_replies) == 1:
+            yield RATE, np.zeros((1, 480), dtype=np.float32)
+            asked.set()
+            go_on.wait(LIMIT_S)
+            yield RATE, np.full((1, 4800), 0.5, dtype=np.float32)  # of the answer that was interrupted
+        yield RATE, np.full((1, 4800), 0.125, dtype=np.float32)
+
+    handler = with_cues(reply_on_pause(reply))
+
+    async def script():
+        await say_something(handler)
+        frames = asyncio.create_task(hear(handler, lambda signal: np.count_nonzero(signal) > 4000))
+        await asyncio.to_thread(asked.wait, LIMIT_S)
+        await say_something(handler)
+        go_on.set()
+        return await frames
+
+    signal = converse(handler, script)
+    assert np.abs(signal).max() == pytest.approx(0.125, rel=0.01)
+
+
+def test_a_barge_in_and_events_from_other_threads_run_in_the_thread_of_the_loop():
+    handler = with_cues(reply_on_pause(reply_in_a_thread))
+    threads = set()
+    handler.router.spans.subscribe(lambda _: threads.add(threading.current_thread()))
+
+    async def script():
+        await handler.emit()
+        await asyncio.to_thread(handler.router.handle, ToolCallStart("read_file", "1"))
+        await asyncio.to_thread(setattr, handler.router, "muted", False)
+        await hear(handler, lambda signal: len(signal) > 960)
+        await asyncio.to_thread(handler.inner.clear_queue)
+        await hear(handler, lambda _: handler.router.spans.overlaps(0, 10) is not None)
+
+    converse(handler, script)
+    assert threads == {threading.main_thread()}
+
+
+def test_thousands_of_interruptions_from_other_threads_under_forced_switching_raise_nothing(monkeypatch):
+    handler = with_cues(reply_on_pause(reply_in_a_thread))
+    failures = []
+    interval_s = sys.getswitchinterval()
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+
+    def interrupt():
+        for n in range(2000):
+            handler.router.handle(ToolCallStart("read_file", str(n)))
+            handler.inner.clear_queue()
+
+    async def script():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        await handler.emit()
+        threads = [threading.Thread(target=interrupt) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            handler._paced.push(steady_voice(0.1))
+            await handler.emit()
+        await handler.emit()
+        handler._paced.push(steady_voice(1.0))
+        return await hear(handler, lambda signal: len(signal) > 0.5 * RATE)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        signal = converse(handler, script)
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert failures == []
+    assert np.abs(signal).max() > 0.05
+    assert not handler.router.waits
