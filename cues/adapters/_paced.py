@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 import cues
 from cues.adapters._pipeline_cues import PipelineCues
+from cues.signal.resample import Resampler
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from stream.clock import Clock
@@ -23,7 +26,7 @@ __all__ = ["OnLoop", "PacedDeck"]
 
 
 class OnLoop:
-    """The methods of `target` for any thread: a call from another thread is handed over to the loop and returns None."""
+    """An object for any thread: a call from another thread than the loop's is handed over to it and returns None."""
 
     def __init__(self, target: object, call: Callable[..., Any]) -> None:
         self.__dict__.update(_target=target, _call=call)
@@ -46,23 +49,51 @@ class PacedDeck:
     def __init__(
         self, *, sample_rate: int, clock: Clock | None, frame_ms: float, lead_ms: float, **options: Any
     ) -> None:
-        self.clock = clock or WallClock()
+        self.clock, self.lead_ms, self._frame_ms = clock or WallClock(), lead_ms, frame_ms
         self.deck = PipelineCues(sample_rate=sample_rate, now_s=self.clock.now, **options)
-        frame_samples = round(frame_ms * sample_rate / 1000.0)
-        self.pacer = cues.Pacer(self.deck.mixer, frame_samples=frame_samples, lead_ms=lead_ms, clock=self.clock.now)
+        self.pacer = self._new_pacer()
         self._fading = False
+        self._resampler: Resampler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.deck.router.spans.subscribe(lambda _: self.wake())
         self.router = cast("CueRouter", OnLoop(self.deck.router, self.call))
+
+    def _new_pacer(self) -> cues.Pacer:
+        n_samples = round(self._frame_ms * self.sample_rate / 1000.0)
+        return cues.Pacer(self.deck.mixer, frame_samples=n_samples, lead_ms=self.lead_ms, clock=self.clock.now)
+
+    def retune(self, sample_rate: int) -> None:
+        """Continue at another sample rate: the router stays, queued speech is dropped, calls under way end."""
+        self.deck.retune(sample_rate)
+        self.pacer = self._new_pacer()
+        self._fading = False
 
     @property
     def sample_rate(self) -> int:
         """Hz."""
         return self.deck.sample_rate
 
+    def at_own_rate(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+        """A piece of speech at the deck's rate; the pieces of a stream follow each other without a seam."""
+        if sample_rate == self.sample_rate:
+            return samples
+        if self._resampler is None or (self._resampler.from_rate, self._resampler.to_rate) != (
+            sample_rate,
+            self.sample_rate,
+        ):
+            self._resampler = Resampler(sample_rate, self.sample_rate)
+        return self._resampler.feed(samples)
+
+    def rest_at_own_rate(self) -> NDArray[np.float32]:
+        """The rest of a stream of speech that has ended, as `at_own_rate` converts it."""
+        resampler, self._resampler = self._resampler, None
+        return np.zeros(0, dtype=np.float32) if resampler is None else resampler.close()
+
     def push(self, samples: NDArray[np.float32]) -> None:
         """Queue speech; after a barge-in it belongs to the next answer."""
+        if not len(samples):
+            return
         if self._fading:
             self._fading = False
             self.deck.mixer.resume()  # Takes effect after the fade, which is all that is left of the old answer.
@@ -89,6 +120,12 @@ class PacedDeck:
         due = self.pacer.due()
         self.deck.router.poll()
         return due
+
+    def last_frames(self, fade_ms: float = 30.0) -> list[NDArray[np.float32]]:
+        """Fade out and return the frames of the fade at once; nothing is queued afterwards."""
+        was_audible = self.pacer.queued_samples > 0 or self.deck.mixer.active
+        self.pause(fade_ms)
+        return self.pacer.drain(ceil(fade_ms / self._frame_ms)) if was_audible else []
 
     def wake(self) -> None:
         """Wake `wait`, from any thread: there is something to play."""

@@ -18,7 +18,6 @@ from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_int16
-from cues.signal.resample import Resampler
 from stream.errors import StreamValueError
 from stream.events import Finish, StreamFailed
 
@@ -83,7 +82,6 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0
         self._closing: CloseStream | None = None
-        self._resampler: Resampler | None = None
         self._replies = False
         inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
@@ -190,6 +188,8 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
             raise
         finally:
             self._note_reply()
+        if item is None:
+            self._paced.push(self._paced.rest_at_own_rate())
         if item is None or self._is_interrupted():
             self._ask_at_s = self._paced.clock.now() + _ASK_AGAIN_S
             return None
@@ -227,12 +227,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         elif samples.dtype.kind != "f":
             raise CueTypeError(f"audio has dtype {audio.dtype}; it must be int16 or floating point")
         samples = samples.astype(np.float32, copy=False)
-        return samples if sample_rate == self.output_sample_rate else self._resampled(samples, sample_rate)
-
-    def _resampled(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-        if self._resampler is None or sample_rate != self._resampler.from_rate:
-            self._resampler = Resampler(sample_rate, self.output_sample_rate)
-        return self._resampler.feed(samples)
+        return self._paced.at_own_rate(samples, sample_rate)
 
 
 async def _result(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -7,254 +7,171 @@ late.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
-from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cues.adapters._paced import PacedDeck
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
-from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.resample import resample
-from stream.events import ToolCallStart, ToolResult
+from stream.events import Finish, InvalidToolCall, StreamFailed, ToolCallStart, ToolResult
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
 
-from livekit import rtc  # noqa: E402  (report a missing package first)
-from livekit.agents.voice import io  # noqa: E402
+from cues.adapters._livekit_output import FRAME_MS, CueOutput, audio_frame  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator
 
-    from numpy.typing import NDArray
+    from livekit import rtc
+    from livekit.agents.voice import io
 
     from cues import Cue, Pacer
-    from stream.clock import Clock
-    from stream.readers.options import Tools
     from stream.routing.router import CueRouter
-    from stream.routing.rules import CueRules
 
-__all__ = ["CueOutput", "attach", "cue_frames"]
-
-_FRAME_MS = 20.0
-_FADE_MS = 30.0
+__all__ = ["CueOutput", "SessionCues", "attach", "cue_frames"]
 
 
-@dataclass(slots=True)
-class _Segment:
-    """Speech between two flushes: its range among all speech samples, and its state."""
+class SessionCues:
+    """Cues in an `AgentSession`, until `aclose`; closing the session closes them, too.
 
-    start: int
-    end: int
-    flushed: bool = False
-    interrupted: bool = False
-    started: bool = False
-    heard_at_s: float | None = None
-
-
-class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
-    """The new tail of a session's audio chain: paces speech, mixes cues into it and feeds `sink`, the old tail.
-
-    Playback positions count speech only: cues and silence do not move the transcript.
+    Use it in the event loop of the session. Call `start` after `await session.start(…)`.
 
     Parameters
     ----------
-    sink : AudioOutput
-        The output that takes the frames, such as the room's.
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
-    lead_ms : float
-        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        Passed to `CueOutput`.
     """
 
-    def __init__(
-        self,
-        sink: io.AudioOutput,
-        *,
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
-        lead_ms: float = 80.0,
-        clock: Clock | None = None,
-    ) -> None:
-        rate = sink.sample_rate or 24000
-        super().__init__(
-            label="Cues", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=None, sample_rate=rate
-        )
-        self.sink = sink
-        self._rate = rate
-        self._paced = PacedDeck(
-            sample_rate=rate, clock=clock, frame_ms=_FRAME_MS, lead_ms=lead_ms, bank=bank, rules=rules, tools=tools
-        )
-        self._ahead = 2 * round(lead_ms * rate / 1000.0)
-        self._waiting: deque[NDArray[np.float32]] = deque()
-        self._recent = np.zeros(0, dtype=np.float32)
-        self._n_captured = self._n_fed = 0
-        self._segments: deque[_Segment] = deque()
-        self._paused = False
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+        self._session: Any = None
+        self._output: CueOutput | None = None
+        self._started_calls: set[str] = set()
+        self._listeners = {
+            "tool_execution_updated": lambda event: self._on_tool(event.update),
+            "function_tools_executed": self._on_tools_executed,
+            "agent_state_changed": self._on_agent_state,
+            "user_state_changed": self._on_user_state,
+            "error": self._on_error,
+            "close": lambda _: self._detach(),
+        }
+
+    @property
+    def output(self) -> CueOutput:
+        """The audio output with cues."""
+        if self._output is None:
+            raise CueTypeError("the cues have not been started; await start(agent_session=session) first")
+        return self._output
 
     @property
     def router(self) -> CueRouter:
         """The router, which chooses the cues; `router.muted = True` switches them off."""
-        return self._paced.deck.router
+        return self.output.router
 
     @property
     def pacer(self) -> Pacer:
         """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
-        return self._paced.pacer
+        return self.output.pacer
 
-    # Called by the framework.
+    async def start(self, *, agent_session: Any, room: Any = None) -> None:  # noqa: ARG002  (as BackgroundAudioPlayer)
+        """Put cues between the session's audio chain and the room; `room` is not needed.
 
-    async def capture_frame(self, frame: rtc.AudioFrame) -> None:
-        """Queue speech (int16, mono) of the current segment."""
-        await super().capture_frame(frame)
-        self.start()
-        if not self._segments or self._segments[-1].flushed:
-            self._segments.append(_Segment(self._n_captured, self._n_captured))
-        segment = self._segments[-1]
-        if segment.interrupted:
-            return
-        samples = self._samples(frame)
-        self._waiting.append(samples)
-        self._n_captured += len(samples)
-        segment.end = self._n_captured
-        self._feed()
-
-    def flush(self) -> None:
-        """End the current segment."""
-        super().flush()
-        if self._segments:
-            self._segments[-1].flushed = True
-            self._feed()
-            self._paced.wake()
-
-    def clear_buffer(self) -> None:
-        """Barge in: sound fades out within 30 ms, and the rest of the segment is dropped, cues included."""
-        self._n_fed -= self._paced.interrupt(_FADE_MS)
-        self._waiting.clear()
-        self._n_captured = self._n_fed
-        for segment in self._segments:
-            segment.interrupted = True
-            segment.end = max(segment.start, min(segment.end, self._n_fed))
-        self._paused = False
-
-    def pause(self) -> None:
-        """Fade out, and keep the rest of the speech for `resume`.
-
-        The sink is not paused, because it would cut off the fade.
+        Raises
+        ------
+        CueTypeError
+            If the session has no audio output; call it after `await session.start(…)`.
+        CueValueError
+            If the session, or this object, already has cues.
         """
-        if self._paused:
-            return
-        self._paused = True
-        n_back = self._paced.pause(_FADE_MS)
-        if n_back:
-            self._waiting.appendleft(self._recent[-n_back:])
-            self._n_fed -= n_back
-
-    def resume(self) -> None:
-        """Continue paused speech."""
-        self._paused = False
-        self._feed()
-
-    def on_attached(self) -> None:
-        """Attach the sink."""
-        self.sink.on_attached()
-
-    def on_detached(self) -> None:
-        """Detach the sink."""
-        self.sink.on_detached()
-
-    def start(self) -> None:
-        """Start feeding the sink; the first frame does so, too."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
+        self._attach(agent_session)
 
     async def aclose(self) -> None:
-        """Stop feeding the sink."""
-        if self._task is not None:
-            task, self._task = self._task, None
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._paced.deck.mixer.close()
+        """Fade out, give the session its old output back and follow its events no more."""
+        self._detach()
+        if self._output is not None:
+            await self._output.aclose()
 
-    # From the queue to the sink.
+    def _attach(self, session: Any) -> None:
+        tail = _tail(session)
+        if tail is None:
+            raise CueTypeError("the session has no audio output; attach cues after `await session.start(…)`")
+        if self._session is not None or session in _ATTACHED:
+            raise CueValueError("the session has cues already; `await aclose()` of the earlier ones first")
+        self._session, self._output = session, CueOutput(tail, **self._options)
+        _ATTACHED[session] = self
+        for event, listener in self._listeners.items():
+            session.on(event, listener)
+        session.output.replace_audio_tail(self._output)
+        self._output.start()
+        self._output.on_gone = self._follow
 
-    async def _run(self) -> None:
-        while True:
-            self._feed()
-            for mixed in self._paced.frames():
-                await self.sink.capture_frame(_audio_frame(mixed, self._rate))
-                self._feed()
-            self._report()
-            await self._paced.wait(longest_s=self._until_report_s())
+    def _detach(self) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        del _ATTACHED[session]
+        for event, listener in self._listeners.items():
+            session.off(event, listener)
+        self.router.barge_in()
+        if _tail(session) is self._output:
+            session.output.replace_audio_tail(self.output.sink)
+        self.output.stop()
 
-    def _feed(self) -> None:
-        """Keep the pacer's queue short, so that `pause` can take back all of it."""
-        pacer = self._paced.pacer
-        while self._waiting and not self._paused and pacer.queued_samples < self._ahead:
-            samples = self._waiting.popleft()
-            if len(samples) > self._ahead:
-                self._waiting.appendleft(samples[self._ahead :])
-                samples = samples[: self._ahead]
-            self._paced.push(samples)
-            self._n_fed += len(samples)
-            self._recent = np.concatenate([self._recent, samples])[-2 * self._ahead :]
-        if not self._waiting and all(segment.flushed for segment in self._segments):
-            pacer.end()
+    def _follow(self) -> None:
+        """Move to the output that has replaced ours, such as an avatar's."""
+        tail = None if self._session is None else _tail(self._session)
+        if tail is not None and tail is not self._output:
+            self.output.feed(tail)
+            self._session.output.replace_audio_tail(self._output)
 
-    def _report(self) -> None:
-        """Report segments that have started or finished."""
-        taken = self._n_fed - self._paced.pacer.queued_samples
-        now_s = self._paced.clock.now()
-        while self._segments:
-            segment = self._segments[0]
-            if not segment.started and taken > segment.start:
-                segment.started = True
-                self.on_playback_started(created_at=time.time())
-            if not segment.flushed or taken < segment.end:
-                return
-            if segment.heard_at_s is None:
-                lead_s = self._paced.pacer.lead_samples / self._rate
-                segment.heard_at_s = now_s + (lead_s if segment.started else 0.0)
-            if now_s < segment.heard_at_s:
-                return
-            self._segments.popleft()
-            position_s = (segment.end - segment.start) / self._rate
-            self.on_playback_finished(playback_position=position_s, interrupted=segment.interrupted)
+    # The session's events.
 
-    def _until_report_s(self) -> float | None:
-        heard_at_s = self._segments[0].heard_at_s if self._segments else None
-        return None if heard_at_s is None else max(heard_at_s - self._paced.clock.now(), 0.0)
+    def _on_tool(self, update: Any) -> None:
+        match update.type:
+            case "tool_call_started":
+                call = update.function_call
+                self._started_calls.add(call.call_id)
+                self.router.handle(ToolCallStart(call.name, call.call_id))
+            case "tool_call_ended" if update.status == "cancelled":
+                self.router.end_call(update.call_id)
+            case "tool_call_ended":
+                failed = update.status == "error"
+                self.router.handle(ToolResult(update.call_id, "", is_error=failed, content=update.message or ""))
 
-    def _samples(self, frame: rtc.AudioFrame) -> NDArray[np.float32]:
-        if frame.num_channels != 1:
-            raise CueValueError(f"a frame has {frame.num_channels} channels; cues are mixed into mono speech")
-        if frame.sample_rate != self._rate:
-            raise CueValueError(f"a frame has {frame.sample_rate} Hz; it must have {self._rate} Hz")
-        return float_of_pcm16(bytes(frame.data))
+    def _on_tools_executed(self, event: Any) -> None:
+        """Play the error cue for calls that were refused: of an unknown tool, or with arguments that are not JSON."""
+        for index, (call, output) in enumerate(event.zipped()):
+            if call.call_id not in self._started_calls and output.is_error:
+                is_unknown = "Unknown function" in str(output.output)
+                reason: Literal["unknown_tool", "not_json"] = "unknown_tool" if is_unknown else "not_json"
+                self.router.handle(InvalidToolCall(call.name, call.call_id, index, reason, str(output.output)))
+            self._started_calls.discard(call.call_id)
 
+    def _on_agent_state(self, event: Any) -> None:
+        if event.new_state in ("listening", "idle"):
+            self.router.handle(Finish("stop"))
 
-def _audio_frame(samples: NDArray[np.float32], sample_rate: int) -> rtc.AudioFrame:
-    return rtc.AudioFrame(
-        data=pcm16_of_float(samples), sample_rate=sample_rate, num_channels=1, samples_per_channel=len(samples)
-    )
+    def _on_user_state(self, event: Any) -> None:
+        if event.new_state == "speaking":
+            self.router.hush()
+
+    def _on_error(self, event: Any) -> None:
+        if not getattr(event.error, "recoverable", True) and event.error.type != "stt_error":
+            self.router.handle(StreamFailed(str(event.error.error), code=event.error.type))
 
 
-def attach(session: Any, **options: Any) -> CueOutput:
-    """Put a `CueOutput` between a started session's audio chain and the room, and play its tool events.
+_ATTACHED: WeakKeyDictionary[Any, SessionCues] = WeakKeyDictionary()
+
+
+def attach(session: Any, **options: Any) -> SessionCues:
+    """Cues for a started session, at once: `SessionCues(**options)` and its `start`.
 
     Parameters
     ----------
     session : AgentSession
+        A session that has cues already keeps them.
     **options
         Passed to `CueOutput`.
 
@@ -262,35 +179,26 @@ def attach(session: Any, **options: Any) -> CueOutput:
     ------
     CueTypeError
         If the session has no audio output; call it after `await session.start(…)`.
+    CueValueError
+        If the session has cues already, and `options` are given for new ones.
     """
+    if session in _ATTACHED and not options:
+        return _ATTACHED[session]
+    handle = SessionCues(**options)
+    handle._attach(session)  # noqa: SLF001  (its own module)
+    return handle
+
+
+def _tail(session: Any) -> io.AudioOutput | None:
+    """The end of the session's audio chain."""
     tail = session.output.audio
-    if tail is None:
-        raise CueTypeError("the session has no audio output; attach cues after `await session.start(…)`")
-    while tail.next_in_chain is not None:
+    while tail is not None and tail.next_in_chain is not None:
         tail = tail.next_in_chain
-    output = CueOutput(tail, **options)
-    session.output.replace_audio_tail(output)
-    session.on("tool_execution_updated", lambda event: _on_tool(output.router, event.update))
-    session.on("user_state_changed", lambda event: output.router.hush() if event.new_state == "speaking" else None)
-    output.start()
-    return output
-
-
-def _on_tool(router: CueRouter, update: Any) -> None:
-    """Pass a tool event to the router."""
-    match update.type:
-        case "tool_call_started":
-            call = update.function_call
-            router.handle(ToolCallStart(call.name, call.call_id))
-        case "tool_call_ended" if update.status == "cancelled":
-            router.end_call(update.call_id)
-        case "tool_call_ended":
-            failed = update.status == "error"
-            router.handle(ToolResult(update.call_id, "", is_error=failed, content=update.message or ""))
+    return tail
 
 
 async def cue_frames(
-    cue: Cue, *, sample_rate: int = 48000, frame_ms: float = _FRAME_MS, loop: bool = False
+    cue: Cue, *, sample_rate: int = 48000, frame_ms: float = FRAME_MS, loop: bool = False
 ) -> AsyncIterator[rtc.AudioFrame]:
     """A cue as frames for `BackgroundAudioPlayer.play` (48 kHz), on its own track.
 
@@ -308,4 +216,4 @@ async def cue_frames(
             frame[filled : filled + len(part)] = part
             filled += len(part)
             at += len(part)
-        yield _audio_frame(frame, sample_rate)
+        yield audio_frame(frame, sample_rate)

@@ -223,6 +223,17 @@ class Pacer:
         self._mixer.release(fade_ms=fade_ms)
         return self.clear(keep_ms=fade_ms)
 
+    def drain(self, n_frames: int) -> list[Samples]:
+        """Return the next `n_frames` mixed frames at once, due or not, and drop the rest of the queue.
+
+        They are the last sound of a session, such as the fade of `interrupt`.
+        """
+        frames = [
+            self._mixer.mix(self._padded(self._pop(min(self._frame, self.queued_samples)))) for _ in range(n_frames)
+        ]
+        self.clear()
+        return frames
+
     def due(self) -> list[Samples]:
         """Return the mixed frames that are due now, oldest first."""
         mixer = self._mixer

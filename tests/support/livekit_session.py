@@ -1,14 +1,17 @@
-"""A model and a voice for LiveKit sessions in tests: scripted, deterministic, without a network."""
+"""A model, a voice and an output for LiveKit sessions in tests: scripted, deterministic, without a network."""
 
 import asyncio
 import json
 import uuid
 
 import numpy as np
+from livekit import rtc
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, tts
+from livekit.agents.voice import io
 
-from cues.signal.pcm import pcm16_of_float
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.synthesis.voicelike import speak_voice_like
+from tests.support.listening import RATE
 
 
 def call_of(name, arguments, call_id="call_00000001"):
@@ -17,7 +20,7 @@ def call_of(name, arguments, call_id="call_00000001"):
 
 
 class ScriptedLLM(llm.LLM):
-    """Gives one scripted answer after the other: strings are text, floats seconds to wait, the rest tool calls."""
+    """Gives one scripted answer after the other: strings are text, floats seconds to wait, exceptions are raised."""
 
     def __init__(self, answers, sleep=asyncio.sleep):
         super().__init__()
@@ -39,6 +42,8 @@ class _ScriptedStream(llm.LLMStream):
             if isinstance(piece, float):
                 await self._sleep(piece)
                 continue
+            if isinstance(piece, Exception):
+                raise piece
             delta = (
                 llm.ChoiceDelta(role="assistant", content=piece)
                 if isinstance(piece, str)
@@ -63,3 +68,50 @@ class _VoiceLikeStream(tts.ChunkedStream):
         output_emitter.initialize(request_id="1", sample_rate=24000, num_channels=1, mime_type="audio/pcm")
         output_emitter.push(pcm16_of_float(np.asarray(samples, dtype=np.float32)))
         output_emitter.flush()
+
+
+class ListSink(io.AudioOutput):
+    """The end of the chain: keeps what it gets, with the time."""
+
+    def __init__(self, clock, rate=RATE):
+        super().__init__(
+            label="list", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=None, sample_rate=rate
+        )
+        self._clock, self.frames, self.told = clock, [], []
+
+    async def capture_frame(self, frame):
+        await super().capture_frame(frame)
+        self.frames.append((self._clock.now(), float_of_pcm16(bytes(frame.data))))
+
+    def flush(self):
+        self.told.append("flush")
+
+    def clear_buffer(self):
+        self.told.append("clear_buffer")
+
+    def pause(self):
+        self.told.append("pause")
+
+    def resume(self):
+        self.told.append("resume")
+
+    def signal(self):
+        """What is heard: frames one after the other, gaps where none came in time."""
+        out = np.zeros(0, dtype=np.float32)
+        for at_s, frame in self.frames:
+            start = max(len(out), round(at_s * self.sample_rate))
+            out = np.concatenate([out, np.zeros(start - len(out), dtype=np.float32), frame])
+        return out
+
+
+def frames_of(samples, n_samples=4800, rate=RATE):
+    for start in range(0, len(samples), n_samples):
+        piece = samples[start : start + n_samples]
+        yield rtc.AudioFrame(pcm16_of_float(piece), rate, 1, len(piece))
+
+
+async def say(output, samples, rate=RATE):
+    """As the framework does: all frames at once, then a flush."""
+    for frame in frames_of(samples, rate=rate):
+        await output.capture_frame(frame)
+    output.flush()

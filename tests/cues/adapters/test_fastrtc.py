@@ -243,11 +243,13 @@ def test_speech_of_other_kinds_is_converted(kind):
             talker.say((x * 32767).astype(np.int16))
         else:
             talker.say(steady_voice(1.0, rate=16000), rate=16000)
+        talker.items.put_nowait(None)
         await clock.sleep(2.0)
 
     signal = np.concatenate([f for _, f in run(script)[0].frames])
     assert np.abs(signal).max() == pytest.approx(np.abs(attenuated(x)).max(), rel=0.03)
-    assert last_sound(signal, 1e-3) == pytest.approx(RATE, rel=0.06)
+    assert last_sound(signal, 1e-3) == pytest.approx(RATE, rel=0.03)
+    assert new_clicks(signal, np.zeros(1)) == []
 
 
 def test_audio_that_cannot_carry_cues_is_refused_with_a_sentence():

@@ -19,7 +19,7 @@ LIMIT_S = 20.0  # A test that waits for what never comes fails; nothing waits fo
 class Loudness:
     """A pause detector: as much speech as there are loud samples."""
 
-    def vad(self, audio, options):
+    def vad(self, audio, _options):
         sample_rate, samples = audio
         return float(np.count_nonzero(np.abs(samples) > 1000)) / sample_rate, []
 

@@ -48,7 +48,7 @@ def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
     from livekit.agents import Agent, AgentSession
 
     from cues.adapters.livekit import CueOutput
-    from tests.cues.adapters.test_livekit import ListSink
+    from tests.support.livekit_session import ListSink
     from tests.support.virtual_clock import VirtualClock
 
     async def go():

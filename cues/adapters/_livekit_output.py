@@ -1,0 +1,311 @@
+"""LiveKit's audio output with cues: it paces speech, mixes cues into it and feeds the output that was there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from livekit import rtc
+from livekit.agents.voice import io
+
+from cues.adapters._paced import PacedDeck
+from cues.errors import CueValueError
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from cues import Cue, Pacer
+    from stream.clock import Clock
+    from stream.readers.options import Tools
+    from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
+
+__all__ = ["FRAME_MS", "CueOutput", "audio_frame"]
+
+FRAME_MS = 20.0
+_FADE_MS = 30.0
+_SEGMENT_PAUSE_S = 0.5  # Longer than a room's output holds; then the sink's segment ends, as an avatar expects.
+_LONGEST_END_S = 1.0  # For a sink that takes no more frames.
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Speech between two flushes: its range among all speech samples, and its state."""
+
+    start: int
+    end: int
+    flushed: bool = False
+    interrupted: bool = False
+    started: bool = False
+    heard_at_s: float | None = None
+
+
+class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
+    """The new tail of a session's audio chain: paces speech, mixes cues into it and feeds `sink`, the old tail.
+
+    Playback positions count speech only: cues and silence do not move the transcript.
+
+    Parameters
+    ----------
+    sink : AudioOutput
+        The output that takes the frames, such as the room's.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
+    clock : Clock or None
+        `None` is the machine's clock.
+    """
+
+    def __init__(
+        self,
+        sink: io.AudioOutput,
+        *,
+        bank: Mapping[str, Cue] | None = None,
+        rules: CueRules | None = None,
+        tools: Tools = None,
+        lead_ms: float = 80.0,
+        clock: Clock | None = None,
+    ) -> None:
+        rate = sink.sample_rate or 24000
+        super().__init__(
+            label="Cues", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=None, sample_rate=rate
+        )
+        self.sink = sink
+        self._rate = rate
+        self._paced = PacedDeck(
+            sample_rate=rate, clock=clock, frame_ms=FRAME_MS, lead_ms=lead_ms, bank=bank, rules=rules, tools=tools
+        )
+        self._ahead = 2 * round(lead_ms * rate / 1000.0)
+        self._waiting: deque[NDArray[np.float32]] = deque()
+        self._recent = np.zeros(0, dtype=np.float32)
+        self._n_captured = self._n_fed = 0
+        self._segments: deque[_Segment] = deque()
+        self._paused = False
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = self._is_gone = self._in_capture = False
+        self._last_frames: list[NDArray[np.float32]] = []
+        self._sink_has_sound, self._silent_from_s = False, 0.0
+        self.on_gone: Callable[[], None] = lambda: None
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz; that of the sink."""
+        return self._rate
+
+    @property
+    def router(self) -> CueRouter:
+        """The router, which chooses the cues; `router.muted = True` switches them off."""
+        return self._paced.deck.router
+
+    @property
+    def pacer(self) -> Pacer:
+        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
+        return self._paced.pacer
+
+    # Called by the framework.
+
+    async def capture_frame(self, frame: rtc.AudioFrame) -> None:
+        """Queue speech (int16, mono) of the current segment."""
+        await super().capture_frame(frame)
+        self.start()
+        if not self._segments or self._segments[-1].flushed:
+            self._segments.append(_Segment(self._n_captured, self._n_captured))
+        if not self._segments[-1].interrupted:
+            self._queue(self._samples(frame))
+            self._feed()
+
+    def _queue(self, samples: NDArray[np.float32]) -> None:
+        """Add speech to the current segment."""
+        segment = self._segments[-1]
+        if len(samples) and not segment.interrupted:
+            self._waiting.append(samples)
+            self._n_captured += len(samples)
+            segment.end = self._n_captured
+
+    def flush(self) -> None:
+        """End the current segment."""
+        super().flush()
+        if self._segments:
+            self._queue(self._paced.rest_at_own_rate())
+            self._segments[-1].flushed = True
+            self._feed()
+            self._paced.wake()
+
+    def clear_buffer(self) -> None:
+        """Barge in: sound fades out within 30 ms, and the rest of the segment is dropped, cues included."""
+        self._n_fed -= self._paced.interrupt(_FADE_MS)
+        self._waiting.clear()
+        self._n_captured = self._n_fed
+        for segment in self._segments:
+            segment.interrupted = True
+            segment.end = max(segment.start, min(segment.end, self._n_fed))
+        self._paused = False
+
+    def pause(self) -> None:
+        """Fade out, and keep the rest of the speech for `resume`.
+
+        The sink is not paused, because it would cut off the fade.
+        """
+        if self._paused:
+            return
+        self._paused = True
+        n_back = self._paced.pause(_FADE_MS)
+        if n_back:
+            self._waiting.appendleft(self._recent[-n_back:])
+            self._n_fed -= n_back
+
+    def resume(self) -> None:
+        """Continue paused speech."""
+        self._paused = False
+        self._feed()
+
+    def on_attached(self) -> None:
+        """Attach the sink, and feed it."""
+        self.sink.on_attached()
+        self.start()
+
+    def on_detached(self) -> None:
+        """Fade out and detach the sink; `on_gone` is called afterwards."""
+        self._is_gone = True
+        self.stop()
+        self.sink.on_detached()
+
+    def start(self) -> None:
+        """Start feeding the sink; the first frame does so, too."""
+        self._stopping = self._is_gone = False
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+            self._task.add_done_callback(lambda _: self.on_gone() if self._is_gone else None)
+
+    def stop(self) -> None:
+        """Fade out, report open segments as interrupted and feed the sink no more; `start` feeds it again."""
+        self._stopping = True
+        self._drop_segments()
+        self._last_frames += self._paced.last_frames(_FADE_MS)
+        if self._in_capture and self._task is not None:
+            self._task.cancel()  # A room without a listener takes no frame.
+            self._last_frames.clear()
+        self._paced.wake()
+
+    def feed(self, sink: io.AudioOutput) -> None:
+        """Feed another sink from now on, at its rate; calls under way end."""
+        self.sink = sink
+        self._rate = sink.sample_rate or self._rate
+        if self._rate != self._paced.sample_rate:
+            self._paced.retune(self._rate)
+            self._ahead = 2 * round(self._paced.lead_ms * self._rate / 1000.0)
+            self._waiting.clear()
+            self._recent = np.zeros(0, dtype=np.float32)
+
+    async def aclose(self) -> None:
+        """Fade out and stop feeding the sink, for good."""
+        self.stop()
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=_LONGEST_END_S)
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        self._paced.deck.mixer.close()
+
+    # From the queue to the sink.
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            self._feed()
+            for mixed in self._last_frames + self._paced.frames():
+                await self._capture(mixed)
+                self._feed()
+            self._last_frames.clear()
+            self._report()
+            self._end_segment()
+            await self._paced.wait(longest_s=self._until_next_s())
+        while self._last_frames:
+            await self._capture(self._last_frames.pop(0))
+        self._end_segment(now=True)
+
+    async def _capture(self, mixed: NDArray[np.float32]) -> None:
+        self._in_capture = True
+        try:
+            await self.sink.capture_frame(audio_frame(mixed, self._rate))
+        finally:
+            self._in_capture = False
+        self._sink_has_sound, self._silent_from_s = True, self._paced.clock.now() + len(mixed) / self._rate
+
+    def _end_segment(self, *, now: bool = False) -> None:
+        """End the sink's segment after a pause: an avatar waits for its end."""
+        if self._sink_has_sound and (now or self._paced.clock.now() >= self._silent_from_s + _SEGMENT_PAUSE_S):
+            self._sink_has_sound = False
+            self.sink.flush()
+
+    def _feed(self) -> None:
+        """Keep the pacer's queue short, so that `pause` can take back all of it."""
+        pacer = self._paced.pacer
+        while self._waiting and not self._paused and pacer.queued_samples < self._ahead:
+            samples = self._waiting.popleft()
+            if len(samples) > self._ahead:
+                self._waiting.appendleft(samples[self._ahead :])
+                samples = samples[: self._ahead]
+            self._paced.push(samples)
+            self._n_fed += len(samples)
+            self._recent = np.concatenate([self._recent, samples])[-2 * self._ahead :]
+        if not self._waiting and all(segment.flushed for segment in self._segments):
+            pacer.end()
+
+    def _report(self) -> None:
+        """Report segments that have started or finished."""
+        taken = self._n_fed - self._paced.pacer.queued_samples
+        now_s = self._paced.clock.now()
+        while self._segments:
+            segment = self._segments[0]
+            if not segment.started and taken > segment.start:
+                segment.started = True
+                self.on_playback_started(created_at=time.time())
+            if not segment.flushed or taken < segment.end:
+                return
+            if segment.heard_at_s is None:
+                lead_s = self._paced.pacer.lead_samples / self._rate
+                segment.heard_at_s = now_s + (lead_s if segment.started else 0.0)
+            if now_s < segment.heard_at_s:
+                return
+            self._segments.popleft()
+            position_s = (segment.end - segment.start) / self._rate
+            self.on_playback_finished(playback_position=position_s, interrupted=segment.interrupted)
+
+    def _drop_segments(self) -> None:
+        """Report all segments: the rest of them is not heard."""
+        super().flush()
+        self._waiting.clear()
+        taken = self._n_captured = self._n_fed = self._n_fed - self._paced.pacer.queued_samples
+        while self._segments:
+            segment = self._segments.popleft()
+            self.on_playback_finished(
+                playback_position=max(0, min(segment.end, taken) - segment.start) / self._rate,
+                interrupted=segment.interrupted or not segment.flushed or segment.end > taken,
+            )
+
+    def _until_next_s(self) -> float | None:
+        """Seconds until a report or the end of the sink's segment is due."""
+        heard_at_s = self._segments[0].heard_at_s if self._segments else None
+        ends_at_s = self._silent_from_s + _SEGMENT_PAUSE_S if self._sink_has_sound else None
+        due_s = [at_s for at_s in (heard_at_s, ends_at_s) if at_s is not None]
+        return max(min(due_s) - self._paced.clock.now(), 0.0) if due_s else None
+
+    def _samples(self, frame: rtc.AudioFrame) -> NDArray[np.float32]:
+        if frame.num_channels != 1:
+            raise CueValueError(f"a frame has {frame.num_channels} channels; cues are mixed into mono speech")
+        return self._paced.at_own_rate(float_of_pcm16(bytes(frame.data)), frame.sample_rate)
+
+
+def audio_frame(samples: NDArray[np.float32], sample_rate: int) -> rtc.AudioFrame:
+    return rtc.AudioFrame(
+        data=pcm16_of_float(samples), sample_rate=sample_rate, num_channels=1, samples_per_channel=len(samples)
+    )

@@ -1,0 +1,204 @@
+"""LiveKit sessions that attach, close, change their output, and call what does not exist."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from livekit.agents import Agent, AgentSession, APIConnectionError, function_tool
+from livekit.agents.llm import FunctionToolCall
+from livekit.agents.voice import io
+
+from cues.adapters.livekit import SessionCues, attach
+from cues.errors import CueTypeError, CueValueError
+from stream.events import ToolCallStart
+from stream.routing.rules import CueRules
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.livekit_session import ListSink, ScriptedLLM, VoiceLikeTTS, call_of, say
+from tests.support.virtual_clock import VirtualClock
+
+
+class Wrapper(io.AudioOutput):
+    """An output in the middle of a chain, as the synchronizer of transcripts and the recorder are."""
+
+    def __init__(self, sink):
+        super().__init__(
+            label="wrapper",
+            capabilities=io.AudioOutputCapabilities(pause=True),
+            next_in_chain=sink,
+        )
+
+    @property
+    def sample_rate(self):
+        return self.next_in_chain.sample_rate
+
+    async def capture_frame(self, frame):
+        await super().capture_frame(frame)
+        await self.next_in_chain.capture_frame(frame)
+
+    def flush(self):
+        super().flush()
+        self.next_in_chain.flush()
+
+    def clear_buffer(self):
+        self.next_in_chain.clear_buffer()
+
+
+class NeverSubscribed(ListSink):
+    """A room's output to which no one listens: it takes no frame."""
+
+    async def capture_frame(self, _frame):
+        await asyncio.get_running_loop().create_future()
+
+
+def in_session(script, answers=(), tools=lambda _: [], *, sink=ListSink, wrapped=True):
+    """Run `script(session, sink, clock)` with a started session; the tasks that outlive it fail."""
+
+    async def go():
+        clock = VirtualClock(settling_turns=400)
+        session = AgentSession(llm=ScriptedLLM(list(answers), clock.sleep), tts=VoiceLikeTTS())
+        end = sink(clock)
+        session.output.audio = Wrapper(end) if wrapped else end
+
+        async def all_of_it():
+            await session.start(Agent(instructions="test", tools=tools(clock)))
+            await script(session, end, clock)
+            await session.aclose()
+
+        await clock.drive(all_of_it())
+        await asyncio.sleep(0)
+        assert [task for task in asyncio.all_tasks() if "cues" in repr(task.get_coro())] == []
+
+    asyncio.run(go())
+
+
+def cues_of(handle):
+    return [span.cue for span in handle.router.spans if span.cue != "working"]
+
+
+@pytest.mark.parametrize("wrapped", [True, False], ids=["wrapped", "alone"])
+def test_closing_the_session_ends_what_the_adapter_started(wrapped):
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        handle.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.0)
+
+    in_session(script, wrapped=wrapped)
+
+
+def test_attaching_twice_keeps_the_cues_and_nests_nothing():
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        assert attach(session) is handle
+        with pytest.raises(CueValueError, match="has cues already"):
+            attach(session, bank={})
+        with pytest.raises(CueValueError, match="has cues already"):
+            await handle.start(agent_session=session)
+        chain = [type(output).__name__ for output in outputs_of(session)]
+        assert chain.count("CueOutput") == 1
+        handle.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.0)
+        assert handle.router.stats.played == 1
+
+    in_session(script)
+
+
+def outputs_of(session):
+    output = session.output.audio
+    while output is not None:
+        yield output
+        output = output.next_in_chain
+
+
+@pytest.mark.parametrize("wrapped", [True, False], ids=["wrapped", "alone"])
+def test_a_closed_handle_gives_the_session_its_output_back_and_may_be_followed_by_another(wrapped):
+    async def script(session, sink, clock):
+        handle = SessionCues(clock=clock)
+        with pytest.raises(CueTypeError, match="have not been started"):
+            _ = handle.router
+        await handle.start(room=None, agent_session=session)
+        output = session.output.audio
+        await say(output, steady_voice(2.0))
+        await clock.sleep(0.5)
+        await handle.aclose()
+        await handle.aclose()
+        assert list(outputs_of(session))[-1] is sink
+        assert (first_sound(sink.signal()), new_clicks(sink.signal(), np.zeros(1))) != (None, [])
+        heard = sink.signal()
+        assert 0.45 * RATE < last_sound(heard, 0.0) < 0.6 * RATE
+        assert new_clicks(heard, np.zeros_like(heard)) == []
+        assert (await output.wait_for_playout()).interrupted
+        again = attach(session, clock=clock)
+        again.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(1.0)
+        assert len(sink.signal()) > len(heard)
+        assert handle.router.stats.played == 0
+
+    in_session(script, wrapped=wrapped)
+
+
+@pytest.mark.parametrize("first", [ListSink, NeverSubscribed], ids=["room", "room without a listener"])
+@pytest.mark.parametrize("wrapped", [True, False], ids=["wrapped", "alone"])
+@pytest.mark.parametrize("rate", [RATE, 16000])
+def test_an_avatar_that_replaces_the_output_has_the_cues(first, wrapped, rate):
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock, rules=CueRules(working=None))
+        await say(session.output.audio, steady_voice(2.0))
+        await clock.sleep(0.5)
+        avatar = ListSink(clock, rate)
+        session.output.replace_audio_tail(avatar)
+        await clock.sleep(0.5)
+        n_room = len(sink.frames)
+        handle.router.handle(ToolCallStart("read_file", "1"))
+        await say(session.output.audio, steady_voice(1.0, rate=rate), rate=rate)
+        await clock.sleep(2.0)
+        assert len(sink.frames) == n_room
+        assert session.output.audio.sample_rate == handle.output.sample_rate == rate
+        assert {len(frame) for _, frame in avatar.frames} == {rate // 50}
+        # Speech of one second is not made longer; the cue is in it, and the avatar hears where its segment ends.
+        assert len(np.concatenate([frame for _, frame in avatar.frames])) / rate == pytest.approx(1.0, abs=0.05)
+        assert cues_of(handle) == ["tool_call"]
+        assert "flush" in avatar.told
+
+    in_session(script, sink=first, wrapped=wrapped)
+
+
+def tool_of(duration_s):
+    def tools(clock):
+        @function_tool
+        async def read_file(path: str) -> str:
+            """Read a file."""
+            await clock.sleep(duration_s)
+            return "text"
+
+        return [read_file]
+
+    return tools
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        call_of("no_such_tool", {"path": "a"}),
+        FunctionToolCall(name="read_file", arguments="[1, 2", call_id="call_00000002"),
+    ],
+    ids=["unknown tool", "arguments that are no object"],
+)
+def test_a_call_that_the_framework_refuses_sounds_as_an_error(call):
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        session.generate_reply(user_input="go")
+        await clock.sleep(3.0)
+        assert cues_of(handle) == ["error"]
+        assert not handle.router.waits
+
+    in_session(script, [[call], ["I cannot do that."]], tool_of(0.5))
+
+
+def test_a_model_that_fails_sounds_as_an_error():
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        session.generate_reply(user_input="go")
+        await clock.sleep(5.0)
+        assert cues_of(handle) == ["error"]
+
+    in_session(script, [[APIConnectionError("no model at that address", retryable=False)]])
