@@ -4,6 +4,8 @@ import asyncio
 import re
 from pathlib import Path
 
+import numpy as np
+
 import cues.adapters
 import stream
 from stream.events import Finish, TextDelta, ToolCallStart
@@ -92,6 +94,30 @@ def test_the_lines_for_fastrtc_make_a_handler_with_cues():
     sent, item = asyncio.run(go())
     assert sent == ["Let", " me", " look", " Two", " files."]
     assert item[0] == 24000
+
+
+def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
+    from fastrtc import ReplyOnPause
+
+    from tests.cues.adapters.test_fastrtc_reply_on_pause import Loudness, say_something
+
+    names = block("fastrtc-reply")
+
+    async def ask_the_model(_audio):
+        return _chunks()
+
+    names.update(ask_the_model=ask_the_model, speak=lambda text: np.full((1, 480), 0.1, dtype=np.float32))
+
+    async def go():
+        handler = names["with_cues"](ReplyOnPause(names["reply"], model=Loudness(), input_sample_rate=16000))
+        handler._loop = asyncio.get_running_loop()
+        await say_something(handler)
+        while not any(handler.router.spans):
+            await handler.emit()
+        handler.shutdown()
+        return [span.cue for span in handler.router.spans]
+
+    assert asyncio.run(go())[0] == "tool_call"
 
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
