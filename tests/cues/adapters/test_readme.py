@@ -106,7 +106,7 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
     async def ask_the_model(_audio):
         return _chunks()
 
-    names.update(ask_the_model=ask_the_model, speak=lambda text: np.full((1, 480), 0.1, dtype=np.float32))
+    names.update(ask_the_model=ask_the_model, speak=lambda _: np.full((1, 480), 0.1, dtype=np.float32))
 
     async def go():
         handler = names["with_cues"](ReplyOnPause(names["reply"], model=Loudness(), input_sample_rate=16000))
