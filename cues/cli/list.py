@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_HEARD_LU = 0.5
+
 
 @click.command()
 @_options.pack
@@ -45,7 +47,7 @@ def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
         table.add_row(
             harmless(record["name"]),
             number(record["length_ms"], digits=0) + ("↻" if record["loop"] else " "),
-            number(record["m100_max_lufs"]),
+            number(record["m100_max_lufs"]) + ("!" if _misses(record) else " "),
             number(record["true_peak_dbtp"]),
             " ".join(record["notes"]),
             harmless(_nearby(record["source"])),
@@ -53,6 +55,16 @@ def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
     out.print(table)
     if any(record["loop"] for record in records):
         out.print("↻ plays in a loop", style="dim")
+    for record in filter(_misses, records):
+        out.print(_missed(record), style="yellow", overflow="fold")
+
+
+def _misses(record: dict[str, Any]) -> bool:
+    return (record.get("missed_lu") or 0.0) < -_HEARD_LU
+
+
+def _missed(record: dict[str, Any]) -> str:
+    return f"! {harmless(record['name'])} is {-record['missed_lu']:.1f} LU quieter than its target; cues check says why"
 
 
 def _nearby(source: str) -> str:
@@ -68,3 +80,5 @@ def _print_list(out: Console, records: list[dict[str, Any]]) -> None:
         out.print(f"  {number(record['length_ms'], 'ms', 0)}{loop}, {' '.join(record['notes'])}", overflow="fold")
         out.print(f"  {number(record['m100_max_lufs'], 'LUFS')}, {number(record['true_peak_dbtp'], 'dBTP')}")
         out.print(f"  {harmless(_nearby(record['source']))}", style="dim", overflow="fold")
+        if _misses(record):
+            out.print(f"  {_missed(record)}", style="yellow", overflow="fold")

@@ -124,8 +124,8 @@ def load_bank(
     sample_rate : int
         Rate of the cues, Hz, 8000 … 192,000.
     speech_lufs : float
-        Loudness of the speech to mix with, LUFS, −60 … 0. Below −30 some built-in cues are too loud, because
-        no cue is lowered by more than 20 dB; above −9 the true-peak ceiling limits them.
+        Loudness of the speech to mix with, LUFS, −60 … 0. Above −9 the true-peak ceiling limits some built-in cues:
+        their `measured.missed_lu` says by how much.
 
     Returns
     -------

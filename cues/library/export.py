@@ -171,4 +171,8 @@ def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, An
 def _rounded(levels: dict[str, float | None]) -> dict[str, float | None]:
     """Levels rounded to 0.0001 dB and DC to 1e-9: further digits depend on the processor."""
     digits = {"dc": 9}
-    return {name: level and round(level, digits.get(name, 4)) + 0.0 for name, level in levels.items()}
+    return {
+        name: level and round(level, digits.get(name, 4)) + 0.0
+        for name, level in levels.items()
+        if name != "missed_lu"  # it is about the bank's target, not about the file
+    }

@@ -10,7 +10,7 @@ from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Problem, as_problems, sound_problems
-from cues.library.normalize import MAX_GAIN_DB
+from cues.library.normalize import CEILING_DBTP, MAX_GAIN_DB
 from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cues.cue import Cue
     from cues.library.lint_rules import Found
     from cues.library.pack import Override
+    from cues.meters.levels import Measurement
 
 __all__ = ["Problem", "check_cue", "check_pack"]
 
@@ -29,6 +30,7 @@ _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU = -1.5
 _FAR_BELOW_LU = -25.0
 _LEVEL_LU = 1.0
+_AT_CEILING_DB = 0.1
 _ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setting"
 
 
@@ -98,7 +100,7 @@ def _check_override(name: str, override: Override, folder: Path) -> tuple[list[P
         return [*problems, _of_pack(error, folder, name)], None
     if override.file is None:
         problems += check_cue(cue)
-    return [*problems, *as_problems(name, [_level(cue, override)])], cue
+    return [*problems, *as_problems(name, [_without_effect(override), _level(cue, override)])], cue
 
 
 def _level(cue: Cue, override: Override) -> Found | None:
@@ -107,17 +109,32 @@ def _level(cue: Cue, override: Override) -> Found | None:
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
     wanted_lu = usual_lu(cue.name) if override.target_lu is None else override.target_lu
     says = f"{level_lu:+.1f} LU against the speech"
+    settings = "gain_db or target_lu" if override.normalize else "gain_db"
     if level_lu > _ABOVE_SPEECH_LU:
         message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that speech stays intelligible"
-        return "too_loud", message, f"lower gain_db or target_lu; {wanted_lu:g} LU is usual for this cue"
+        return "too_loud", message, f"lower {settings}; {usual_lu(cue.name):g} LU is usual for this cue"
+    if (cue.measured.missed_lu or 0.0) < -_LEVEL_LU:
+        message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
+        return "too_quiet", message, _louder(cue.measured)
     if level_lu < _FAR_BELOW_LU:
         message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} is audible under speech"
-        return "too_quiet", message, "raise gain_db or target_lu, or set normalize = true"
-    if override.normalize and level_lu < wanted_lu + override.gain_db - _LEVEL_LU:
-        message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
-        fix = f"export it louder (the bank adds at most {MAX_GAIN_DB:g} dB), or compress its peaks"
-        return "too_quiet", message, fix
+        at_ceiling = cue.measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB
+        return "too_quiet", message, _louder(cue.measured) if at_ceiling else f"raise {settings}"
     return None
+
+
+def _louder(measured: Measurement) -> str:
+    """What makes a sound louder that more gain does not."""
+    if measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
+        return f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
+    return f"export it louder: the bank adds at most {MAX_GAIN_DB:g} dB"
+
+
+def _without_effect(override: Override) -> Found | None:
+    if override.normalize or override.target_lu is None:
+        return None
+    message = f"target_lu is {override.target_lu:g}, and does nothing with normalize = false"
+    return "no_effect", message, "delete one of the two; gain_db changes the level of a file as it is"
 
 
 def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ __all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "leveled"]
 CEILING_DBTP = -3.0
 """Highest true peak of a cue (dBTP)."""
 MAX_GAIN_DB = 20.0
-"""Largest gain or attenuation towards the target (dB)."""
+"""Largest gain towards the target (dB): more would raise noise. Attenuation has no limit."""
 SILENCE_LUFS = -70.0
 _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 
@@ -38,7 +39,7 @@ def leveled(
     sample_rate : int
         Hz.
     target_lufs : float or None
-        Target `m100_max`, LUFS; None keeps the loudness. The gain towards it is clamped to ±20 dB.
+        Target `m100_max`, LUFS; None keeps the loudness. The gain towards it is at most 20 dB.
     gain_db : float
         Additional gain, dB.
 
@@ -47,6 +48,7 @@ def leveled(
     samples : float32, shape `(n_samples,)`
         True peak ≤ −3 dBTP.
     measured : Measurement
+        With `missed_lu`, against the target plus `gain_db`.
 
     Raises
     ------
@@ -57,13 +59,16 @@ def leveled(
     if before.m100_max_lufs < SILENCE_LUFS:
         raise CueValueError(
             f"the sound is silent: its loudest 100 ms have {before.m100_max_lufs:.1f} LUFS; "
-            f"more than {SILENCE_LUFS:g} LUFS are needed"
+            f"more than {SILENCE_LUFS:g} LUFS are needed",
+            fix="replace the file with an audible sound",
         )
     total_db = gain_db
     if target_lufs is not None:
-        total_db += max(-MAX_GAIN_DB, min(MAX_GAIN_DB, target_lufs - before.m100_max_lufs))
+        total_db += min(MAX_GAIN_DB, target_lufs - before.m100_max_lufs)
     total_db = min(total_db, CEILING_DBTP - _METER_ERROR_DB - before.true_peak_dbtp)
     result = samples * np.float32(db_to_gain(total_db))
     after = measure(result, sample_rate)
     assert math.isfinite(after.m100_max_lufs)
-    return result, after
+    if target_lufs is None:
+        return result, after
+    return result, replace(after, missed_lu=after.m100_max_lufs - target_lufs - gain_db)

@@ -7,7 +7,7 @@ window is a whole number of slots, so one pass over the signal gives all levels.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +66,9 @@ class Measurement:
         Largest sample.
     dc : float
         Mean of the samples, full scale ±1.0.
+    missed_lu : float or None
+        For a cue that is leveled to a target: `m100_max_lufs` minus the target. Below −0.05 neither 20 dB of gain nor
+        the true-peak ceiling let it reach the target. It is no level, and plays no part in comparisons.
     """
 
     integrated_lufs: float | None
@@ -76,6 +79,7 @@ class Measurement:
     true_peak_dbtp: float
     sample_peak_dbfs: float
     dc: float
+    missed_lu: float | None = field(default=None, compare=False)
 
 
 def slot_start(slot: int, sample_rate: int) -> int:

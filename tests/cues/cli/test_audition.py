@@ -55,8 +55,44 @@ def test_list_as_json_keeps_its_keys(run):
     assert list(records[0]) == [
         "name", "meaning", "source", "length_ms", "sample_rate", "n_samples", "loop", "notes", "integrated_lufs",
         "momentary_max_lufs", "short_term_max_lufs", "m100_max_lufs", "loudness_range_lu", "true_peak_dbtp",
-        "sample_peak_dbfs", "dc",
+        "sample_peak_dbfs", "dc", "missed_lu",
     ]  # fmt: skip
+
+
+def test_list_and_check_say_which_cue_is_quieter_than_its_target_and_give_advice_that_helps(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    sparse = np.zeros(4800)
+    sparse[2000:2010] = 0.9 * np.sin(np.arange(10))
+    write(tmp_path / "mine" / "agent.wav", sparse)
+    write(tmp_path / "mine" / "error.wav", 0.002 * rhythm(0, 90, 250, 310))
+    listed = run("list", "--pack", "mine").out
+    assert "! agent is " in listed
+    assert "! error is " in listed
+    assert "! tool_call" not in listed
+    problems = {
+        problem["where"]: problem["fix"]
+        for problem in json.loads(run("check", "mine", "--json").out)["problems"]
+        if problem["code"] == "too_quiet"
+    }
+    assert problems["agent"].startswith("compress its peaks")
+    assert problems["error"].startswith("export it louder")
+
+
+def test_a_loud_file_reaches_its_level_and_its_target_is_obeyed(run, tmp_path):
+    (tmp_path / "mine").mkdir()
+    write(tmp_path / "mine" / "x.wav", 0.794 * soft(tone(700.0, 4800, level=1.0)))
+    toml = tmp_path / "mine" / "pack.toml"
+    for target_lu in (-6, -12, -20):
+        toml.write_text(f'[cues]\nagent = {{ file = "x.wav", target_lu = {target_lu} }}\n')
+        records = {record["name"]: record for record in json.loads(run("list", "--pack", "mine", "--json").out)}
+        assert records["agent"]["m100_max_lufs"] == pytest.approx(-20 + target_lu, abs=0.01)
+
+
+def test_a_target_that_nothing_reads_is_a_problem(run, tmp_path):
+    write(tmp_path / "x.wav", 0.1 * rhythm(0, 90, 250, 310))
+    (tmp_path / "pack.toml").write_text('[cues]\nagent = { file = "x.wav", normalize = false, target_lu = -9 }\n')
+    (problem,) = json.loads(run("check", ".", "--json").out)["problems"]
+    assert problem["code"] == "no_effect"
 
 
 def test_list_shows_where_a_cue_of_a_pack_comes_from(run, tmp_path):

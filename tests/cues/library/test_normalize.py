@@ -23,11 +23,19 @@ def test_reaches_its_target_by_one_gain():
     np.testing.assert_allclose(result, x * (result[1000] / x[1000]), atol=1e-8)
 
 
-@pytest.mark.parametrize(("level", "target_lufs", "gain_db"), [(0.001, -10.0, 20.0), (0.5, -60.0, -20.0)])
-def test_gain_is_clamped_to_20_db(level, target_lufs, gain_db):
-    x = tone(level)
+def test_gain_is_clamped_to_20_db_and_says_what_is_missing():
+    x = tone(0.001)
     before = cues.measure(x).m100_max_lufs
-    assert leveled(x, 24000, target_lufs=target_lufs)[1].m100_max_lufs - before == pytest.approx(gain_db, abs=0.001)
+    measured = leveled(x, 24000, target_lufs=-10.0)[1]
+    assert measured.m100_max_lufs - before == pytest.approx(20.0, abs=0.001)
+    assert measured.missed_lu == pytest.approx(before + 20.0 + 10.0, abs=0.001)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.794, 500.0])
+def test_attenuation_has_no_limit(level):
+    measured = leveled(tone(level), 24000, target_lufs=-60.0, gain_db=-3.0)[1]
+    assert measured.m100_max_lufs == pytest.approx(-63.0, abs=0.001)
+    assert measured.missed_lu == pytest.approx(0.0, abs=0.001)
 
 
 def test_true_peak_stays_under_the_ceiling_and_wins_over_the_target():
@@ -37,6 +45,7 @@ def test_true_peak_stays_under_the_ceiling_and_wins_over_the_target():
     assert measured.true_peak_dbtp == pytest.approx(-3.05, abs=0.001)
     assert cues.true_peak_dbtp(result, oversampling=64) <= -3.0
     assert measured.m100_max_lufs < -10.0
+    assert measured.missed_lu == pytest.approx(measured.m100_max_lufs + 10.0)
 
 
 def test_without_a_target_only_the_gain_counts():

@@ -38,7 +38,9 @@ def test_loudness_is_on_target(bank, name):
     measured = cues.measure(bank[name].samples, bank.sample_rate)
     assert measured.m100_max_lufs == pytest.approx(-20 + TARGETS_LU[name], abs=0.01)
     # The bank's levels may come from the disk, where another numpy wrote them: its sums differ in the last digits.
-    assert asdict(bank[name].measured) == pytest.approx(asdict(measured), abs=1e-9)
+    own = asdict(bank[name].measured)
+    assert own.pop("missed_lu") == pytest.approx(0.0, abs=0.01)
+    assert own == pytest.approx({key: level for key, level in asdict(measured).items() if key != "missed_lu"}, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)
