@@ -11,7 +11,7 @@ from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.library.audiofile import FORMATS, default_subtype
-from cues.library.export import export_bank, is_untouched
+from cues.library.export import export_bank
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:
@@ -58,29 +58,23 @@ def command(
     """Write every cue to DIR as an audio file, with its spec and levels as JSON.
 
     The folder is a pack: run `cues export DIR`, replace the files you like, and use it with `--pack DIR`. A new export
-    replaces the files of an earlier one, but never a sound of yours.
+    replaces the files of an earlier one, in another format too, but never a sound of yours.
     """
     subtype = subtype or default_subtype(file_format)
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
         raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
     bank = bank_of(pack, sample_rate)
-    for name, cue in bank.items():
-        _check_replaceable(folder / f"{name}.{file_format}", cue, subtype)
-    written = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
+    export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
-        print_json({"folder": str(folder), "files": [str(path) for path in written]})
+        files = {part: list(map(str, getattr(export, part))) for part in ("kept", "removed")}
+        print_json({"folder": str(folder), "files": [str(path) for path in export.written], **files})
         return
-    _print(written, list(bank.values()))
-
-
-def _check_replaceable(path: Path, cue: Cue, subtype: str) -> None:
-    """Reject a file that is not an unchanged earlier export: it may be the user's sound."""
-    if path.exists() and not is_untouched(path, cue, subtype):
-        raise click.BadParameter(
-            f"{str(path)!r} exists and is not an unchanged earlier export; name another folder, or delete the file",
-            param_hint="'DIR'",
-        )
+    _print(export.written, [bank[path.stem] for path in export.written])
+    for path in export.kept:
+        click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
+    for path in export.removed:
+        click.echo(f"removed: {harmless(str(path))}, of an earlier export")
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
-from cues.library.audiofile import check_format, default_subtype, encoded
+from cues.library.audiofile import FORMATS, check_format, default_subtype, encoded
 from cues.library.bank import Bank
-from cues.library.pack import PACK_FILE
+from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
@@ -22,9 +22,28 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["export_bank", "is_untouched", "sidecar"]
+__all__ = ["Export", "export_bank", "is_untouched", "sidecar"]
 
 _SAME_LU = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What an export did to its folder.
+
+    Attributes
+    ----------
+    written : list of Path
+        Audio files.
+    kept : list of Path
+        Files of the user's own, which stand in place of exported ones.
+    removed : list of Path
+        Audio files of earlier exports that no longer have a place.
+    """
+
+    written: list[Path]
+    kept: list[Path]
+    removed: list[Path]
 
 
 def export_bank(
@@ -34,17 +53,18 @@ def export_bank(
     file_format: str = "wav",
     subtype: str | None = None,
     pictures: bool = False,
-) -> list[Path]:
-    """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`; return the audio paths.
+) -> Export:
+    """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`.
 
     The folder is a pack that sounds like the bank. If the file names do not suffice (cues of a pack, rules, levels), a
-    `pack.toml` is written, unless one exists.
+    `pack.toml` is written. Files of an earlier export are replaced, in another format too. Sounds of the user's own
+    are kept, and so is a `pack.toml` that was written or changed by hand, with the files that it names.
 
     Parameters
     ----------
     bank : Mapping of str to Cue
     folder : path
-        Created if missing. Audio files, sidecars and pictures of the same names are replaced.
+        Created if missing.
     file_format : str
         "wav", "flac" or "ogg".
     subtype : str, optional
@@ -72,35 +92,69 @@ def export_bank(
 
         check_matplotlib()
     target = Path(folder)
-    written = []
     with explained(target, kind=AudioFileError):
         target.mkdir(parents=True, exist_ok=True)
+        named = _text_of_own_pack(target / PACK_FILE)
+        before = sound_files(target)
+        mine = [path for path in before if not _is_replaceable(path, bank, subtype, named, f".{file_format}")]
+        taken = {path.stem for path in mine}
+        written = []
         for name, cue in bank.items():
-            path = target / f"{name}.{file_format}"
-            data = encoded(cue.samples, cue.sample_rate, file_format, subtype)
-            path.write_bytes(data)
-            text = json.dumps(sidecar(cue, path.name, subtype, data), indent=2, ensure_ascii=False)
-            path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-            if pictures:
-                _draw(cue, path.with_suffix(".png"))
-            written.append(path)
-        if isinstance(bank, Bank):
-            _write_pack(bank, written)
-    return written
+            if name not in taken:
+                path = target / f"{name}.{file_format}"
+                _write_cue(cue, path, subtype, pictures=pictures)
+                written.append(path)
+        removed = [path for path in before if path not in {*written, *mine}]
+        for path in removed:
+            path.unlink()
+            if path.stem not in bank:
+                for beside in (".json", ".png"):
+                    path.with_suffix(beside).unlink(missing_ok=True)
+        kept = [path for path in mine if path.stem in bank]
+        if isinstance(bank, Bank) and named is None:
+            _write_pack(bank, target, {path.stem: path for path in (*kept, *written)})
+    return Export(written=written, kept=kept, removed=removed)
 
 
-def _write_pack(bank: Bank, files: list[Path]) -> None:
-    entries = {path.stem: _entry(bank, bank[path.stem], path.name) for path in files}
-    plain = all(
-        name in CATALOG and entry == _text(path.name)
-        for (name, entry), path in zip(entries.items(), files, strict=True)
-    )
-    path = files[0].with_name(PACK_FILE)
-    if (plain and not bank.rules) or path.exists():
+def _is_replaceable(path: Path, bank: Mapping[str, Cue], subtype: str, named: str | None, ending: str) -> bool:
+    """Whether an earlier export wrote the file, and no `pack.toml` of the user's own needs it in another format."""
+    needed = named is not None and path.name in named and path.suffix != ending
+    return is_untouched(path, bank.get(path.stem), subtype) and not needed
+
+
+def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:
+    data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], subtype)
+    path.write_bytes(data)
+    text = json.dumps(sidecar(cue, path.name, subtype, data), indent=2, ensure_ascii=False)
+    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    if pictures:
+        _draw(cue, path.with_suffix(".png"))
+
+
+_FIRST_LINE = "# Written by cues export, which replaces it as long as it has this digest: "
+
+
+def _text_of_own_pack(path: Path) -> str | None:
+    """Text of a `pack.toml` that no export wrote, or that was changed; None if an export may write it."""
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except FileNotFoundError:
+        return None
+    first, _, rest = text.partition("\n")
+    return None if first == _FIRST_LINE + _digest(rest.encode()) else text
+
+
+def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
+    entries = {name: _entry(bank, bank[name], path.name) for name, path in files.items()}
+    plain = all(name in CATALOG and entry == _text(files[name].name) for name, entry in entries.items())
+    path = folder / PACK_FILE
+    if plain and not bank.rules:
+        path.unlink(missing_ok=True)
         return
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
-    lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules), ""]
+    rest = "\n".join(lines)
+    path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
 def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
@@ -126,10 +180,10 @@ def _draw(cue: Cue, path: Path) -> None:
     picture(cue).savefig(path, dpi=80, metadata={"Software": None})
 
 
-def is_untouched(path: Path, cue: Cue, subtype: str) -> bool:
+def is_untouched(path: Path, cue: Cue | None, subtype: str) -> bool:
     """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar.
 
-    Without a digest, the file must equal a new export of `cue`.
+    Without a digest, the file must equal a new export of `cue`, if there is one.
     """
     try:
         data = path.read_bytes()
@@ -140,7 +194,10 @@ def is_untouched(path: Path, cue: Cue, subtype: str) -> bool:
         return False
     if "sha256" in beside:
         return bool(beside["sha256"] == _digest(data))
-    return data == encoded(cue.samples, cue.sample_rate, path.suffix[1:], subtype)
+    file_format = path.suffix[1:]
+    if cue is None or subtype not in FORMATS.get(file_format, {}):
+        return False
+    return data == encoded(cue.samples, cue.sample_rate, file_format, subtype)
 
 
 def _digest(data: bytes) -> str:

@@ -34,7 +34,7 @@ def test_an_exported_cue_comes_back_as_an_override_and_sounds_the_same(tmp_path,
 
 
 def test_the_file_itself_has_the_level_of_the_cue(tmp_path):
-    for path in export_bank(cues.load_bank(), tmp_path, subtype="16"):
+    for path in export_bank(cues.load_bank(), tmp_path, subtype="16").written:
         samples, sample_rate = soundfile.read(path, dtype="float32")
         beside = json.loads(path.with_suffix(".json").read_text())
         assert cues.measure(samples, sample_rate).m100_max_lufs == pytest.approx(
@@ -44,7 +44,7 @@ def test_the_file_itself_has_the_level_of_the_cue(tmp_path):
 
 def test_the_sidecar_holds_a_spec_that_renders_the_cue(tmp_path):
     bank = cues.load_bank()
-    for path in export_bank(bank, tmp_path):
+    for path in export_bank(bank, tmp_path).written:
         beside = json.loads(path.with_suffix(".json").read_text())
         assert cues.Spec.from_table(beside["spec"]) == bank[path.stem].spec
         assert (beside["n_samples"], beside["sample_rate"]) == (len(bank[path.stem]), 24000)
@@ -53,12 +53,12 @@ def test_the_sidecar_holds_a_spec_that_renders_the_cue(tmp_path):
 
 def test_float_export_is_exact(tmp_path):
     bank = cues.load_bank()
-    for path in export_bank(bank, tmp_path, subtype="float"):
+    for path in export_bank(bank, tmp_path, subtype="float").written:
         np.testing.assert_array_equal(soundfile.read(path, dtype="float32")[0], bank[path.stem].samples)
 
 
 def test_16_bit_export_is_the_same_every_time(tmp_path):
-    one, other = (export_bank(cues.load_bank(), tmp_path / name, subtype="16") for name in "ab")
+    one, other = (export_bank(cues.load_bank(), tmp_path / name, subtype="16").written for name in "ab")
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
@@ -77,27 +77,82 @@ def test_the_command_writes_every_cue_and_says_so(tmp_path, monkeypatch):
     assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
 
 
-def test_the_command_replaces_an_earlier_export_and_never_a_sound_of_ones_own(tmp_path):
-    assert run(tmp_path).exit_code == run(tmp_path).exit_code == 0
-    (tmp_path / "agent.json").unlink()
-    before = (tmp_path / "agent.wav").read_bytes()
-    refused = run(tmp_path, "--subtype", "16")
-    assert refused.exit_code == 2
-    assert "is not an unchanged earlier export" in " ".join(refused.output.split())
-    assert (tmp_path / "agent.wav").read_bytes() == before
+def own_and_others(folder, name):
+    """The bytes of a file, and the names of all audio files."""
+    return (folder / name).read_bytes(), {path.name for path in folder.iterdir() if path.suffix in {".wav", ".flac"}}
 
 
-def test_a_sound_of_ones_own_in_the_place_of_an_exported_one_is_never_written_over(tmp_path):
-    assert run(tmp_path).exit_code == 0
-    (tmp_path / "success.wav").write_text("x")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    refused = run(tmp_path, "--subtype", "16")
-    assert refused.exit_code == 2
-    told = " ".join(refused.output.replace("│", " ").split())
-    assert "is not an unchanged earlier export; name another folder, or delete the file" in told
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    (tmp_path / "success.wav").unlink()
+def test_an_export_in_another_format_takes_the_place_of_the_first_and_says_so(tmp_path):
+    assert run(tmp_path, "--pictures").exit_code == 0
+    again = run(tmp_path, "--format", "flac")
+    assert again.exit_code == 0
+    assert "agent.wav, of an earlier export" in again.output
+    assert {path.suffix for path in tmp_path.iterdir()} == {".flac", ".json", ".png"}
+    assert len(cues.load_bank(tmp_path)) == 7
     assert run(tmp_path, "--subtype", "16").exit_code == 0
+    assert {path.suffix for path in tmp_path.iterdir()} == {".wav", ".json", ".png"}
+    assert len(cues.load_bank(tmp_path)) == 7
+
+
+@pytest.mark.parametrize("file_format", ["wav", "flac"])
+@pytest.mark.parametrize("fault", ["another sound", "no sidecar", "a sidecar of another program", "a broken sidecar"])
+def test_a_sound_of_ones_own_is_kept_and_named_and_the_other_cues_are_exported(tmp_path, file_format, fault):
+    assert run(tmp_path).exit_code == 0
+    if fault == "another sound":
+        soundfile.write(tmp_path / "agent.wav", 0.2 * np.sin(np.arange(4800)), 24000)
+    elif fault == "no sidecar":
+        (tmp_path / "agent.json").unlink()
+    else:
+        (tmp_path / "agent.json").write_text("[]" if fault == "a sidecar of another program" else "{")
+    before, _ = own_and_others(tmp_path, "agent.wav")
+    again = run(tmp_path, "--format", file_format, "--subtype", "16")
+    assert again.exit_code == 0
+    assert "agent.wav; it is a sound of yours" in again.output
+    after, names = own_and_others(tmp_path, "agent.wav")
+    assert after == before
+    assert names == {"agent.wav", *(f"{name}.{file_format}" for name in cues.load_bank() if name != "agent")}
+    assert len(cues.load_bank(tmp_path)) == 7
+
+
+def test_a_sound_of_ones_own_in_another_format_takes_the_place_of_the_exported_one(tmp_path):
+    run(tmp_path)
+    soundfile.write(tmp_path / "agent.flac", 0.2 * np.sin(np.arange(4800)), 24000)
+    own, _ = own_and_others(tmp_path, "agent.flac")
+    said = json.loads(run(tmp_path, "--json").output)
+    assert [Path(path).name for path in said["kept"]] == ["agent.flac"]
+    assert [Path(path).name for path in said["removed"]] == ["agent.wav"]
+    assert own_and_others(tmp_path, "agent.flac")[0] == own
+    assert len(cues.load_bank(tmp_path)) == 7
+
+
+def with_a_cue_of_its_own(folder):
+    folder.mkdir()
+    (folder / "pack.toml").write_text('[cues]\nmail = { spec = "agent" }\n[rules]\n"send_*" = "mail"\n')
+    return folder
+
+
+def test_a_pack_toml_of_an_export_is_replaced_and_a_changed_one_is_kept_with_its_files(tmp_path):
+    out = tmp_path / "out"
+    pack = with_a_cue_of_its_own(tmp_path / "pack")
+    assert run(out, "--pack", pack).exit_code == run(out, "--pack", pack, "--format", "flac").exit_code == 0
+    assert cues.load_bank(out).name_for("send_1") == "mail"
+    assert {path.suffix for path in out.iterdir()} == {".flac", ".json", ".toml"}
+    with (out / "pack.toml").open("a") as file:
+        file.write('"x_*" = "agent"\n')
+    said = run(out, "--pack", pack)
+    assert said.exit_code == 0
+    assert "your pack.toml names it" in said.output
+    assert cues.load_bank(out).name_for("x_1") == "agent"
+    assert cues.load_bank(out).name_for("send_1") == "mail"
+
+
+def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the_folder(tmp_path):
+    out = tmp_path / "out"
+    assert run(out, "--pack", with_a_cue_of_its_own(tmp_path / "pack")).exit_code == 0
+    assert (out / "mail.wav").exists()
+    export_bank(cues.load_bank(""), out)
+    assert sorted(path.name for path in out.iterdir() if "mail" in path.name or path.suffix == ".toml") == []
+    assert len(cues.load_bank(out)) == 7
 
 
 def without_digest(path):
@@ -109,16 +164,9 @@ def without_digest(path):
 def test_beside_a_sidecar_without_a_digest_only_what_would_be_written_is_replaced(tmp_path):
     run(tmp_path)
     without_digest(tmp_path / "agent.json")
-    assert run(tmp_path, "--subtype", "16").exit_code == 2
-    assert run(tmp_path).exit_code == 0
+    assert "agent.wav; it is a sound of yours" in run(tmp_path, "--subtype", "16").output
+    assert "sound of yours" not in run(tmp_path).output
     assert "sha256" in json.loads((tmp_path / "agent.json").read_text())
-
-
-@pytest.mark.parametrize("text", ["[]", "{", ""])
-def test_a_file_beside_which_lies_no_sidecar_of_ours_is_no_export(tmp_path, text):
-    run(tmp_path)
-    (tmp_path / "agent.json").write_text(text)
-    assert run(tmp_path).exit_code == 2
 
 
 def test_the_command_speaks_json(tmp_path):
