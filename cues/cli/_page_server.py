@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import click
 
+from cues.cli._guard import refusal
 from cues.cli._terminal import harmless
+from cues.cli._watching import POLL_S, state_of
 from cues.errors import CueError, reason_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PageServer", "serve_page"]
 
-_POLL_S = 0.5
-
 
 class PageServer:
     """Server of a page at `/`, and of events at `/changes?STATE` when the files in `folders` leave that state.
@@ -28,7 +27,8 @@ class PageServer:
     Parameters
     ----------
     make : callable
-        Builds the page for each request; gets the URL of the change events. A `CueError` becomes an error page.
+        Builds the page, once for each state of the files; gets the URL of the change events. A `CueError` becomes an
+        error page.
     folders : Sequence of Path
         Folders to watch, recursively.
     port : int
@@ -37,9 +37,11 @@ class PageServer:
         Interval between checks of the files, s.
     """
 
-    def __init__(self, make: Callable[[str], str], folders: Sequence[Path], port: int, poll_s: float = _POLL_S) -> None:
+    def __init__(self, make: Callable[[str], str], folders: Sequence[Path], port: int, poll_s: float = POLL_S) -> None:
         self._make, self._folders, self._poll_s = make, folders, poll_s
         self._closing = threading.Event()
+        self._making = threading.Lock()
+        self._made: tuple[str, bytes] | None = None
         try:
             self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         except OSError as error:
@@ -67,62 +69,69 @@ class PageServer:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 path, _, known = self.path.partition("?")
+                reason = refusal(self.headers.get_all("Host", []), self.headers.get_all("Origin", []))
                 # The browser may close the connection.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    if path == "/":
-                        self._send("text/html; charset=utf-8", outer._page().encode())
+                    if reason is not None:
+                        self.send_error(403, reason)
+                    elif path == "/":
+                        page = outer._page()
+                        self._begin("text/html; charset=utf-8", len(page))
+                        self._write(page)
                     elif path == "/changes":
+                        self._begin("text/event-stream")
                         self._send_changes(known)
                     else:
                         self.send_error(404)
 
+            do_HEAD = do_GET  # noqa: N815  (the name is the base class's)
+
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)
                 """Do not log requests to the terminal."""
 
-            def _send(self, kind: str, body: bytes) -> None:
+            def _begin(self, kind: str, length: int | None = None) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
+                if length is not None:
+                    self.send_header("Content-Length", str(length))
                 self.send_header("Cache-Control", "no-store")
                 self.end_headers()
-                self.wfile.write(body)
+
+            def _write(self, body: bytes) -> None:
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+                    self.wfile.flush()
 
             def _send_changes(self, known: str) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Cache-Control", "no-store")
-                self.end_headers()
-                while not outer._closing.wait(outer._poll_s):
-                    now = outer._state()
+                while self.command != "HEAD" and not outer._closing.wait(outer._poll_s):
+                    now = state_of(outer._folders)
                     # A comment keeps the connection open, and fails when the browser has closed it.
-                    self.wfile.write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
-                    self.wfile.flush()
+                    self._write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
                     known = now
 
         return Handler
 
-    def _page(self) -> str:
-        try:
+    def _page(self) -> bytes:
+        """The page for the present state of the files; requests at the same time share one build."""
+        with self._making:
             # Take the state first: a change during the build then triggers a reload.
-            return self._make(f"changes?{self._state()}")
-        except CueError as error:
-            from html import escape
+            state = state_of(self._folders)
+            if self._made is None or self._made[0] != state:
+                try:
+                    self._made = (state, self._make(f"changes?{state}").encode())
+                except CueError as error:
+                    return self._without_page(error).encode()
+            return self._made[1]
 
-            return (
-                '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
-                f"<p>{escape(str(error))}</p><p>The page returns when this is corrected: "
-                '<a href="/">try again</a>.</p><meta http-equiv="refresh" content="2">'
-            )
+    @staticmethod
+    def _without_page(error: CueError) -> str:
+        from html import escape
 
-    def _state(self) -> str:
-        """Digest of the names, times and sizes of all files."""
-        state = hashlib.sha256()
-        for folder in self._folders:
-            for path in sorted(folder.rglob("*")):
-                with contextlib.suppress(OSError):
-                    status = path.stat()
-                    state.update(repr((str(path), status.st_mtime_ns, status.st_size)).encode())
-        return state.hexdigest()[:16]
+        return (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
+            f"<p>{escape(str(error))}</p><p>The page returns when this is corrected: "
+            '<a href="/">try again</a>.</p><meta http-equiv="refresh" content="2">'
+        )
 
 
 def serve_page(make: Callable[[str], str], folders: Sequence[Path], port: int) -> None:

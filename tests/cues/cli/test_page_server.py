@@ -1,6 +1,8 @@
+import http.client
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,12 +32,69 @@ def get(url):
         return answer.read().decode()
 
 
-def test_the_page_is_made_for_each_request(serve):
+def test_the_page_is_made_once_for_each_state_of_the_files(serve, tmp_path):
     made = []
     server = serve(lambda reload: made.append(reload) or f"page {len(made)}")
-    assert [get(server.url), get(server.url)] == ["page 1", "page 2"]
-    assert made[0] == made[1]
+    with ThreadPoolExecutor(8) as clients:
+        assert set(clients.map(get, [server.url] * 16)) == {"page 1"}
+    (tmp_path / "new.wav").write_bytes(b"x")
+    assert [get(server.url), get(server.url)] == ["page 2", "page 2"]
+    assert made[0] != made[1]
     assert made[0].startswith("changes?")
+
+
+def asked(server, method, path="/", **headers):
+    """The status, the headers and the body of one answer."""
+    port = int(server.url.rstrip("/").rpartition(":")[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read()
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("path", ["/", "/changes?x"])
+def test_head_has_the_headers_of_get_and_no_body(serve, path):
+    status, headers, body = asked(serve(lambda _: "page"), "HEAD", path)
+    assert (status, body) == (200, b"")
+    assert headers["Content-Type"].startswith("text/")
+    assert headers.get("Content-Length", "4") == "4"
+
+
+@pytest.mark.parametrize("host", ["localhost:{}", "127.0.0.1:{}", "[::1]:{}", "LOCALHOST", "127.0.0.1:9000"])
+def test_a_request_to_this_machine_is_answered(serve, host):
+    server = serve(lambda _: "page")
+    port = server.url.rstrip("/").rpartition(":")[2]
+    assert asked(server, "GET", Host=host.format(port))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8485",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil@localhost",
+        "localhost:x",
+        "localhost/",
+        "192.168.1.5:8485",
+        "[::1",
+        "",
+    ],
+)
+def test_a_request_to_another_name_is_refused(serve, host):
+    made = []
+    server = serve(lambda _: made.append(1) or "page")
+    for method, path in (("GET", "/"), ("HEAD", "/"), ("GET", "/changes?x")):
+        assert asked(server, method, path, Host=host)[0] == 403
+    assert made == []
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+def test_a_request_from_another_page_is_refused(serve, origin):
+    assert asked(serve(lambda _: "page"), "GET", Origin=origin)[0] == 403
 
 
 def test_a_change_in_a_pack_is_told(serve, tmp_path):

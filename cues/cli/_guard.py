@@ -1,0 +1,65 @@
+"""Checks of HTTP requests to a server on this machine: `Host` and `Origin`."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+__all__ = ["is_loopback", "refusal"]
+
+
+def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str] = ()) -> str | None:
+    """The reason to refuse a request, or None.
+
+    A web page elsewhere can give its own name this machine's address (DNS rebinding); its requests then carry that
+    name. Names are therefore checked, ports are not: a forwarded port differs from ours.
+
+    Parameters
+    ----------
+    hosts, origins : Sequence of str
+        All values of the headers `Host` and `Origin`.
+    names : Collection of str
+        Names of this machine, in lower case, besides `localhost` and addresses of loopback. If there are any, every
+        numeric address is accepted, too.
+    """
+    if len(hosts) != 1 or not _is_ours(_name_of(hosts[0]), names):
+        return "the header Host does not name this server"
+    # Only browsers send an Origin; those of other pages differ from the address of this one.
+    if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
+        return "the request comes from another web page"
+    return None
+
+
+def _is_ours(name: str | None, names: Collection[str]) -> bool:
+    if name is None:
+        return False
+    if name == "localhost" or name in names or is_loopback(name):
+        return True
+    return bool(names) and _address(name) is not None
+
+
+def is_loopback(name: str) -> bool:
+    """Whether `name` is `localhost`, or an address that only this machine reaches."""
+    address = _address(name)
+    return name == "localhost" or (address is not None and address.is_loopback)
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+def _name_of(host: str) -> str | None:
+    """The name in `NAME[:PORT]`, in lower case; None if it is not of that form."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises for a port that is not a number
+    except ValueError:
+        return None
+    return parts.hostname if parts.netloc == host and "@" not in host else None
