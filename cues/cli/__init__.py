@@ -22,6 +22,7 @@ __all__ = ["main"]
 # command → (module, summary in the overview)
 COMMANDS = {
     "demo": ("cues.cli.demo", "Hear it: a recorded model stream becomes speech with cues, in one WAV."),
+    "live": ("cues.cli.live.browser.command", "Talk to the assistant in a browser; no loudspeakers or model needed."),
     "speak": ("cues.cli.speak", "Speak the answer of a live model server, or of a recording, with cues."),
     "replay": ("cues.cli.replay", "Serve a recording or a scenario over HTTP, at the pace of a model."),
     "record": ("cues.cli.record", "Record what a model server streams."),

@@ -33,6 +33,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "espeak": ("a real voice without a server", ("espeakng_loader",)),
     "play": ("loudspeakers: cues play", ("miniaudio",)),
     "page": ("the sound board: cues page", ("jinja2",)),
+    "live": ("the assistant in a browser: cues live", ("starlette", "uvicorn", "websockets")),
     "batch": ("Parquet, remote folders and Dask: cues batch", ("pyarrow", "fsspec", "distributed")),
 }
 _OK, _HINT = "ok", "hint"

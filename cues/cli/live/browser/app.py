@@ -1,0 +1,163 @@
+"""The web application of `cues live`: the page's files, and a WebSocket for each page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocketDisconnect
+
+from cues.cli._watching import POLL_S
+from cues.cli.live.browser.conversation import SAMPLE_RATE, Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.websockets import WebSocket
+
+    from cues.cli.live.browser.conversation import Setup
+    from cues.cli.live.browser.line import Line
+    from cues.cli.live.browser.sounds import Sounds
+
+__all__ = ["MAX_MESSAGE_BYTES", "MAX_PAGES", "MAX_TEXT", "LivePages"]
+
+MAX_MESSAGE_BYTES = 16 * 1024
+"""Longest message of a page."""
+MAX_TEXT = 4000
+"""Longest question, characters."""
+MAX_PAGES = 64
+"""Most pages at once."""
+
+_SCRIPT = "text/javascript; charset=utf-8"
+_FILES = {
+    "live.html": "text/html; charset=utf-8",
+    "live.css": "text/css; charset=utf-8",
+    "live.js": _SCRIPT,
+    "timeline.js": _SCRIPT,
+    "worker.js": _SCRIPT,
+    "worklet.js": _SCRIPT,
+}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_TRY_AGAIN_LATER = 1013
+_CLOSE_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class LivePages:
+    """The pages that are open, and their conversations.
+
+    Parameters
+    ----------
+    setup : Setup
+    sounds : Sounds
+        Watched; every page hears of a change.
+    hello : Mapping
+        First event for each page: who answers, and the scripted turns.
+    poll_s : float
+        Interval between checks of the pack, s.
+    """
+
+    def __init__(self, setup: Setup, sounds: Sounds, hello: Mapping[str, Any], poll_s: float = POLL_S) -> None:
+        self._setup, self._sounds, self._hello, self._poll_s = setup, sounds, hello, poll_s
+        self._lines: set[Line] = set()
+
+    def app(self) -> Starlette:
+        """The application; put a `Guard` in front of it."""
+        files = [
+            Route("/" if name == "live.html" else f"/{name}", _file(name, kind), methods=["GET"])
+            for name, kind in _FILES.items()
+        ]
+        return Starlette(routes=[*files, WebSocketRoute("/socket", self._talk)], lifespan=self._lifespan)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _watch(self) -> None:
+        known = await asyncio.to_thread(self._sounds.state)
+        while True:
+            await asyncio.sleep(self._poll_s)
+            state = await asyncio.to_thread(self._sounds.state)
+            if state != known:
+                known = state
+                await asyncio.to_thread(self._sounds.bank)
+                for line in self._lines:
+                    line.tell("live.pack", problem=self._sounds.problem)
+
+    async def _talk(self, socket: WebSocket) -> None:
+        await socket.accept()
+        reason = "too many pages are open"
+        if len(self._lines) < MAX_PAGES:
+            async with Conversation(self._setup) as conversation:
+                await self._converse(socket, conversation)
+            reason = "the page does not keep up"
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # It may be closed already.
+            async with asyncio.timeout(_CLOSE_S):
+                await socket.close(_TRY_AGAIN_LATER, reason)
+
+    async def _converse(self, socket: WebSocket, conversation: Conversation) -> None:
+        """Until the page leaves, or does not read what it gets."""
+        line = conversation.line
+        self._lines.add(line)
+        line.tell("live.hello", sample_rate=SAMPLE_RATE, problem=self._sounds.problem, **self._hello)
+        tasks = [
+            asyncio.create_task(each)
+            for each in (_listen(socket, conversation), line.deliver(socket), line.overflowed.wait())
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._lines.discard(line)
+            for task in tasks:
+                task.cancel()
+            for error in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(error, Exception) and not isinstance(error, WebSocketDisconnect):
+                    logger.error("a page's connection failed", exc_info=error)
+
+
+async def _listen(socket: WebSocket, conversation: Conversation) -> None:
+    """Obey the page until it leaves."""
+    while (message := await socket.receive())["type"] != "websocket.disconnect":
+        try:
+            _obey(json.loads(message.get("text") or ""), conversation)
+        except (ValueError, RecursionError) as error:
+            conversation.line.tell("error", message=f"the page's message is not understood: {error}", code="message")
+
+
+def _obey(command: object, conversation: Conversation) -> None:
+    match command:
+        case {"type": "interrupt"}:
+            conversation.interrupt()
+        case {"type": "ask", "text": str(text), "script": int(script)} if 0 < len(text.strip()) <= MAX_TEXT:
+            # JSON may hold half of a surrogate pair, which no server takes.
+            conversation.ask(text.encode("utf-8", "replace").decode("utf-8"), script)
+        case _:
+            raise ValueError(f'it must be an "interrupt", or an "ask" with text of 1 to {MAX_TEXT} characters')
+
+
+def _file(name: str, kind: str) -> Callable[[Request], Any]:
+    body = resources.files(__package__).joinpath("web", name).read_bytes()
+
+    async def answer(_: Request) -> Response:
+        return Response(body, media_type=kind, headers=_HEADERS)
+
+    return answer

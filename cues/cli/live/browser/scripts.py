@@ -1,0 +1,111 @@
+"""Scripted turns: recordings of model servers, and what their tools answer."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import stream
+from stream.clock import WallClock
+from stream.replay.recording import Recording, load_recording, samples_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["Script", "built_in_scripts", "script_of"]
+
+_TOKENS_PER_S = 15.0
+_TOOL_S = 1.5
+_ERROR = "error: "
+"""A scripted result that begins so is raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A scripted turn.
+
+    Attributes
+    ----------
+    title : str
+        Its subject, for a button.
+    prompt : str
+        The question.
+    turns : Sequence of Recording
+        The answers: to the question, after the first tool results, and so on.
+    results : Mapping
+        Tool name → result.
+    tool_s : float
+        How long a tool takes, s.
+    tokens_per_s : float
+        Pace of the model.
+    """
+
+    title: str
+    prompt: str
+    turns: Sequence[Recording]
+    results: Mapping[str, str] = field(default_factory=dict)
+    tool_s: float = _TOOL_S
+    tokens_per_s: float = _TOKENS_PER_S
+
+    def tools(self) -> list[stream.Tool]:
+        """The tools of the recorded request, with scripted results; none if no turn follows them."""
+        offered = (self.turns[0].request or {}).get("tools", ()) if len(self.turns) > 1 else ()
+        return [self._tool(stream.Tool.of(definition)) for definition in offered]
+
+    def _tool(self, tool: stream.Tool) -> stream.Tool:
+        result, clock = self.results.get(tool.name, '{"done": true}'), WallClock()
+
+        async def run(**_: object) -> str:
+            await clock.sleep(self.tool_s)
+            if result.startswith(_ERROR):
+                raise RuntimeError(result.removeprefix(_ERROR))
+            return result
+
+        return replace(tool, function=run)
+
+
+def built_in_scripts() -> list[Script]:
+    """The demo, and the scripts of `scripts.toml`."""
+    folder = samples_folder()
+    demo = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
+    table = tomllib.loads(resources.files(__package__).joinpath("scripts.toml").read_text(encoding="utf-8"))
+    return [
+        Script(
+            title="one call",
+            prompt=demo["prompt"],
+            turns=[load_recording(folder / name) for name in demo["turns"]],
+            results=demo["tool_results"],
+            tool_s=demo["tool_s"],
+            tokens_per_s=demo["tokens_per_s"],
+        ),
+        *(_script(entry, folder) for entry in table["script"]),
+    ]
+
+
+def _script(entry: dict[str, Any], folder: Path) -> Script:
+    turns = [load_recording(folder / entry.pop("recording"))]
+    if "answer" in entry:
+        turns.append(_answer(entry.pop("answer")))
+    return Script(turns=turns, **entry)
+
+
+def _answer(text: str) -> Recording:
+    """An answer of plain text, a word in each delta, as an OpenAI-compatible server streams it."""
+    deltas = [{"content": f"{word} "} for word in text.split()]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    body = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices) + "data: [DONE]\n\n"
+    return Recording(name="scripted", kind="sse", body=body.encode())
+
+
+def script_of(files: Sequence[Path]) -> Script:
+    """Recordings of one conversation, turn by turn, as a script."""
+    turns = [load_recording(file) for file in files]
+    messages = (turns[0].request or {}).get("messages", [])
+    asked = [message.get("content") for message in messages if message.get("role") == "user"]
+    prompt = asked[-1] if asked and isinstance(asked[-1], str) else "Play the recording."
+    return Script(title=files[0].name, prompt=prompt, turns=turns)

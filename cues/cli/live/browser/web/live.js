@@ -1,0 +1,214 @@
+// The page of `cues live`: asks, plays what comes, and shows it.
+"use strict";
+
+const RATE_HZ = 24000, LATE_S = 0.15;
+const at = (id) => document.getElementById(id);
+const timeline = new Timeline(at("timeline"));
+const worker = new Worker("worker.js");
+const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, playing: false, scripts: 0, words: [] };
+// For tests and for the console.
+window.live = { state, timeline, context: null, player: null, events: [], report: null };
+
+// Sound: the context starts with the first question, because browsers want a gesture.
+
+let starting = null;
+const startSound = () => (starting ??= (async () => {
+  const context = new AudioContext({ sampleRate: RATE_HZ, latencyHint: "interactive" });
+  await context.audioWorklet.addModule("worklet.js");
+  const player = new AudioWorkletNode(context, "cues-player", { numberOfInputs: 0, outputChannelCount: [1],
+    processorOptions: { depthS: state.bufferMs / 1000 } });
+  const frames = new MessageChannel();
+  player.port.postMessage({ frames: frames.port1 }, [frames.port1]);
+  worker.postMessage({ frames: frames.port2 }, [frames.port2]);
+  player.port.onmessage = ({ data }) => takeReport(data);
+  player.connect(context.destination);
+  Object.assign(window.live, { context, player });
+  await context.resume();
+})());
+window.live.startSound = startSound;
+
+function takeReport(report) {
+  window.live.report = report;
+  state.playing = report.state === "playing";
+  state.heardS = report.position / RATE_HZ;
+  state.reportedAt = performance.now();
+  showLevel(report.peak);
+  at("buffer").textContent = report.state === "idle" ? "–" : `${Math.round(1000 * report.waitingS)} ms`;
+  at("underruns").textContent = report.underruns;
+  at("underruns").classList.toggle("bad", report.underruns > 0);
+}
+
+function showLevel(peak) {
+  const level = Math.max(FLOOR_DB, 20 * Math.log10(peak + 1e-9));
+  const bar = at("level");
+  bar.setAttribute("aria-valuenow", Math.round(level));
+  bar.firstElementChild.style.transform = `scaleX(${1 - level / FLOOR_DB})`;
+}
+
+// Questions.
+
+async function ask(text, script = 0) {
+  if (!state.open || !text.trim()) { return; }
+  try {
+    await startSound();
+  } catch (error) {
+    starting = null;
+    note(`no sound: ${error.message}`, "error");
+    return;
+  }
+  silence();
+  worker.postMessage({ send: { type: "ask", text, script } });
+}
+
+// The sound fades out here at once; the server ends the turn when it hears of it.
+function silence() {
+  window.live.player?.port.postMessage({ stop: state.turn });
+}
+
+function interrupt() {
+  if (!state.running) { return; }
+  silence();
+  worker.postMessage({ send: { type: "interrupt" } });
+}
+
+at("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = at("text").value;
+  at("text").value = "";
+  ask(text);
+});
+at("interrupt").addEventListener("click", interrupt);
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") { interrupt(); } });
+
+// The conversation as text.
+
+const log = at("log");
+
+function line(kind, text) {
+  at("hint")?.remove();
+  const paragraph = document.createElement("p");
+  paragraph.className = kind;
+  paragraph.textContent = text;
+  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+  log.append(paragraph);
+  if (isAtEnd) { log.scrollTop = log.scrollHeight; }
+  return paragraph;
+}
+
+const note = (text, kind = "") => line(`note ${kind}`, text);
+
+function say(delta) {
+  if (!state.answer) { state.answer = line("answer", ""); }
+  const word = document.createElement("span");
+  word.className = "word";
+  word.textContent = delta;
+  state.answer.append(word);
+  state.words.push(word);
+}
+
+// A word was heard: it and those before it turn to full ink. Speakers mark words with their own spelling.
+function hear(text) {
+  const wanted = text.trim().toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  const place = state.words.findIndex((word) => word.textContent.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "") === wanted);
+  for (const word of state.words.splice(0, place < 0 ? 0 : place + 1)) { word.classList.add("heard"); }
+}
+
+// What happens. Words and cues have their own place in the output; the rest happens where the output is.
+
+const shown = {
+  "live.hello": ({ answers, speaker, scripts, problem, buffer_ms }) => {
+    state.bufferMs = buffer_ms;
+    window.live.player?.port.postMessage({ restart: true });
+    timeline.clear();
+    state.turn = 0;
+    at("answers").textContent = `${answers}; ${speaker}`;
+    at("scripts").replaceChildren(...scripts.map(scriptButton));
+    state.scripts = scripts.length;
+    at("text").placeholder = scripts.length ? "Whatever you ask, the first recording answers" : "Ask something …";
+    setOpen(true);
+    if (problem) { note(`pack: ${problem}`, "error"); }
+  },
+  "live.turn": ({ turn, text, at_s }) => {
+    Object.assign(state, { turn, running: true, answer: null, words: [] });
+    at("interrupt").disabled = false;
+    line("you", text);
+    timeline.begin(at_s, text);
+  },
+  "live.call": ({ tool_name, at_s }) => { timeline.call(at_s, tool_name); state.answer = null; },
+  "unmute.tool_call": ({ tool_name, arguments: given, status, at_s }) => {
+    timeline.argumentsComplete(at_s, tool_name, status);
+    note(`${tool_name}(${given.replace(/^\{\}$/, "")})${status === "ok" ? "" : ` — ${status}`}`, status === "ok" ? "call" : "error");
+  },
+  "cues.tool_result": ({ tool_name, is_error, at_s }) => {
+    timeline.result(at_s, tool_name, is_error);
+    note(`${tool_name} ${is_error ? "failed" : "answered"}`, is_error ? "error" : "call");
+  },
+  "unmute.response.text.delta.ready": ({ delta, at_s }) => { timeline.text(at_s); say(delta); },
+  "response.text.delta": ({ delta, at_s }) => { timeline.word(at_s, delta); hear(delta); },
+  "cues.span": (event) => { timeline.cue(event.turn, event); },
+  "unmute.interrupted_by_vad": ({ at_s }) => { timeline.fault(at_s); note("interrupted"); },
+  error: ({ message, at_s }) => { timeline.fault(at_s); note(message, "error"); },
+  "live.pack": ({ problem }) => {
+    note(problem ? `pack: ${problem}` : "the pack has changed; the next answer has its new sounds", problem ? "error" : "");
+  },
+  "live.end": ({ at_s, failure, cues }) => {
+    state.running = false;
+    at("interrupt").disabled = true;
+    timeline.end(at_s);
+    for (const word of state.words.splice(0)) { word.classList.toggle("heard", !failure); }
+    if (failure) { note(failure, "error"); }
+    for (const { cue, onset_s, delay_ms } of cues) {
+      note(`♪ ${cue} at ${onset_s.toFixed(2)} s, ${Math.round(delay_ms)} ms after its cause`, "cue");
+    }
+    if (cues.length) { at("delay").textContent = `${Math.round(cues[0].delay_ms)} ms`; }
+  },
+};
+
+function scriptButton({ title, prompt }, script) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(prompt, Object.assign(document.createElement("small"), { textContent: title }));
+  button.addEventListener("click", () => ask(prompt, script));
+  return button;
+}
+
+// The connection.
+
+function setOpen(open, text = "connected") {
+  state.open = open;
+  at("connection").dataset.state = open ? "open" : "closed";
+  at("connection").textContent = text;
+  for (const control of document.querySelectorAll("#text, #send, #scripts button")) { control.disabled = !open; }
+  if (!open) { at("interrupt").disabled = true; }
+}
+
+function showLateness({ lateS }) {
+  state.lateS = Math.max(lateS, 0.98 * (state.lateS ?? 0));
+  at("late").textContent = `${Math.round(1000 * state.lateS)} ms`;
+  at("late").classList.toggle("bad", state.lateS > LATE_S);
+  at("connection").dataset.state = state.lateS > LATE_S ? "late" : "open";
+  at("connection").textContent = state.lateS > LATE_S ? `the connection lags by ${Math.round(1000 * state.lateS)} ms` : "connected";
+}
+
+worker.onmessage = ({ data }) => {
+  if (data.event) {
+    window.live.events.push(data.event);
+    shown[data.event.type]?.(data.event);
+  } else if (data.level) {
+    const { position, samples, mixed, speech } = data.level;
+    timeline.level(position / RATE_HZ, samples / RATE_HZ, mixed, speech);
+    showLateness(data.level);
+  } else if (data.closed) {
+    if (state.running) { silence(); note("the connection was lost", "error"); }
+    if (state.open) { note("a new conversation begins when it is back"); }
+    state.running = false;
+    setOpen(false, data.reason || "no connection; trying again …");
+  }
+};
+worker.postMessage({ url: new URL("socket", location.href.replace(/^http/, "ws")).href });
+
+// 25 pictures a second are enough, and none while nothing happens.
+setInterval(() => requestAnimationFrame(() => {
+  const sinceS = state.playing ? (performance.now() - state.reportedAt) / 1000 : 0;
+  timeline.show(state.heardS + Math.min(sinceS, 0.1));
+}), 40);

@@ -1,0 +1,224 @@
+"""`cues live` in a real browser: what the mixer wrote is what the page plays.
+
+A second worklet, connected after the page's own, records every sample that leaves it.
+"""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+
+import cues
+from cues.cli.live.browser import conversation
+from cues.meters.clicks import find_clicks
+from tests.support.chromium import chromium, until
+from tests.support.live_server import live_server
+
+RATE = 24000
+RECORDER = """
+registerProcessor("recorder", class extends AudioWorkletProcessor {
+  constructor() {
+    super();
+    this.blocks = [];
+    this.port.onmessage = () => this.port.postMessage({ blocks: this.blocks, first: this.first });
+  }
+  process([[block]]) {
+    this.first ??= currentFrame;
+    this.blocks.push(block ? block.slice() : new Float32Array(128));
+    return true;
+  }
+});
+"""
+START_RECORDING = """async (MODULE) => {
+  await live.startSound();
+  await live.context.audioWorklet.addModule(`data:text/javascript,${encodeURIComponent(MODULE)}`);
+  window.recorder = new AudioWorkletNode(live.context, "recorder", { channelCount: 1, channelCountMode: "explicit" });
+  live.player.connect(recorder);
+  recorder.connect(live.context.destination);
+}"""
+RECORDED = """() => new Promise((done) => {
+  recorder.port.onmessage = ({ data: { blocks, first } }) => {
+    const bytes = new Uint8Array(new Blob(blocks).size ? blocks.length * 512 : 0);
+    blocks.forEach((block, at) => bytes.set(new Uint8Array(block.buffer), 512 * at));
+    let text = "";
+    for (let at = 0; at < bytes.length; at += 8192) { text += String.fromCharCode(...bytes.subarray(at, at + 8192)); }
+    done([btoa(text), first]);
+  };
+  recorder.port.postMessage("give");
+})"""
+QUIET = "live.events.some(event => event.type === 'live.end') && live.report.state === 'idle'"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def open_page(browser):
+    """A function that opens a page, and fails the test for what the browser complains of."""
+    complaints, contexts = [], []
+
+    def opened(url, **settings):
+        context = browser.new_context(**settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        until(page, "live.state.open")
+        return page
+
+    opened.complaints = complaints
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def mixed(monkeypatch):
+    """What each page's mixer returns, frame by frame."""
+    mixers = []
+
+    class Recording(cues.Mixer):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.frames = []
+            mixers.append(self)
+
+        def mix(self, frame):
+            out = super().mix(frame)
+            self.frames.append(out.copy())
+            return out
+
+    monkeypatch.setattr(conversation, "Mixer", Recording)
+    return mixers
+
+
+def recorded(page):
+    """All samples since the recording began, and the context's frame of the first."""
+    text, first = page.evaluate(RECORDED)
+    return np.frombuffer(base64.b64decode(text), "<f4"), first
+
+
+def ask(page, script=0):
+    page.click(f"#scripts button:nth-child({script + 1})")
+
+
+def test_the_page_plays_the_mixers_samples_to_the_bit_with_the_cue_of_the_call(open_page, mixed):
+    with live_server(buffer_ms=400) as server:
+        page = open_page(server.url, bypass_csp=True)  # for the recorder, which is no file of the page
+        page.evaluate(START_RECORDING, RECORDER)
+        ask(page)
+        until(page, QUIET)
+        played, _ = recorded(page)
+        assert page.evaluate("live.report.underruns") == 0
+        cues_of_turn = page.evaluate("live.events.find(event => event.type === 'live.end').cues")
+        page.close()
+    wrote = np.concatenate(mixed[0].frames)
+    begin = np.flatnonzero(played)[0] - np.flatnonzero(wrote)[0]
+    np.testing.assert_array_equal(played[begin : begin + len(wrote)].view(np.int32), wrote.view(np.int32))
+    assert not played[: max(begin, 0)].any()
+    assert not played[begin + len(wrote) :].any()
+    # The cue is in it: nothing else sounds where the call begins.
+    onset = round(RATE * cues_of_turn[0]["onset_s"])
+    cue = cues.load_bank("")["tool_call"].samples
+    heard = played[begin + onset : begin + onset + len(cue)]
+    assert cues_of_turn[0]["cue"] == "tool_call"
+    assert np.dot(heard, cue) / np.dot(cue, cue) == pytest.approx(1.0, abs=0.35)
+
+
+def test_interrupt_silences_the_page_within_100_ms_without_a_click(open_page):
+    with live_server(buffer_ms=400) as server:
+        page = open_page(server.url, bypass_csp=True)  # for the recorder, which is no file of the page
+        page.evaluate(START_RECORDING, RECORDER)
+        ask(page)
+        until(page, "live.report?.position > 3 * 24000 && live.report.peak > 0.05")
+        pressed = page.evaluate(
+            "() => { const at = live.context.currentTime; document.querySelector('#interrupt').click(); return at; }"
+        )
+        until(page, "live.events.some(event => event.type === 'live.end')")
+        until(page, f"live.context.currentTime > {pressed} + 1")
+        played, first = recorded(page)
+        assert "interrupted" in page.inner_text("#log")
+        page.close()
+    last = (first + np.flatnonzero(played)[-1]) / RATE
+    assert last - pressed < 0.1
+    assert len(find_clicks(played[: np.flatnonzero(played)[-1] + RATE // 10], RATE)) == 0
+
+
+def test_a_question_in_mid_answer_is_answered_after_the_fade(open_page):
+    with live_server() as server:
+        page = open_page(server.url)
+        ask(page)
+        until(page, "live.report?.state === 'playing' && live.report.position > 24000")
+        ask(page, 4)
+        until(page, "live.events.filter(event => event.type === 'live.end').length === 2")
+        until(page, "live.report.state === 'idle' && live.report.turn > 1")
+        page.close()
+
+
+def test_ten_pages_at_once_do_not_underrun(open_page):
+    with live_server() as server:
+        pages = [open_page(server.url) for _ in range(10)]
+        for page in pages:
+            ask(page)
+        for page in pages:
+            until(page, QUIET)
+        assert [page.evaluate("live.report.underruns") for page in pages] == [0] * 10
+
+
+def test_the_page_connects_again_and_begins_a_new_conversation(open_page):
+    with live_server() as server:
+        port = int(server.url.rstrip("/").rpartition(":")[2])
+        page = open_page(server.url)
+        ask(page)
+        until(page, "live.report?.state === 'playing'")
+    until(page, "!live.state.open && live.report.state === 'idle'")
+    assert page.evaluate("document.querySelector('#interrupt').disabled")
+    with live_server(port=port):
+        until(page, "live.state.open")
+        ask(page)
+        until(page, "live.report.state === 'playing' && live.report.turn === 1")
+        page.close()
+    # The browser reports each failed attempt.
+    assert all("WebSocket" in complaint for complaint in open_page.complaints)
+    open_page.complaints.clear()
+
+
+def test_words_calls_and_cues_stand_on_the_page_as_text(open_page):
+    with live_server() as server:
+        page = open_page(server.url)
+        ask(page)
+        until(page, QUIET)
+        text = page.inner_text("#log")
+        for line in ("What is the weather in Tokyo?", "get_weather answered", "♪ tool_call at", "♪ success at"):
+            assert line in text
+        assert page.evaluate("[...document.querySelectorAll('.word')].every(word => word.matches('.heard'))")
+        page.close()
+
+
+def test_escape_interrupts_and_the_form_asks(open_page):
+    with live_server() as server:
+        page = open_page(server.url)
+        page.fill("#text", "Anything?")
+        page.keyboard.press("Enter")
+        until(page, "live.report?.state === 'playing'")
+        page.keyboard.press("Escape")
+        until(page, "live.events.some(event => event.type === 'live.end' && event.interrupted)")
+        assert "Anything?" in page.inner_text("#log")
+        page.close()
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_the_live_page_is_no_wider_than_the_screen_and_its_controls_fit_fingers(open_page, width):
+    with live_server() as server:
+        page = open_page(server.url, viewport={"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        heights = page.evaluate("[...document.querySelectorAll('button, input')].map(each => each.offsetHeight)")
+        assert min(heights) >= 24  # WCAG 2.2, 2.5.8 (AA)
+        page.close()

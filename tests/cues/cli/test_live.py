@@ -1,0 +1,478 @@
+"""`cues live` over real HTTP and WebSockets on loopback, without a browser."""
+
+import asyncio
+import json
+import struct
+import threading
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+import cues
+from cues.cli import group
+from cues.cli.live.browser import app as app_module
+from cues.cli.live.browser.line import Line
+from cues.cli.live.browser.scripts import Script, built_in_scripts, script_of
+from cues.errors import CueError
+from stream.replay.recording import Recording, load_recording, samples_folder
+from tests.support.live_server import live_server
+
+QUICK = 2000.0  # tokens per second
+
+
+def answer(text, name="answer"):
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": text}}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    ]
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    return Recording(name=name, kind="sse", body=body.encode())
+
+
+def with_call(tool_s=0.05, text="Yes.", result="fine"):
+    demo = built_in_scripts()[0]
+    return Script(
+        title="call",
+        prompt="?",
+        turns=[demo.turns[0], answer(text)],
+        results={"get_weather": result},
+        tool_s=tool_s,
+        tokens_per_s=QUICK,
+    )
+
+
+def silent_call():
+    """A call without a word before it, and none after it."""
+    recording = load_recording(samples_folder() / "llama-server/hermes-one-call.sse")
+    return Script(title="call", prompt="?", turns=[recording, answer(" ")], tool_s=0.6, tokens_per_s=QUICK)
+
+
+def plain(text):
+    return Script(title="plain", prompt="?", turns=[answer(text)], tokens_per_s=QUICK)
+
+
+class Page:
+    """A page's end of the WebSocket: sends commands, and keeps what it gets."""
+
+    def __init__(self, socket):
+        self.socket, self.events, self.frames = socket, [], []
+
+    async def send(self, **command):
+        await self.socket.send(json.dumps(command))
+
+    async def until(self, kind, count=1):
+        """Receive until `count` events of a kind have come; returns the last one."""
+        while len(found := [event for event in self.events if event["type"] == kind]) < count:
+            message = await asyncio.wait_for(self.socket.recv(), 30)
+            if isinstance(message, str):
+                self.events.append(json.loads(message))
+            else:
+                turn, position, mixed, speech = struct.unpack_from("<IIff", message)
+                self.frames.append((turn, position, mixed, speech, np.frombuffer(message, "<f4", offset=16)))
+        return found[-1]
+
+    def kinds(self):
+        return [event["type"] for event in self.events]
+
+    def sound(self, turn):
+        return np.concatenate([frame[4] for frame in self.frames if frame[0] == turn])
+
+
+def talk(server, conversation, **options):
+    """Run a page's side of a conversation: an async function of a `Page`."""
+
+    async def run():
+        url = server.url.replace("http", "ws") + "socket"
+        async with connect(url, max_queue=None, **options) as socket:
+            page = Page(socket)
+            await page.until("live.hello")
+            await conversation(page)
+            return page
+
+    return asyncio.run(run())
+
+
+def test_a_question_is_answered_with_frames_words_calls_and_cues_in_order():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end")
+
+    with live_server(scripts=[with_call()]) as server:
+        page = talk(server, conversation)
+    kinds = page.kinds()
+    wanted = ["live.hello", "live.turn", "live.call", "unmute.tool_call", "cues.tool_result", "live.end"]
+    assert [kind for kind in kinds if kind in wanted] == wanted
+    assert {"cues.span", "response.text.delta", "response.audio.done"} <= set(kinds)
+    end = page.events[-1]
+    assert (end["failure"], end["interrupted"]) == (None, False)
+    assert [cue["cue"] for cue in end["cues"]] == ["tool_call", "success"]
+    assert {frame[0] for frame in page.frames} == {1}
+    *frames, last = page.frames
+    assert {len(frame[4]) for frame in frames} == {480}
+    assert len(last[4]) == 0
+    assert [frame[1] for frame in page.frames] == list(range(0, 480 * len(page.frames), 480))
+
+
+def test_without_speech_the_sound_of_a_call_is_its_cue_to_the_bit():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end")
+
+    with live_server(scripts=[silent_call()]) as server:
+        page = talk(server, conversation)
+    onset = round(24000 * page.events[-1]["cues"][0]["onset_s"])
+    cue = cues.load_bank("")["tool_call"].samples
+    np.testing.assert_array_equal(page.sound(1)[onset : onset + len(cue)], cue)
+    assert not page.sound(1)[:onset].any()
+
+
+def test_each_frame_has_the_levels_of_the_mix_and_of_the_speech():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end")
+
+    with live_server(scripts=[plain("Good day.")]) as server:
+        page = talk(server, conversation)
+    for _, _, mixed, speech, samples in page.frames[:-1]:
+        assert mixed == speech == pytest.approx(np.sqrt(np.mean(np.square(samples))), rel=1e-5)
+
+
+def test_an_interrupted_answer_fades_out_and_ends():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("response.text.delta")
+        await page.send(type="interrupt")
+        await page.until("live.end")
+
+    with live_server(scripts=[plain("word " * 60)]) as server:
+        page = talk(server, conversation)
+    assert "unmute.interrupted_by_vad" in page.kinds()
+    assert page.events[-1]["interrupted"]
+    assert np.abs(page.sound(1)[-24:]).max() == 0.0
+
+
+def test_a_new_question_interrupts_the_answer_and_only_the_latest_waits():
+    async def conversation(page):
+        await page.send(type="ask", text="first", script=0)
+        await page.until("response.text.delta")
+        for text in ("second", "third", "fourth"):
+            await page.send(type="ask", text=text, script=1)
+        await page.until("live.end", 2)
+
+    with live_server(scripts=[plain("word " * 60), plain("Done.")]) as server:
+        page = talk(server, conversation)
+    assert [event["text"] for event in page.events if event["type"] == "live.turn"] == ["first", "fourth"]
+    assert [event["interrupted"] for event in page.events if event["type"] == "live.end"] == [True, False]
+    positions = [frame[1] for frame in page.frames if len(frame[4])]
+    assert positions == list(range(0, 480 * len(positions), 480))
+
+
+def test_an_interrupt_before_the_answer_begins_drops_the_question():
+    async def conversation(page):
+        await page.send(type="ask", text="first", script=0)
+        await page.send(type="interrupt")
+        await page.send(type="ask", text="second", script=0)
+        await page.until("live.end")
+        await page.send(type="interrupt")  # nothing to interrupt
+
+    with live_server(scripts=[plain("Done.")]) as server:
+        page = talk(server, conversation)
+    assert [event["text"] for event in page.events if event["type"] == "live.turn"][-1] == "second"
+    assert page.events[-1]["failure"] is None
+
+
+def test_the_next_answer_knows_what_was_heard():
+    asked = []
+    target = with_call()
+
+    async def conversation(page):
+        await page.send(type="ask", text="one", script=0)
+        await page.until("live.end")
+        await page.send(type="ask", text="two", script=0)
+        await page.until("live.end", 2)
+
+    with Recorded(asked) as model, live_server(scripts=[target], targets=[model.target]) as server:
+        talk(server, conversation)
+    assert asked[0] == [{"role": "user", "content": "one"}]
+    assert [message["role"] for message in asked[1]] == ["user", "assistant", "user"]
+
+
+class Recorded:
+    """A replay server in a thread, which keeps the messages of each request."""
+
+    def __init__(self, asked):
+        self._asked, self._ready, self._over = asked, threading.Event(), None
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    async def _run(self):
+        from cues.cli.live.browser.answers import Target
+        from stream.replay.server import ReplayServer
+
+        def note(_, body):
+            self._asked.append(body["messages"])
+
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        async with ReplayServer([answer("Good day.")], tokens_per_s=QUICK, on_request=note) as server:
+            self.target = Target(base_url=server.base_url, model="m", endpoint="openai")
+            self._ready.set()
+            await self._over.wait()
+
+
+def test_a_tool_that_fails_is_heard_as_an_error():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end")
+
+    with live_server(scripts=[with_call(result="error: no network")]) as server:
+        page = talk(server, conversation)
+    assert [event["is_error"] for event in page.events if event["type"] == "cues.tool_result"] == [True]
+    assert [cue["cue"] for cue in page.events[-1]["cues"]] == ["tool_call", "error"]
+
+
+def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_turn_is_tried():
+    from cues.cli.live.browser.answers import Target
+
+    async def conversation(page):
+        for count in (1, 2):
+            await page.send(type="ask", text="And?", script=0)
+            await page.until("live.end", count)
+
+    nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", endpoint="openai")
+    with live_server(scripts=[], targets=[nobody]) as server:
+        page = talk(server, conversation)
+    failures = [event["failure"] for event in page.events if event["type"] == "live.end"]
+    assert len(failures) == 2
+    assert all(failures)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        "x",
+        "[]",
+        "null",
+        '{"type":"ask"}',
+        '{"type":"ask","text":"","script":0}',
+        '{"type":"ask","text":"  ","script":0}',
+        '{"type":"ask","text":"a","script":9}',
+        '{"type":"ask","text":"a","script":-1}',
+        '{"type":"ask","text":1,"script":0}',
+        json.dumps({"type": "ask", "text": "a" * 4001, "script": 0}),
+        "[" * 9000,
+        b"\x00\xff",
+    ],
+    ids=lambda message: str(message[:24]),
+)
+def test_a_message_that_makes_no_sense_is_answered_with_an_error_and_the_page_stays_open(message):
+    async def conversation(page):
+        await page.socket.send(message)
+        error = await page.until("error")
+        assert error["code"] == "message"
+        await page.send(type="ask", text="And? \ud83d", script=0)
+        await page.until("live.end")
+
+    with live_server(scripts=[plain("Yes.")]) as server:
+        assert talk(server, conversation).events[-1]["failure"] is None
+
+
+def test_a_message_that_is_too_large_ends_the_connection():
+    async def conversation(page):
+        await page.socket.send("x" * (app_module.MAX_MESSAGE_BYTES + 1))
+        with pytest.raises(ConnectionClosed):
+            await page.until("live.end")
+
+    with live_server(scripts=[plain("Yes.")]) as server:
+        talk(server, conversation)
+
+
+def test_more_pages_than_allowed_are_told_to_come_later(monkeypatch):
+    monkeypatch.setattr(app_module, "MAX_PAGES", 1)
+
+    async def conversation(_):
+        async with connect(server.url.replace("http", "ws") + "socket") as second:
+            with pytest.raises(ConnectionClosed):
+                await second.recv()
+            assert second.close_code == 1013
+
+    with live_server(scripts=[plain("Yes.")]) as server:
+        talk(server, conversation)
+        talk(server, lambda page: page.send(type="interrupt"))  # there is room again
+
+
+def test_a_page_that_leaves_in_mid_answer_ends_its_session():
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("response.text.delta")
+
+    with live_server(scripts=[with_call(text="word " * 60)]) as server:
+        talk(server, conversation)
+        page = talk(server, conversation)
+        assert page.events[1]["turn"] == 1
+
+
+def test_a_page_that_does_not_read_is_noticed_and_holds_10_s_at_most():
+    async def run():
+        mixer = cues.Mixer(24000)
+        line = Line(mixer)
+        frame = np.zeros(480, dtype=np.float32)
+        for _ in range(500):
+            line.write(frame, frame)
+        assert not line.overflowed.is_set()
+        line.write(frame, frame)
+        assert line.overflowed.is_set()
+        assert line._waiting.qsize() == 500
+
+    asyncio.run(run())
+
+
+def test_a_changed_pack_is_heard_in_the_next_answer_and_a_broken_one_is_reported(tmp_path):
+    (tmp_path / "pack.toml").write_text("")
+
+    async def conversation(page):
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end")
+        (tmp_path / "pack.toml").write_text("[cues]\ntool_call = {gain_db = -12.0}\n")
+        assert (await page.until("live.pack"))["problem"] is None
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end", 2)
+        (tmp_path / "pack.toml").write_text("[cues")
+        assert "pack.toml" in (await page.until("live.pack", 2))["problem"]
+        await page.send(type="ask", text="And?", script=0)
+        await page.until("live.end", 3)
+
+    with live_server(scripts=[silent_call()], pack=tmp_path) as server:
+        page = talk(server, conversation)
+    loud, soft, still_soft = (peak_of_cue(page, turn) for turn in (1, 2, 3))
+    assert 20 * np.log10(soft / loud) == pytest.approx(-12.0, abs=0.1)
+    assert still_soft == soft
+
+
+def peak_of_cue(page, turn):
+    frames = [frame for frame in page.frames if frame[0] == turn]
+    end = next(event for event in page.events if event["type"] == "live.end" and event["turn"] == turn)
+    onset = round(24000 * end["cues"][0]["onset_s"]) - frames[0][1]
+    return np.abs(page.sound(turn)[onset : onset + 1200]).max()
+
+
+# Who may come in.
+
+
+def status_of(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as found:
+            return found.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("path", ["", "live.js", "live.css", "timeline.js", "worker.js", "worklet.js"])
+def test_the_page_and_its_files_are_served_to_this_machine_alone(path):
+    with live_server() as server:
+        assert status_of(server.url + path) == 200
+        assert status_of(server.url + path, Host="localhost:9000") == 200
+        assert status_of(server.url + path, Host="evil.example") == 403
+        assert status_of(server.url + path, Origin="http://evil.example") == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://localhost:3000"},
+    ],
+    ids=lambda headers: headers["Origin"],
+)
+def test_a_socket_from_another_page_is_refused(headers):
+    with live_server() as server, pytest.raises(InvalidStatus) as refused:
+        talk(server, None, additional_headers=headers)
+    assert refused.value.response.status_code == 403
+
+
+def test_a_socket_from_the_page_itself_is_accepted():
+    with live_server(scripts=[plain("Yes.")]) as server:
+        talk(server, lambda page: page.send(type="interrupt"), origin=server.url.rstrip("/"))
+
+
+def test_a_socket_under_another_name_is_refused():
+    async def rebound(server):
+        port = int(server.url.rstrip("/").rpartition(":")[2])
+        with pytest.raises(InvalidStatus, match="403"):
+            async with connect(f"ws://evil.example:{port}/socket", host="127.0.0.1", port=port):
+                pass
+
+    with live_server() as server:
+        asyncio.run(rebound(server))
+
+
+def test_with_a_token_nothing_is_served_without_it():
+    with live_server(token="secret", scripts=[plain("Yes.")]) as server:
+        assert server.url.endswith("/secret/")
+        root = server.url.removesuffix("secret/")
+        for path in ("secret/", "secret/live.js"):
+            assert status_of(root + path) == 200
+        for path in ("", "live.js", "secret", "wrong/", "wrong/live.js", "secre/", "secret2/", "/secret/", "socket"):
+            assert status_of(root + path) == 404
+        talk(server, lambda page: page.send(type="interrupt"))
+        server_url, server.__class__.url = server.__class__.url, property(lambda _: root)
+        try:
+            with pytest.raises(InvalidStatus, match="403"):
+                talk(server, None)
+        finally:
+            server.__class__.url = server_url
+
+
+def test_a_port_that_is_taken_is_an_error():
+    with live_server() as server:
+        port = int(server.url.rstrip("/").rpartition(":")[2])
+        with pytest.raises(CueError, match="cannot be served on"), live_server(port=port):
+            pass
+
+
+# The command.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--base-url", "http://localhost:1/v1"], "both --base-url and --model"),
+        (["--model", "m"], "both --base-url and --model"),
+        (["--base-url", "http://localhost:1/v1", "--model", "m", "--replay", "x.sse"], "give one of them"),
+        (["--folder", "."], "give --base-url and --model"),
+        (["--certfile", __file__], "both --certfile and --keyfile"),
+        (["--host", "0.0.0.0"], "ssh -L 8486:127.0.0.1:8486"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_arguments_are_refused_with_advice(arguments, message):
+    result = CliRunner().invoke(group, ["live", *arguments], terminal_width=1000)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_every_built_in_script_has_a_question_and_its_tools_have_results():
+    for script in built_in_scripts():
+        assert script.prompt
+        assert set(script.results) <= {tool.name for tool in script.tools()}
+        assert bool(script.results) == (len(script.turns) > 1)
+
+
+def test_recordings_become_a_script_with_their_own_question():
+    files = [samples_folder() / "llama-server/hermes-two-calls.sse"]
+    assert script_of(files).prompt == "What is the weather in Paris?"
