@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,6 +30,11 @@ from cues.show.sketch import SKETCH
 from cues.show.sounds import at_loudness
 from cues.signal.fades import raised_cosine
 from cues.synthesis.catalog import CATALOG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
 
 RATE = 24000
 CLICK = "#c8553d"
@@ -78,34 +88,67 @@ def ramps() -> Figure:
     return figure
 
 
-def board(path: Path) -> None:
-    """The top of the sound board as Chromium shows it."""
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's browser."""
     from playwright.sync_api import sync_playwright
 
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    arguments += ["--autoplay-policy=no-user-gesture-required"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        yield browser
+        browser.close()
+
+
+def board(folder: Path) -> None:
+    """The top of the sound board as Chromium shows it."""
     cues = {name: make_cue(name, None, RATE, -20.0) for name in CATALOG}
     page_text = board_page([Set("built in", cues, dict.fromkeys(cues, "built in"))], stand_in_speech(RATE), RATE)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        file = Path(folder) / "board.html"
+    with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
+        file = Path(temporary) / "board.html"
         file.write_text(page_text, encoding="utf-8")
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
         page = browser.new_page(viewport={"width": 1100, "height": 800})
         page.goto(file.as_uri())
         page.wait_for_load_state("load")
-        page.screenshot(path=path)
-        browser.close()
+        page.screenshot(path=folder / "board.png")
+
+
+def live(folder: Path) -> None:
+    """`cues live` in the demo's answer, on a desk and on a telephone."""
+    command = [sys.executable, "-m", "cues", "live", "--port", "0", "--buffer-ms", "300"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, chromium() as browser:
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[1]
+        sizes = {"live.png": (1280, 800, "light", 8.0), "live-390.png": (390, 844, "dark", 3.6)}
+        for name, (width, height, scheme, at_s) in sizes.items():
+            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page.goto(url)
+            wait(page, "live.state.open")
+            page.click("#scripts button")
+            wait(page, f"live.report?.position > {at_s} * 24000")
+            page.screenshot(path=folder / name)
+        server.send_signal(signal.SIGINT)
+
+
+def wait(page: Page, expression: str) -> None:
+    """Until it is true; the page's policy forbids Playwright's own waiting."""
+    while not page.evaluate(expression):
+        page.wait_for_timeout(50)
 
 
 def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--board", action="store_true")
+    parser.add_argument("--pages", action="store_true")
     options = parser.parse_args()
+    if options.pages:
+        board(options.folder)
+        live(options.folder)
+        return
     sketch_and_now().savefig(options.folder / "sketch-and-now.png", dpi=90)
     ramps().savefig(options.folder / "ramps.png", dpi=90)
-    if options.board:
-        board(options.folder / "board.png")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ NOT_RUN = {
     "python -m bench": "measures for minutes",
     "cues play": "needs loudspeakers",
     "cues page --serve": "serves until Ctrl-C",
+    "cues live": "serves until Ctrl-C",
+    "ssh -L": "needs another machine",
     "cues replay": "serves until Ctrl-C",
     "cues record": "asks a live server",
     "cues check-model": "asks a live server",

@@ -196,7 +196,7 @@ def test_words_calls_and_cues_stand_on_the_page_as_text(open_page):
         ask(page)
         until(page, QUIET)
         text = page.inner_text("#log")
-        for line in ("What is the weather in Tokyo?", "get_weather answered", "♪ tool_call at", "♪ success at"):
+        for line in ("What is the weather in Tokyo?", "get_weather answered", "♪ tool_call at", "after its result"):
             assert line in text
         assert page.evaluate("[...document.querySelectorAll('.word')].every(word => word.matches('.heard'))")
         page.close()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stream.session.record import Seen, Sounded, TurnRecord
 
-__all__ = ["draw_timeline", "print_timeline"]
+__all__ = ["cause_of", "draw_timeline", "print_timeline"]
 
 _CALL_COLOR, _CUE_COLOR, _WORD_COLOR = "#b3541e", "#2a7f62", "#555555"
 
@@ -60,7 +60,7 @@ def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
         rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))
         rows.append((last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"))
     rows += [
-        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after {_cause(sounded)}")
+        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after {cause_of(sounded)}")
         for sounded in journal.sounded
     ]
     if journal.interrupted:
@@ -68,7 +68,8 @@ def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
     return rows
 
 
-def _cause(sounded: Sounded) -> str:
+def cause_of(sounded: Sounded) -> str:
+    """What a cue sounded for, for people."""
     match sounded.seen.event:
         case ToolResult():
             return "its result"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import stream
 from cues import Mixer
 from cues.cli.live.browser.line import Line
+from cues.cli.live.timeline import cause_of
 from cues.cli.live.turn import Arrival
 from stream.clock import WallClock
 from stream.events import ToolCallStart
@@ -199,5 +200,8 @@ class Conversation:
             failure=failure if record is None else record.failure,
             interrupted=record is None or record.interrupted,
             late=0 if record is None else record.underruns,
-            cues=[{"cue": each.cue, "onset_s": each.onset_s, "delay_ms": each.delay_ms} for each in sounded],
+            cues=[
+                {"cue": each.cue, "onset_s": each.onset_s, "delay_ms": each.delay_ms, "cause": cause_of(each)}
+                for each in sounded
+            ],
         )

@@ -5,7 +5,7 @@ const RATE_HZ = 24000, LATE_S = 0.15;
 const at = (id) => document.getElementById(id);
 const timeline = new Timeline(at("timeline"));
 const worker = new Worker("worker.js");
-const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, playing: false, scripts: 0, words: [] };
+const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, playing: false, words: [] };
 // For tests and for the console.
 window.live = { state, timeline, context: null, player: null, events: [], report: null };
 
@@ -123,8 +123,8 @@ const shown = {
     state.turn = 0;
     at("answers").textContent = `${answers}; ${speaker}`;
     at("scripts").replaceChildren(...scripts.map(scriptButton));
-    state.scripts = scripts.length;
-    at("text").placeholder = scripts.length ? "Whatever you ask, the first recording answers" : "Ask something …";
+    if (scripts.length) { at("hint")?.append(" Recordings answer: the same question, the same answer."); }
+    at("text").placeholder = scripts.length ? "Any question" : "Ask something …";
     setOpen(true);
     if (problem) { note(`pack: ${problem}`, "error"); }
   },
@@ -157,8 +157,8 @@ const shown = {
     timeline.end(at_s);
     for (const word of state.words.splice(0)) { word.classList.toggle("heard", !failure); }
     if (failure) { note(failure, "error"); }
-    for (const { cue, onset_s, delay_ms } of cues) {
-      note(`♪ ${cue} at ${onset_s.toFixed(2)} s, ${Math.round(delay_ms)} ms after its cause`, "cue");
+    for (const { cue, onset_s, delay_ms, cause } of cues) {
+      note(`♪ ${cue} at ${onset_s.toFixed(2)} s, ${Math.round(delay_ms)} ms after ${cause}`, "cue");
     }
     if (cues.length) { at("delay").textContent = `${Math.round(cues[0].delay_ms)} ms`; }
   },

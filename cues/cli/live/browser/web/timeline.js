@@ -100,13 +100,13 @@ class Timeline {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.textBaseline = "middle";
-    const left = width < 600 ? 46 : 62;
+    const left = width < 600 ? 52 : 66;
     // Up to 15 % of the width shows what is known and not heard yet.
     const nowX = left + Math.min((width - left) * 0.85, this.now * this.pxPerS);
     const originS = Math.max(0, this.now - (nowX - left) / this.pxPerS - this.back);
     const view = { left, width, height, originS, endS: originS + (width - left) / this.pxPerS };
     view.x = (atS) => left + (atS - originS) * this.pxPerS;
-    const rows = { model: [24, 62], words: [64, 104], cues: [108, 136], level: [142, height - 22] };
+    const rows = { model: [22, 70], words: [72, 112], cues: [116, 142], level: [148, height - 22] };
     pen.save();
     pen.beginPath();
     pen.rect(left, 0, width - left, height);
@@ -129,9 +129,15 @@ class Timeline {
     this.font(12);
     this.pen.fillStyle = this.color.faint;
     this.pen.textAlign = "right";
-    const left = this.canvas.clientWidth < 600 ? 40 : 54;
+    const left = this.canvas.clientWidth < 600 ? 47 : 58;
     for (const [name, [top, bottom]] of Object.entries(rows)) {
-      this.pen.fillText(name === "level" ? "dB" : name, left, (top + bottom) / 2);
+      if (name === "level") {
+        for (const level of [-20, -40]) {
+          this.pen.fillText(`−${-level} dB`, left, bottom - (bottom - top) * (1 - level / FLOOR_DB));
+        }
+      } else {
+        this.pen.fillText(name, left, (top + bottom) / 2);
+      }
     }
   }
 
@@ -143,7 +149,7 @@ class Timeline {
       pen.fillStyle = color.line;
       pen.fillRect(x(second), 18, 1, height - 38);
       pen.fillStyle = color.faint;
-      pen.fillText(`${second} s`, x(second), height - 10);
+      pen.fillText(`${second} s`, Math.max(x(second), left + 10), height - 10);
     }
     for (const [top] of Object.values(rows)) {
       pen.fillStyle = color.line;
@@ -152,11 +158,8 @@ class Timeline {
     for (const level of [-20, -40]) {
       const [top, bottom] = rows.level;
       const y = bottom - (bottom - top) * (1 - level / FLOOR_DB);
-      pen.fillRect(left, y, width, 1);
-      pen.fillStyle = color.faint;
-      pen.textAlign = "left";
-      pen.fillText(`−${-level}`, left + 3, y - 7);
       pen.fillStyle = color.line;
+      pen.fillRect(left, y, width, 1);
     }
   }
 
@@ -189,10 +192,10 @@ class Timeline {
       if (atS > endS) { continue; }
       pen.globalAlpha = atS > this.now ? 0.45 : 1;
       const width = Math.max(1, lengthS * this.pxPerS + 0.3);
+      const whole = heightOf(mixed), spoken = heightOf(Math.min(speech, mixed));
       pen.fillStyle = color.cue;
-      pen.fillRect(x(atS), bottom - heightOf(mixed), width, heightOf(mixed));
+      pen.fillRect(x(atS), bottom - whole, width, whole - spoken);
       pen.fillStyle = color.speech;
-      const spoken = heightOf(Math.min(speech, mixed));
       pen.fillRect(x(atS), bottom - spoken, width, spoken);
     }
     pen.globalAlpha = 1;
@@ -202,7 +205,7 @@ class Timeline {
     const { pen, color } = this;
     pen.fillStyle = color.faint;
     for (const atS of this.ticks) {
-      if (atS >= originS && atS <= endS) { pen.fillRect(x(atS), bottom - 9, 1.5, 8); }
+      if (atS >= originS && atS <= endS) { pen.fillRect(x(atS), bottom - 10, 1.5, 9); }
     }
     const rows = [];
     for (const { name, startS, argumentsS, endS: ends, outcome } of this.calls) {
@@ -210,20 +213,20 @@ class Timeline {
       const row = rows.findIndex((taken) => taken <= startS) < 0 ? rows.length : rows.findIndex((taken) => taken <= startS);
       rows[row] = until;
       if (until < originS || startS > endS) { continue; }
-      const y = top + 1 + (row % 2) * 14, from = x(startS), width = Math.max(4, x(until) - from);
+      const y = top + 2 + (row % 2) * 17, from = x(startS), width = Math.max(4, x(until) - from);
       const ink = outcome === "error" ? color.error : color.call;
       pen.strokeStyle = pen.fillStyle = ink;
       pen.lineWidth = 1.5;
-      pen.strokeRect(from, y, width, 12);
+      pen.strokeRect(from, y, width, 15);
       if (argumentsS) {  // filled while the tool runs
         pen.globalAlpha = 0.25;
-        pen.fillRect(x(argumentsS), y, Math.max(0, x(until) - x(argumentsS)), 12);
+        pen.fillRect(x(argumentsS), y, Math.max(0, x(until) - x(argumentsS)), 15);
         pen.globalAlpha = 1;
       }
       this.font(11, "600");
       pen.textAlign = "left";
       const mark = { ok: " ✓", error: " ✗" }[outcome] ?? " …";
-      pen.fillText(name + mark, Math.max(from, x(originS)) + 5, y + 6.5);
+      pen.fillText(name + mark, Math.max(from, x(originS)) + 5, y + 8);
     }
   }
 
