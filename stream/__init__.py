@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from stream.readers.tool_calls import complete_calls as complete_calls
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
+    from stream.routing.limits import Limits as Limits
     from stream.routing.router import CueRouter as CueRouter
     from stream.routing.rules import CueRules as CueRules
     from stream.services.connection import connect as connect
     from stream.services.runner import ToolRunner as ToolRunner
     from stream.services.tool import Tool as Tool
     from stream.session.history import ChatHistory as ChatHistory
-    from stream.session.limits import Limits as Limits
     from stream.session.voice_session import VoiceSession as VoiceSession
     from stream.word_chunks import words as words
     from stream.word_chunks import words_sync as words_sync
@@ -59,7 +59,7 @@ _HOMES = {
     "Finish": "stream.events",
     "Interrupted": "stream.events",
     "InvalidToolCall": "stream.events",
-    "Limits": "stream.session.limits",
+    "Limits": "stream.routing.limits",
     "OllamaReader": "stream.readers.ollama_reader",
     "OpenAIReader": "stream.readers.openai_reader",
     "ReasoningDelta": "stream.events",

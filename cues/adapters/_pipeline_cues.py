@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 import cues
 from cues.errors import CueValueError
+from cues.signal.pcm import float_of_pcm16
+from stream.routing.limits import Limits
 from stream.routing.router import DEFAULT_RULES, CueRouter
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from stream.routing.rules import CueRules
 
 __all__ = ["PipelineCues"]
+
+logger = logging.getLogger(__name__)
 
 
 class PipelineCues:
@@ -36,6 +41,10 @@ class PipelineCues:
         unless the server runs that tool by itself (`CueRules.server_tools`, by default `mcp_*`).
     now_s : Callable or None
         A clock, seconds, for pipelines that do not mix all the time.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice; `None` takes the defaults.
+    hears : bool
+        Whether the mixer gets all speech and nothing else. If not, pass the speech to `hear` before each frame.
     """
 
     def __init__(
@@ -47,15 +56,18 @@ class PipelineCues:
         rules: CueRules | None = None,
         tools: Tools = None,
         now_s: Callable[[], float] | None = None,
+        limits: Limits | None = None,
+        hears: bool = True,
     ) -> None:
         if channels < 1:
             raise CueValueError(f"channels is {channels!r}; it must be 1 or more")
-        self.channels, self._is_built_in = channels, bank is None
+        self.channels, self._is_built_in, self._hears = channels, bank is None, hears
         self._set_up(sample_rate)
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
         rules = DEFAULT_RULES if rules is None else rules
         now_samples = None if now_s is None else lambda: round(now_s() * sample_rate)
-        self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples)
+        limits = Limits() if limits is None else limits
+        self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples, limits=limits)
 
     def retune(self, sample_rate: int) -> None:
         """Change the sample rate and keep the router."""
@@ -65,13 +77,29 @@ class PipelineCues:
     def _set_up(self, sample_rate: int) -> None:
         self.sample_rate = sample_rate
         self._mixers = [cues.Mixer(sample_rate) for _ in range(self.channels)]
-        self.mixer = self._mixers[0] if self.channels == 1 else cast("Mixer", _Lockstep(self._mixers))
+        self._lockstep = _Lockstep(self._mixers)
+        plain = self.channels == 1 and self._hears
+        self.mixer = self._mixers[0] if plain else cast("Mixer", self._lockstep)
+
+    def poll(self) -> None:
+        """After each frame: publish the cues that have started, and fail a turn that is beyond its limits."""
+        self.router.poll()
+        if (failed := self.router.overdue()) is not None:
+            logger.warning("%s", failed)
+            self.router.handle(failed)
+
+    def hear(self, data: bytes) -> None:
+        """Take the speech of the next frame, as `mix_pcm16` would."""
+        listener = self._lockstep.listener
+        if listener is not None and (n_samples := len(data) // (2 * self.channels)):
+            planes = float_of_pcm16(data[: 2 * self.channels * n_samples]).reshape(-1, self.channels)
+            listener(np.abs(planes).max(axis=1))
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Mix cues into int16 little-endian samples, channels interleaved; an incomplete last sample is not changed."""
         if self.channels == 1:
             n_whole = len(data) & ~1
-            return self.mixer.mix_pcm16(data) if n_whole == len(data) else self._with_rest(data, n_whole)
+            return self._mixers[0].mix_pcm16(data) if n_whole == len(data) else self._with_rest(data, n_whole)
         n_whole = len(data) - len(data) % (2 * self.channels)
         if n_whole != len(data):
             return self._with_rest(data, n_whole)
@@ -91,6 +119,7 @@ class _Lockstep:
     def __init__(self, mixers: list[Mixer]) -> None:
         self._mixers = mixers
         self.sample_rate = mixers[0].sample_rate
+        self.listener: Callable[[NDArray[np.float32]], None] | None = None
 
     @property
     def position(self) -> int:
@@ -102,6 +131,9 @@ class _Lockstep:
 
     def play(self, *arguments: Any, **options: Any) -> _LockstepVoice:
         return _LockstepVoice([mixer.play(*arguments, **options) for mixer in self._mixers])
+
+    def observe(self, listener: Callable[[NDArray[np.float32]], None] | None) -> None:
+        self.listener = listener
 
     def release(self, fade_ms: float = 30.0) -> None:
         for mixer in self._mixers:
@@ -128,6 +160,16 @@ class _LockstepVoice:
     def onset(self) -> int | None:
         onset: int | None = self._voices[0].onset
         return onset
+
+    @property
+    def gain_db(self) -> float:
+        gain_db: float = self._voices[0].gain_db
+        return gain_db
+
+    @gain_db.setter
+    def gain_db(self, gain_db: float) -> None:
+        for voice in self._voices:
+            voice.gain_db = gain_db
 
     def stop(self, fade_ms: float = 10.0) -> None:
         for voice in self._voices:

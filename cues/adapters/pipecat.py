@@ -18,7 +18,7 @@ from cues.errors import CueTypeError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
-from stream.events import TextDelta, ToolCallStart, ToolResult
+from stream.events import Finish, InvalidToolCall, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
 PIPECAT = require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
 
@@ -30,18 +30,22 @@ from pipecat.frames.frames import (  # noqa: E402
     FunctionCallResultFrame,
     FunctionCallsStartedFrame,
     InterruptionFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
     LLMTextFrame,
     MixerControlFrame,
     MixerEnableFrame,
 )
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
+from pipecat.services.llm_service import LLMService  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
     from cues import Cue
-    from stream.events import Event
+    from stream.events import ServiceEvent
     from stream.readers.options import Tools
+    from stream.routing.limits import Limits
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
@@ -58,7 +62,7 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
 
     Attributes
     ----------
-    event : Event or None
+    event : ServiceEvent or None
         A call, its result, or text that is about to be spoken; `None` is an interruption.
     ended_call : str or None
         Id of a call that ended without an outcome.
@@ -66,7 +70,7 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
         Whether the mixer has handled the frame.
     """
 
-    event: Event | None = None
+    event: ServiceEvent | None = None
     ended_call: str | None = None
     is_taken: bool = field(default=False)
 
@@ -116,16 +120,15 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
     async def mix(self, audio: bytes) -> bytes:
         """Mix cues into a chunk (int16 little-endian, channels interleaved)."""
-        if any_speech := not _is_silent(audio):
-            n_samples = len(audio) // (2 * self._cues.channels)
-            self._cues.router.speech(self._cues.mixer.position + n_samples)
-        elif self._cut:
+        self._cues.hear(audio)  # without what the wrapped mixer adds: music is no answer
+        any_speech = not _is_silent(audio)
+        if self._cut and not any_speech:
             audio, self._cut = self._with_tail(audio), False
         self._last = audio if any_speech else b""
         if self._wrapped is not None:
             audio = await self._wrapped.mix(audio)
         mixed = self._cues.mix_pcm16(audio)
-        self._cues.router.poll()
+        self._cues.poll()
         return mixed
 
     # Called by the tap.
@@ -150,7 +153,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
             self._early[event.tool_name] += 1
         self._cues.router.handle(event)
 
-    def _was_early(self, event: Event) -> bool:
+    def _was_early(self, event: ServiceEvent) -> bool:
         """Whether a call without an id was announced early; the router recognizes a call with an id itself."""
         known = isinstance(event, ToolCallStart) and not event.tool_call_id and self._early[event.tool_name] > 0
         if known and isinstance(event, ToolCallStart):
@@ -182,6 +185,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     def __init__(self, mixer: CueMixer, is_error: Callable[[Any], bool]) -> None:
         super().__init__()
         self._mixer, self._is_error = mixer, is_error
+        self._has_calls = False  # of the response that streams
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         """Pass a frame on, after its `CueFrame`s."""
@@ -192,32 +196,56 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         await self.push_frame(frame, direction)
 
     def _meaning(self, frame: Frame) -> list[CueFrame]:
+        router = self._mixer.router
         match frame:
+            case LLMFullResponseStartFrame():
+                if router.phase == "done":
+                    router.begin_turn()
+            case LLMFullResponseEndFrame():
+                has_calls, self._has_calls = self._has_calls, False
+                # The calls of this response may have ended already, and more responses follow.
+                return [] if has_calls else [CueFrame(Finish("stop"))]
             case FunctionCallsStartedFrame():
+                self._has_calls = True
                 return [
-                    CueFrame(ToolCallStart(call.function_name, call.tool_call_id or ""))
+                    report
                     for call in frame.function_calls
+                    for report in _called(call.function_name, call.tool_call_id or "")
                 ]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
                 # For pipelines that missed the frame above; the router handles a call once.
-                return [CueFrame(ToolCallStart(frame.function_name, frame.tool_call_id))]
+                return _called(frame.function_name, frame.tool_call_id)
             case FunctionCallResultFrame():
                 return self._result(frame)
+            case FunctionCallCancelFrame(run_llm=True):  # by its timeout, and by nothing else
+                return [CueFrame(ToolResult(frame.tool_call_id, frame.function_name, is_error=True, content="timeout"))]
             case FunctionCallCancelFrame():
                 return [CueFrame(ended_call=frame.tool_call_id)]
-            case LLMTextFrame() if self._mixer.router.waits and frame.text.strip():
-                return [CueFrame(TextDelta(frame.text))]
+            case LLMTextFrame():
+                router.alive()
+                if router.phase != "done" and frame.text.strip():
+                    return [CueFrame(TextDelta(frame.text))]
             case InterruptionFrame():
+                self._has_calls = False
                 return [CueFrame()]
-            case _:
-                return []
+        return []
 
     def _result(self, frame: FunctionCallResultFrame) -> list[CueFrame]:
+        router, name, call_id = self._mixer.router, frame.function_name, frame.tool_call_id or ""
+        router.alive()
         if frame.properties is not None and not frame.properties.is_final:
             return []
         failed = frame.error is not None or self._is_error(frame.result)
         content = "" if frame.result is None else str(frame.result)
-        return [CueFrame(ToolResult(frame.tool_call_id or "", frame.function_name, is_error=failed, content=content))]
+        result = CueFrame(ToolResult(call_id, name, is_error=failed, content=content))
+        if content != LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
+            return [result]
+        return [CueFrame(InvalidToolCall(name, call_id, 0, "unknown_tool", content)), result]
+
+
+def _called(tool_name: str, tool_call_id: str) -> list[CueFrame]:
+    """The reports of a call, whose arguments are complete when Pipecat tells of it."""
+    return [CueFrame(ToolCallStart(tool_name, tool_call_id)), CueFrame(ToolCallEnd(tool_name, tool_call_id))]
 
 
 def create(
@@ -230,6 +258,7 @@ def create(
     wrap: BaseAudioMixer | None = None,
     is_error: Callable[[Any], bool] = lambda _: False,
     early: Any = None,
+    limits: Limits | None = None,
 ) -> tuple[CueMixer, CueTap]:
     """A mixer for `TransportParams(audio_out_mixer=…)` and a processor to put between the LLM and the transport.
 
@@ -248,6 +277,8 @@ def create(
     early : OpenAILLMService or None
         An OpenAI-compatible LLM service to watch: the cue plays as soon as the call is named, before its arguments are
         complete. A call that then does not run has played its cue.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
 
     Raises
     ------
@@ -263,7 +294,9 @@ def create(
         raise CueTypeError(
             f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
         )
-    deck = PipelineCues(sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools)
+    deck = PipelineCues(
+        sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools, limits=limits, hears=False
+    )
     mixer = CueMixer(deck, wrap)
     if early is not None:
         _watch(early, mixer)

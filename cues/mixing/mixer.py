@@ -23,6 +23,8 @@ from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, ch
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     Samples = NDArray[np.float32]
@@ -36,9 +38,9 @@ _PLACEMENTS = ("overlay", "replace", "in_pause")
 class Mixer(NotCopyable):
     """Mixes cues into the speech of one session; an idle mixer returns its input.
 
-    `play`, `release`, `resume`, `close` and a voice's methods may be called from any thread; they take effect at the
-    first sample of the next `mix`. Call `mix`, `mix_pcm16` and `silence` from one thread at a time: they never block,
-    and raise for no sample value. Output stays within ±1.0.
+    `play`, `release`, `resume`, `observe`, `close` and a voice's methods may be called from any thread; they take
+    effect at the first sample of the next `mix`. Call `mix`, `mix_pcm16` and `silence` from one thread at a time: they
+    never block, and raise for no sample value. Output stays within ±1.0.
 
     Parameters
     ----------
@@ -287,6 +289,14 @@ class Mixer(NotCopyable):
     def resume(self) -> None:
         """Unmute the speech after `release`; it fades in over 20 ms."""
         self._scheduler.post(self._scheduler.resume)
+
+    def observe(self, listener: Callable[[Samples], None] | None) -> None:
+        """Call `listener` with the speech of each frame, just before it is mixed; None ends that.
+
+        It runs in the thread that mixes, and what it starts or stops takes effect in that frame. It must not raise,
+        nor keep or change the array. A mixer has one listener, and is never idle while it has one.
+        """
+        self._scheduler.post(self._scheduler.observe, listener)
 
     def close(self) -> None:
         """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not."""

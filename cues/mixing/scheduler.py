@@ -60,6 +60,7 @@ class Scheduler:
             row.ints[layout.FLAGS_I32] |= layout.FLAG_FOLLOW
         self._planned_to = layout.NEVER
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._listener: Callable[[NDArray[np.float32]], None] | None = None
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
         self._slots = Slots(row, options.sample_rate, options.voices)
 
@@ -135,6 +136,10 @@ class Scheduler:
 
     def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
         """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
+        if self._inbox:
+            self.plan()  # the listener may be new
+        if self._listener is not None:
+            self._listener(source)
         done = 0
         while done < len(source):
             step = len(source) - done
@@ -161,7 +166,8 @@ class Scheduler:
             self._change_waiting_gains(now), self.bus.plan(now, heard), *self._waiting.next_due(heard), layout.NEVER
         )
         row.mark_busy(self.sounds, listen=self._waiting.listening)
-        self._planned_to = row.words[layout.WAKE_I64] = horizon
+        self._planned_to = horizon
+        row.words[layout.WAKE_I64] = horizon if self._listener is None else -1  # it gets every frame
         if self._inbox:  # queued meanwhile: its mark may be overwritten
             row.words[layout.WAKE_I64] = -1
         return horizon
@@ -197,6 +203,10 @@ class Scheduler:
         self._end_all(fade_ms)
         self.bus.release(self.row.position, ms_to_samples(fade_ms, self.sample_rate))
 
+    def observe(self, listener: Callable[[NDArray[np.float32]], None] | None) -> None:
+        """Call `listener` with the speech of each frame, before it is mixed."""
+        self._listener = listener
+
     def resume(self) -> None:
         """Unmute the speech."""
         self.bus.resume()
@@ -204,6 +214,7 @@ class Scheduler:
     def close(self) -> None:
         """Fade out the voices and drop later commands; the speech continues."""
         self._over = True
+        self._listener = None
         self._end_all(STEAL_FADE_MS)
         self.bus.resume()
 

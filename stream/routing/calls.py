@@ -12,14 +12,16 @@ __all__ = ["CallUnderWay", "CallsUnderWay"]
 class CallUnderWay:
     """A call whose outcome is not known yet.
 
-    `known_at` is the output sample at which its start was handled. A call `is_settled` if its outcome makes no sound:
-    its failure has sounded already, or its turn was given up.
+    A call `is_settled` if its outcome makes no sound: its failure has sounded already, or its turn was given up. It
+    `is_over` if its turn is, `is_complete` when its arguments are, and `is_task` if the server runs it by itself.
     """
 
     tool_name: str
     tool_call_id: str
-    known_at: int
     is_settled: bool = False
+    is_over: bool = False
+    is_complete: bool = False
+    is_task: bool = False
 
 
 class CallsUnderWay:
@@ -36,11 +38,16 @@ class CallsUnderWay:
         """The calls whose outcome will sound."""
         return [call for call in self._calls if not call.is_settled]
 
-    def begin(self, tool_call_id: str, tool_name: str, known_at: int) -> CallUnderWay | None:
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the server runs a tool by itself."""
+        return any(call.is_task for call in self._calls)
+
+    def begin(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
         """Add a call; `None` if a call with that id is under way."""
         if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
             return None
-        call = CallUnderWay(tool_name, tool_call_id, known_at)
+        call = CallUnderWay(tool_name, tool_call_id)
         self._calls.append(call)
         return call
 
@@ -59,16 +66,28 @@ class CallsUnderWay:
     def end(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
         """Remove a call and return it, if it is known."""
         call = self.find(tool_call_id, tool_name)
-        if call in self._calls:
-            self._calls.remove(call)
-        elif call is not None:
-            self._given_up.remove(call)
+        if call is not None:
+            self.remove(call)
         return call
 
-    def clear(self) -> None:
-        """Await no outcomes. Settled calls are kept, so that their late results make no sound."""
-        self._given_up.extend(call for call in self._calls if call.is_settled)
-        self._calls.clear()
+    def remove(self, call: CallUnderWay) -> None:
+        """Remove a call."""
+        (self._calls if call in self._calls else self._given_up).remove(call)
+
+    def find_task(self, task_id: str, tool_name: str) -> CallUnderWay | None:
+        """The server's task with this id, else the oldest of this name."""
+        tasks = [call for call in (*self._calls, *self._given_up) if call.is_task]
+        same = [call for call in tasks if task_id and call.tool_call_id == task_id]
+        named = [call for call in tasks if not (task_id and call.tool_call_id) and call.tool_name == tool_name]
+        return next(iter((*same, *named)), None)
+
+    def clear(self, *, tasks: bool = True) -> None:
+        """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""
+        kept = [call for call in self._calls if call.is_task and not tasks]
+        for call in self._calls:
+            call.is_over = call not in kept
+        self._given_up.extend(call for call in self._calls if call.is_settled and call not in kept)
+        self._calls[:] = kept
 
     def give_up(self) -> None:
         """Settle all calls under way: their late results make no sound."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_bank", "check_cue_names", "check_mixer", "check_rules"]
 
-_OF_A_MIXER = ("play", "position", "sample_rate")
+_OF_A_MIXER = ("play", "observe", "position", "sample_rate")
 
 
 def check_rules(rules: object) -> None:

@@ -46,6 +46,7 @@ class CuePlayer:
     """Plays cues for events, and keeps those that sound or wait.
 
     `bank`, `mixer`, `rules`, `now_samples`, `stats`, `spans`, `after_words` and `on_played` are those of `CueRouter`.
+    `on_span` gets the first and last sample of each cue.
     """
 
     def __init__(self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int]) -> None:
@@ -60,6 +61,7 @@ class CuePlayer:
         self.spans = Spans(mixer.sample_rate)
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
+        self.on_span: Callable[[int, int], None] = lambda _start, _end: None
 
     def succeed(self, other: CuePlayer) -> None:
         """Replace a player on another mixer: its switches, counts and subscribers stay."""
@@ -150,6 +152,7 @@ class CuePlayer:
         cue = self._bank[played.cue]
         n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
         span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
+        self.on_span(played.onset_samples, played.onset_samples + n_samples)
         self._sounding = [pair for pair in self._sounding if not pair[0].done]
         self._sounding.append((voice, span))
         self.stats.played += 1

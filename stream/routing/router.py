@@ -6,6 +6,7 @@ give the same sounds.
 
 from __future__ import annotations
 
+import math
 import warnings
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -13,23 +14,30 @@ from typing import TYPE_CHECKING
 from stream.errors import StreamTypeError
 from stream.events import (
     AskedAgain,
+    AudioDelta,
     Finish,
+    Interrupted,
     InvalidToolCall,
+    ServerError,
     ServiceEvent,
     StreamFailed,
     TaskStatus,
     TextDelta,
+    ToolCallCancelled,
     ToolCallEnd,
     ToolCallStart,
     ToolResult,
+    TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
+from stream.readers.finish_reasons import calls_follow, ended_early
 from stream.readers.options import declared_names
 from stream.routing.calls import CallsUnderWay
 from stream.routing.checks import check_bank, check_cue_names, check_mixer, check_rules
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
 from stream.routing.rules import DEFAULT_RULES, MOTIF, CueRules
-from stream.routing.waiting import WaitingSound
+from stream.routing.turn import Phase, Turn
+from stream.routing.waiting import NEVER, WaitingSound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,13 +45,13 @@ if TYPE_CHECKING:
     from cues import Cue, Mixer
     from stream.readers.options import Tools
     from stream.routing.calls import CallUnderWay
+    from stream.routing.limits import Limits
     from stream.routing.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
 _OUTCOME_PRIORITY = 1  # When voices run out, the cue for a call's end wins over one for a start.
-# After one of these finish reasons the client runs the calls; after any other they are over.
-_TOOLS_FOLLOW = ("tool_calls", "function_call")
+_ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
 # More than 20 methods: ten of them are what a pipeline calls, and each kind of event has one of a few lines.
@@ -64,6 +72,9 @@ class CueRouter:
     now_samples : callable or None
         The time in samples for coalescing and bursts. The default, the mixer's position, is right if frames flow
         without a pause.
+    limits : Limits or None
+        Timeouts, for a caller that looks at `overdue`. With `None` the waiting sound ends at a finish reason that
+        announces no calls, and 60 s after the last event.
 
     Raises
     ------
@@ -79,6 +90,7 @@ class CueRouter:
         rules: CueRules = DEFAULT_RULES,
         tools: Tools = None,
         now_samples: Callable[[], int] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         check_rules(rules)
         check_bank(bank, rules)
@@ -87,7 +99,8 @@ class CueRouter:
         self._tools = KnownTools(declared_names(tools), rules.server_tools)
         self._known = KnownInStream(self._tools)
         self._calls = CallsUnderWay()
-        self._spoke_at = 0
+        self._turn = Turn()
+        self.limits = limits
         self._connect(bank, mixer, now_samples)
 
     def _connect(
@@ -103,13 +116,12 @@ class CueRouter:
         self._player = CuePlayer(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
         if after is not None:
             self._player.succeed(after)
-        self._waiting = WaitingSound(
-            mixer,
-            self._player.spans,
-            self._working_cue,
-            after_s=self._rules.working_after_s,
-            pause_s=self._rules.working_pause_s,
-        )
+        self._waiting = WaitingSound(mixer, self._player.spans, patience_s=self._rules.working_after_s)
+        self._player.on_span = self._waiting.cue_sounds
+        self._now_samples = now_samples or (lambda: mixer.position)
+        self._active_at = self._now_samples()
+        self._queued_until = 0
+        self._answer_from = NEVER
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
         """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
@@ -120,7 +132,6 @@ class CueRouter:
         if bank is not None:
             check_bank(bank, self._rules)
         self.barge_in()
-        self._spoke_at = 0
         self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._player)
 
     def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
@@ -133,27 +144,41 @@ class CueRouter:
     def handle(self, event: ServiceEvent) -> Played | None:
         """Apply the rules to one event; returns the cue that it started, if it started at once."""
         self.poll()
+        self.alive()
         self._known.note(event)
+        played = self._react(event)
+        self._follow()
+        return played
+
+    def _react(self, event: ServiceEvent) -> Played | None:
         match event:
             case ToolCallStart():
                 return self._call_known(event)
             case ToolCallEnd():
                 return self._arguments_ended(event)
             case ToolResult():
-                return self._result_known(event)
+                return self._ended(self._calls.end(event.tool_call_id, event.tool_name), event, event.is_error)
             case InvalidToolCall():
                 return self._invalid(event)
-            case TextDelta():
-                # Speech ends the wait, because some servers never send a result.
-                if event.text.strip():
-                    self._spoke_at = self._mixer.position
-                    self._waiting.disarm()
+            case TaskStatus():
+                return self._task(event)
+            case TextDelta(channel="json"):
+                pass
+            case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
+                if text.strip():
+                    self._text()
+            case AudioDelta():
+                self._text()
+            case ToolCallCancelled():
+                self.end_call(event.tool_call_id)
             case AskedAgain(how="fallback"):
                 self._known.trust()  # the fallback has its own tools
-            case TaskStatus(status="completed"):
-                self._all_over()
             case Finish():
-                self._finished(event)
+                self._finished(event.reason)
+            case Interrupted():
+                self.barge_in()
+            case ServerError():
+                return self._player.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
             case StreamFailed():
                 self._all_over()
                 return self._player.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
@@ -164,50 +189,104 @@ class CueRouter:
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
         """End a call without an outcome (cancelled, say): no cue sounds for it."""
         self._calls.end(tool_call_id, tool_name)
-        self._wait_if_awaited()
+        if self.waits:
+            self._outcome()
+        else:
+            self._turn.heard()
+        self._follow()
+
+    def end_stream(self) -> None:
+        """End the calls under way: no event will come, but text that has come may still be spoken."""
+        self._calls.clear()
+        self._turn.finish(speech_follows=self.limits is not None)
+        self._follow()
+
+    # The phase of the turn, and its limits.
+
+    @property
+    def phase(self) -> Phase:
+        """What the user waits for: `stream.routing.turn.Turn`."""
+        return self._turn.phase
 
     @property
     def waits(self) -> bool:
         """Whether the outcome of a call is awaited."""
         return bool(self._calls.awaited)
 
+    def alive(self) -> None:
+        """Note that the model is active; `handle` does so, too."""
+        self._active_at = self._now_samples()
+
+    def overdue(self, *, is_open: bool | None = None) -> StreamFailed | None:
+        """The failure of a model, tool or voice that was silent beyond `limits`, for `handle`; `None` if in time.
+
+        `is_open` says whether events are still expected; by default the events themselves do.
+        """
+        self.poll()
+        limit_s, silent = self._limit(self._turn.is_open if is_open is None else is_open)
+        if self.limits is None or self._now_samples() - self._active_at <= limit_s * self._mixer.sample_rate:
+            return None
+        return StreamFailed(f"the {silent} has sent nothing for {limit_s:g} s", code="stalled")
+
+    def _limit(self, is_open: bool) -> tuple[float, str]:
+        """The limit in force, seconds, and for whom."""
+        if self.limits is None:
+            return _ALONE_S, "model"
+        model_s = self.limits.tool_s if self.waits else self.limits.model_s
+        model = (model_s if is_open else math.inf, "model")
+        awaits_speech = self._turn.phase == "answering" and self._turn.has_text
+        return min(model, (self.limits.speech_s if awaits_speech else math.inf, "speaker"))
+
     # Speech, turns and barge-in.
 
     def speech(self, until: int) -> None:
-        """Note that speech lasts up to an output sample: the waiting sound stops for it.
+        """Note that speech is queued up to an output sample: the waiting sound does not begin before its end.
 
-        Call it whenever speech is queued or mixed; the router hears no speech itself.
+        Speech that is heard ends the waiting sound by itself, because the mixer shows it.
         """
         self.poll()
-        self._waiting.speech(until)
+        self._queued_until = max(self._queued_until, until)
+        self._waiting.queued(until)
 
     def poll(self) -> None:
-        """Note and publish the cues that have started in a pause; `handle` and `speech` do so, too.
+        """Note what has sounded since: cues that have started in a pause, the answer's first word.
 
-        Call it after each frame, so that these cues are published at once.
+        `handle` and `speech` do so, too. Call it after each frame, so that these cues are published at once.
         """
         self._player.poll()
+        if self._waiting.answered:
+            self._turn.heard()
+            self._waiting.end()
 
     def begin_turn(self) -> None:
-        """Start a new turn: its first cue sounds even within `coalesce_ms` of the last turn's last cue."""
+        """Start a new turn, when the user has finished: its first cue sounds even if the last turn's was the same."""
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
+        self.poll()
+        self.alive()
+        self._turn.question(awaited=self.waits)
+        self._answer_from = 0
+        self._follow()
 
     def cancel(self) -> None:
         """End the turn: forget the calls under way and stop the waiting sound."""
         self._player.end_turn()
         self._all_over()
+        self._follow()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
         """End the turn and its cues: sounding cues fade, waiting ones are cancelled, late results are silent."""
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
+        self._queued_until = 0
+        self._waiting.forget()
 
     def hush(self, fade_ms: float = 30.0) -> None:
         """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
         self._player.end_turn()
-        self._waiting.disarm()
+        self._turn.heard()
+        self._follow()
         self._player.silence(fade_ms)
 
     # Mute switches, counts and spans.
@@ -222,19 +301,19 @@ class CueRouter:
         self._player.muted = bool(muted)
         if muted:
             self._player.silence(FADE_MS)
-            self._waiting.disarm()
+        self._follow()
 
     def mute(self, *cues: str) -> None:
         """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.mute(cues)
-        if self._rules.working in cues:
-            self._waiting.disarm()
+        self._follow()
 
     def unmute(self, *cues: str) -> None:
         """Unmute cues by name, as in `mute`; without names, all."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.unmute(cues)
+        self._follow()
 
     @property
     def stats(self) -> RouterStats:
@@ -267,61 +346,125 @@ class CueRouter:
     # The phases of a call.
 
     def _call_known(self, event: ToolCallStart) -> Played | None:
-        call = self._calls.begin(event.tool_call_id, event.tool_name, self._mixer.position)
+        call = self._calls.begin(event.tool_call_id, event.tool_name)
         if call is None:
             return None
         if not self._known.knows(event.tool_name):
             call.is_settled = True
+        self._call()
+        if call.is_settled:
             return self._player.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
-        self._wait_if_awaited()
         return self._player.play(self._cue_for_tool(event.tool_name), event)
 
     def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
-        if event.status == "ok":
-            return None
         call = self._calls.find(event.tool_call_id, event.tool_name)
-        if call is not None and call.is_settled:
+        if event.status == "ok":
+            if call is not None:
+                call.is_complete = True
             return None
-        self._fail(call)
         cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
-        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
-
-    def _result_known(self, event: ToolResult) -> Played | None:
-        call = self._calls.end(event.tool_call_id, event.tool_name)
-        self._wait_if_awaited()
-        if call is not None and call.is_settled:
-            return None
-        cue = self._rules.error if event.is_error else self._rules.success
-        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
+        return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
         call = self._calls.find(event.tool_call_id, event.tool_name)
-        if call is not None and call.is_settled:
-            return None
-        self._fail(call)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
+        return self._cannot_run(call, event, cue)
+
+    def _cannot_run(
+        self, call: CallUnderWay | None, event: ToolCallEnd | InvalidToolCall, cue: str | None
+    ) -> Played | None:
+        if call is not None:
+            if call.is_settled:
+                return None
+            call.is_settled = True
+            self._call()
         return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
 
-    def _finished(self, event: Finish) -> None:
-        if event.reason in _TOOLS_FOLLOW:
-            self._wait_if_awaited()
-        else:
-            self._all_over()
-
-    def _fail(self, call: CallUnderWay | None) -> None:
+    def _ended(self, call: CallUnderWay | None, event: ToolResult | TaskStatus, is_error: bool) -> Played | None:
         if call is not None:
-            call.is_settled = True
-        self._wait_if_awaited()
+            if not call.is_over:
+                self._outcome()
+            if call.is_settled:
+                return None
+        cue = self._rules.error if is_error else self._rules.success
+        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
+
+    def _task(self, event: TaskStatus) -> Played | None:
+        """A tool that the server runs by itself; without a name it is all that the server runs in this answer."""
+        if event.status == "working":
+            call = self._calls.begin(event.task_id, event.tool_name) if event.tool_name else None
+            if call is None:
+                return None
+            call.is_complete = call.is_task = True
+            self._call()
+            return self._player.play(self._cue_for_tool(event.tool_name), event)
+        task = self._calls.find_task(event.task_id, event.tool_name)
+        if task is not None:
+            self._calls.remove(task)
+            return self._ended(task, event, event.status == "failed")
+        if not event.tool_name:
+            self._calls.clear(tasks=False)
+            if not self.waits:
+                self._turn.finish(speech_follows=self.limits is not None)
+        return None
+
+    def _finished(self, reason: str) -> None:
+        if calls_follow(reason) or self._calls_are_left(reason):
+            self._turn.calls_follow(awaited=self.waits)
+        else:
+            self.end_stream()
+
+    def _calls_are_left(self, reason: str) -> bool:
+        """Whether an answer ended with calls, which the client runs though the reason does not say so ("stop")."""
+        complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
+        return complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
+
+    def _text(self) -> None:
+        if not self._turn.has_text:
+            self._answer_from = max(self._mixer.position, self._queued_until)
+        self._turn.text()
+
+    def _call(self) -> None:
+        self._turn.had_calls = self._turn.is_open = True
+        self._outcome()
+
+    def _outcome(self) -> None:
+        self._answer_from = max(self._mixer.position, self._queued_until)
+        self._turn.outcome(awaited=self.waits)
 
     def _all_over(self) -> None:
         self._calls.clear()
-        self._waiting.disarm()
+        self._turn.over()
 
-    def _wait_if_awaited(self) -> None:
-        if awaited := self._calls.awaited:
-            self._waiting.arm(max(awaited[0].known_at, self._spoke_at))
-        else:
-            self._waiting.disarm()
+    # Cues.
+
+    def _follow(self) -> None:
+        """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
+        cue = self._waiting_cue()
+        if self._turn.phase == "done" or (cue is None and self.limits is None):
+            self._waiting.end()
+            return
+        self._waiting.go_on(
+            cue,
+            answer_from=self._answer_begins(),
+            blind=not any(call.is_complete for call in self._calls.awaited),
+            limit_samples=round(min(self._limit(self._turn.is_open)[0], 1e6) * self._mixer.sample_rate),
+        )
+
+    def _answer_begins(self) -> int:
+        """The output sample from which audible speech is the answer."""
+        turn = self._turn
+        if turn.has_text:
+            return NEVER if self._calls.has_tasks else self._answer_from
+        return (
+            NEVER if turn.phase == "working" or (turn.phase == "answering" and turn.reads_text) else self._answer_from
+        )
+
+    def _waiting_cue(self) -> Cue | None:
+        name = self._rules.working if self._turn.had_calls else self._rules.thinking
+        if name is None or name not in self._bank or self._player.is_silent(name):
+            return None
+        return self._bank[name]
 
     # Cues.
 
@@ -332,9 +475,3 @@ class CueRouter:
                 cue = name
                 break
         return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
-
-    def _working_cue(self) -> Cue | None:
-        name = self._rules.working
-        if name is None or name not in self._bank or self._player.is_silent(name):
-            return None
-        return self._bank[name]

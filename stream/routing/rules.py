@@ -20,7 +20,7 @@ AGENT_TOOLS = ("spawn_agent", "delegate", "run_sub_agent")
 MOTIF = "motif"
 """The cue made from a tool's name; `"motif:NAME"` is the cue of tool NAME."""
 _CUES_OF_TOOLS = ("agent", "tool_call")
-_CUES = (*_CUES_OF_TOOLS, "success", "error", "incomplete", "malformed", "invented", "failed", "working")
+_CUES = (*_CUES_OF_TOOLS, "success", "error", "incomplete", "malformed", "invented", "failed", "working", "thinking")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,12 @@ class CueRules:
     incomplete, malformed, invented, failed : str or None
         The cues for a call that was cut off, is not valid, or names an undeclared tool, and for a stream that failed.
     working : str or None
-        The loop that sounds while a tool runs.
-    working_after_s, working_pause_s : float
-        Time from the call, and from the last speech, to the start of the loop, seconds.
+        The waiting sound: a loop from a call to the first word of the answer, also through further calls.
+    thinking : str or None
+        The waiting sound from the question on; `None` begins it with the first call. `"thinking"` is the built-in cue.
+        A sound that has begun goes on when a tool is called.
+    working_after_s : float
+        Patience: seconds since anything was heard, until the waiting sound begins.
     placement : {"now", "after_words", "in_pause"}
         Over the speech; after the words before the event; in the next pause of the speech (after one second at most).
     placements : pairs of str
@@ -73,8 +76,8 @@ class CueRules:
     invented: str | None = "error"
     failed: str | None = "error"
     working: str | None = "working"
+    thinking: str | None = None
     working_after_s: float = 3.5
-    working_pause_s: float = 1.0
     placement: Placement = "now"
     placements: tuple[tuple[str, Placement], ...] = ()
     coalesce_ms: float = 300.0
@@ -82,7 +85,7 @@ class CueRules:
     sustained_per_s: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("working_after_s", "working_pause_s", "coalesce_ms", "sustained_per_s"):
+        for name in ("working_after_s", "coalesce_ms", "sustained_per_s"):
             if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more, and finite")
         check_whole_number("burst", self.burst, 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from stream.notifying import notify
@@ -50,18 +50,19 @@ class Span:
 class Spans:
     """The latest 256 spans of a session, known before they are heard.
 
-    Subscribe to them, or call `overlaps` for a stretch of output. Times are output samples; the latency from the output
+    Subscribe to them, or call `overlaps` for a stretch of output; from any thread. A subscriber is called in the thread
+    that starts or stops the cue, which may be the one that mixes. Times are output samples; the latency from the output
     to the ear (network, device) comes on top.
     """
 
     def __init__(self, sample_rate: int) -> None:
         self.sample_rate = sample_rate
-        self._spans: deque[Span] = deque(maxlen=_KEPT)
+        self._spans: dict[int, Span] = {}
         self._subscribers: list[Callable[[Span], None]] = []
-        self._count = 0
+        self._numbers = count()
 
     def __iter__(self) -> Iterator[Span]:
-        return iter(tuple(self._spans))
+        return iter(tuple(self._spans.values()))
 
     def __len__(self) -> int:
         return len(self._spans)
@@ -83,33 +84,34 @@ class Spans:
         """
         first, last = start_samples - margin_samples, end_samples + margin_samples
         return any(
-            span.start_samples < last and (span.end_samples is None or span.end_samples > first) for span in self._spans
+            span.start_samples < last and (span.end_samples is None or span.end_samples > first) for span in self
         )
 
     def begin(self, cue: str, start_samples: int, end_samples: int | None) -> Span:
         """Add and publish a span."""
         span = Span(
-            number=self._count,
+            number=next(self._numbers),
             cue=cue,
             start_samples=start_samples,
             end_samples=end_samples,
             sample_rate=self.sample_rate,
         )
-        self._count += 1
-        self._spans.append(span)
+        self._spans[span.number] = span
+        self._spans.pop(span.number - _KEPT, None)
         self._publish(span)
         return span
 
     def end(self, number: int, end_samples: int) -> None:
         """Shorten a span, or drop it if it has not started; publishes the change."""
-        for place, span in enumerate(self._spans):
-            if span.number == number and (span.end_samples is None or span.end_samples > end_samples):
-                cut = replace(span, end_samples=max(end_samples, span.start_samples))
-                self._spans[place] = cut
-                self._publish(cut)
-                if cut.start_samples == cut.end_samples:
-                    del self._spans[place]
-                return
+        span = self._spans.get(number)
+        if span is None or (span.end_samples is not None and span.end_samples <= end_samples):
+            return
+        cut = replace(span, end_samples=max(end_samples, span.start_samples))
+        if cut.start_samples == cut.end_samples:
+            self._spans.pop(number, None)
+        else:
+            self._spans[number] = cut
+        self._publish(cut)
 
     def _publish(self, span: Span) -> None:
         notify(tuple(self._subscribers), span)

@@ -1,92 +1,167 @@
-"""The waiting sound: a soft loop that starts when a tool has run for a while in silence."""
+"""The waiting sound: one soft loop from the question, or the first call, to the first word of the answer."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from cues.units import db_to_gain
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from numpy.typing import NDArray
 
     from cues import Cue, Mixer, Voice
     from stream.routing.spans import Span, Spans
 
 __all__ = ["WaitingSound"]
 
-_STEP_S = 0.5  # During speech the loop's onset is postponed in steps, so that not every frame costs a command.
+QUIET_DBFS = -50.0
+"""Speech below this sample peak is breath and noise, and not heard."""
+_QUIET = db_to_gain(QUIET_DBFS)
+_FADE_MS = 30.0
+_AHEAD_S = 0.5  # An onset that speech has postponed is moved when it comes this near, not with every frame.
+NEVER = 1 << 62
+
+
+class _Wait:
+    """One wait and its loop. `answer_from` is the first sample whose speech is the answer.
+
+    A `blind` wait is for calls whose end nobody reports: any speech after its onset is the answer.
+    """
+
+    __slots__ = ("answer_from", "blind", "cue", "ended", "give_up_at", "held", "onset", "since", "span", "voice")
+
+    def __init__(self, cue: Cue | None, since: int) -> None:
+        self.cue, self.since = cue, since
+        self.voice: Voice | None = None
+        self.span: Span | None = None
+        self.onset = self.give_up_at = self.answer_from = NEVER
+        self.blind = self.held = self.ended = False
 
 
 class WaitingSound:
-    """One loop for all calls under way; a further call does not restart it.
+    """The loop of a turn. It begins `patience_s` after anything was heard, and is scheduled ahead: no timer is needed.
 
-    It starts `after_s` seconds after the first call, and `pause_s` seconds after speech. `cue` returns it, or `None`
-    for silence. It is scheduled in the mixer as soon as a call is known, so no timer is needed.
+    The mixer shows each frame's speech before it mixes it, so the loop ends in the frame of the first audible sample.
+    Speech that is not the answer postpones it; while a cue sounds, it is silent. A wait may be changed by the thread
+    that mixes and the one that handles events at once: the first schedules, the other begins and ends waits.
+
+    Attributes
+    ----------
+    answered : bool
+        Whether the answer was heard, since `go_on` began to wait.
     """
 
-    __slots__ = (
-        "_after",
-        "_cue",
-        "_earliest",
-        "_mixer",
-        "_onset",
-        "_pause",
-        "_span",
-        "_spans",
-        "_speech_end",
-        "_voice",
-    )
-
-    def __init__(
-        self, mixer: Mixer, spans: Spans, cue: Callable[[], Cue | None], *, after_s: float, pause_s: float
-    ) -> None:
-        self._mixer, self._spans, self._cue = mixer, spans, cue
-        self._after = round(after_s * mixer.sample_rate)
-        self._pause = round(pause_s * mixer.sample_rate)
-        self._earliest: int | None = None
-        self._speech_end = 0
-        self._voice: Voice | None = None
-        self._span: Span | None = None
-        self._onset = 0
+    def __init__(self, mixer: Mixer, spans: Spans, *, patience_s: float) -> None:
+        self._mixer, self._spans = mixer, spans
+        self._patience = round(patience_s * mixer.sample_rate)
+        self._ahead = round(_AHEAD_S * mixer.sample_rate)
+        self._wait: _Wait | None = None
+        self._heard_until = self._queued_until = 0
+        self._cues: tuple[tuple[int, int], ...] = ()
+        self.answered = False
 
     @property
     def sounds(self) -> bool:
-        """Whether the loop has started."""
-        return self._voice is not None and self._mixer.position >= self._onset
+        """Whether the loop has begun."""
+        return (wait := self._wait) is not None and wait.voice is not None and self._mixer.position >= wait.onset
 
-    def arm(self, known_at: int) -> None:
-        """Wait for a call that started at that output sample; a wait under way continues."""
-        if self._earliest is None:
-            self._earliest = known_at + self._after
-            self._schedule()
+    def go_on(self, cue: Cue | None, *, answer_from: int, blind: bool, limit_samples: int) -> None:
+        """Wait for speech with `cue`, or with none; a loop that has begun goes on, and does not change its cue.
 
-    def disarm(self) -> None:
+        `limit_samples` is the longest wait from now.
+        """
+        wait = self._wait
+        if wait is None or wait.ended or (wait.cue is not cue and not (cue and self.sounds)):
+            since = self._mixer.position if wait is None or wait.ended else wait.since
+            self.end()
+            self.answered, wait = False, _Wait(cue, since)
+            self._schedule(wait)
+            self._wait = wait
+            self._mixer.observe(self._hear)
+        wait.answer_from, wait.blind = answer_from, blind
+        wait.give_up_at = self._mixer.position + limit_samples
+
+    def end(self) -> None:
         """Stop waiting: the loop fades out, or never starts."""
-        self._earliest = None
-        self._stop()
+        wait, self._wait = self._wait, None
+        if wait is not None:
+            self._mixer.observe(None)
+            self._end(wait)
 
-    def speech(self, until: int) -> None:
-        """Note that speech lasts up to an output sample: the loop stops for it and returns in the pause."""
-        if until <= self._speech_end:
-            return
-        self._speech_end = until
-        if self._voice is not None and (self.sounds or self._onset < until + self._pause):
-            self._stop()
-            self._schedule()
-
-    def _schedule(self) -> None:
-        if self._earliest is None or (cue := self._cue()) is None:
-            return
+    def cue_sounds(self, start: int, end: int) -> None:
+        """Be silent while a cue sounds."""
         now = self._mixer.position
-        self._onset = max(self._earliest, now)
-        if self._speech_end and self._speech_end + self._pause > self._onset:
-            self._onset = self._speech_end + self._pause + round(_STEP_S * self._mixer.sample_rate)
-        self._voice = self._mixer.play(cue, at=self._onset, loop=True)
-        self._span = self._spans.begin(cue.name, self._onset, None)
+        self._cues = (*(pair for pair in self._cues if pair[1] > now), (start, end))
+        self._heard_until = max(self._heard_until, end)
 
-    def _stop(self) -> None:
-        if self._voice is not None:
-            self._voice.stop(fade_ms=30.0)
-            fade = round(0.03 * self._mixer.sample_rate)
-            now = self._mixer.position
-            assert self._span is not None
-            self._spans.end(self._span.number, now + fade if now >= self._onset else now)
-        self._voice = self._span = None
+    def queued(self, until: int) -> None:
+        """Do not begin before `until`: speech is queued up to there."""
+        self._queued_until = max(self._queued_until, until)
+
+    def forget(self) -> None:
+        """Cues were cut, and queued speech was dropped."""
+        now = self._mixer.position
+        self._heard_until, self._queued_until, self._cues = min(self._heard_until, now), 0, ()
+
+    # In the thread that mixes.
+
+    def _hear(self, speech: NDArray[np.float32]) -> None:
+        """Look at the speech of the next frame."""
+        wait, now = self._wait, self._mixer.position
+        if wait is None or wait.ended:
+            return
+        if now >= wait.give_up_at:
+            self._end(wait)
+            return
+        with np.errstate(invalid="ignore"):
+            loud = np.flatnonzero((speech > _QUIET) | (speech < -_QUIET))
+        begun = wait.voice is not None and now >= wait.onset
+        if len(loud):
+            self._heard_until = max(self._heard_until, now + int(loud[-1]) + 1)
+            if now + int(loud[-1]) >= wait.answer_from or (begun and wait.blind):
+                self.answered = True
+                self._end(wait)
+                return
+            if begun:
+                self._schedule(wait)
+                return
+        if begun:
+            self._make_way(wait, now, now + len(speech))
+        elif wait.onset < min(self._earliest(wait), now + len(speech) + self._ahead):
+            self._schedule(wait)
+
+    def _earliest(self, wait: _Wait) -> int:
+        return max(max(wait.since, self._heard_until) + self._patience, self._queued_until)
+
+    def _make_way(self, wait: _Wait, now: int, until: int) -> None:
+        """Silence the loop while a cue sounds between `now` and `until`."""
+        held = any(start < until and end > now for start, end in self._cues)
+        if held != wait.held and wait.voice is not None:
+            wait.held = held
+            wait.voice.gain_db = -math.inf if held else 0.0
+
+    def _schedule(self, wait: _Wait) -> None:
+        self._stop(wait)
+        if wait.ended or wait.cue is None:
+            return
+        wait.onset, wait.held = max(self._earliest(wait), self._mixer.position), False
+        wait.voice = self._mixer.play(wait.cue, at=wait.onset, loop=True)
+        wait.span = self._spans.begin(wait.cue.name, wait.onset, None)
+        if wait.ended:  # meanwhile, by the other thread
+            self._stop(wait)
+
+    def _end(self, wait: _Wait) -> None:
+        wait.ended = True
+        self._stop(wait)
+
+    def _stop(self, wait: _Wait) -> None:
+        voice, span, wait.voice, wait.span = wait.voice, wait.span, None, None
+        if voice is None or span is None:
+            return
+        voice.stop(fade_ms=_FADE_MS)
+        now = self._mixer.position
+        fade = round(_FADE_MS * self._mixer.sample_rate / 1000.0)
+        self._spans.end(span.number, now + fade if now >= wait.onset else now)

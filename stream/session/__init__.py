@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stream.routing.limits import Limits
 from stream.session.history import ChatHistory
-from stream.session.limits import Limits
 from stream.session.voice_session import Sink, VoiceSession
 
 __all__ = ["ChatHistory", "Limits", "Sink", "VoiceSession"]

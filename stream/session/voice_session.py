@@ -8,14 +8,16 @@ All due frames are written before an event is handled, so a cue starts at the ne
 from __future__ import annotations
 
 import asyncio
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError, StreamValueError
-from stream.events import Event, StreamFailed, TextDelta, ToolResult
+from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
+from stream.routing.limits import Limits
 from stream.session.ending import end_tasks
 from stream.session.history import ChatHistory, heard_text
-from stream.session.limits import Limits
 from stream.session.output import Output, Sink
 from stream.session.record import Heard, TurnRecord
 from stream.session.text_queue import TextQueue
@@ -25,7 +27,7 @@ from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable
+    from collections.abc import AsyncIterable, AsyncIterator, Callable
 
     from cues import Mixer
     from stream.routing.router import CueRouter
@@ -118,7 +120,7 @@ class VoiceSession:
             Returns the stream time at which bytes were last read from the network, or `None`.
         """
         self._begin()
-        reading, is_over = words(self._watchdog.attend(events)), False
+        reading, is_over = words(self._attend(events)), False
         self._tasks = [
             asyncio.create_task(self._listen(reading, bytes_s)),
             asyncio.create_task(self._send()),
@@ -179,10 +181,12 @@ class VoiceSession:
         self._n_dropped = 0
         self._heard_until = None
         self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue)
+        self._router.limits = replace(self._limits, speech_s=math.inf)  # The watchdog knows what the speaker owes.
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
-        self._watchdog = Watchdog(self._limits, self._clock)
+        self._watchdog = Watchdog(self._limits.speech_s, self._clock)
+        self._speaker_error: SpeakerError | None = None
         self._output = Output(
             self._mixer,
             self._sink,
@@ -215,30 +219,42 @@ class VoiceSession:
 
     # The three tasks.
 
+    async def _attend(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
+        """Pass on the model's events; each is a sign of life, also text that is not spoken or not yet a word."""
+        try:
+            async for event in events:
+                self._router.alive()
+                yield event
+        finally:
+            if hasattr(events, "aclose"):
+                await events.aclose()
+
     async def _listen(self, events: AsyncIterable[Event], bytes_s: Callable[[], float | None]) -> None:
         """Hand text to the speaker's queue and every event to the router."""
         try:
             async for event in events:
                 # A tool's result does not come from the model's bytes.
                 self._take(event, None if isinstance(event, ToolResult) else bytes_s())
+            self._router.end_stream()
         finally:
             self._text_queue.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
         self._output.put_out_what_is_due()
-        self._watchdog.note_model()
         arrived_s = None if arrived_s is None else arrived_s - self._start_s
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta):
             self.journal.spoken_text += event.text
             self._track.sent(event.text)
-            self._watchdog.note_speaker()
+            self._watchdog.note()
             self._text_queue.say(event.text)
         else:
             self._text_queue.flush()
         if isinstance(event, StreamFailed):
             self.journal.failure = event.message
+        elif isinstance(event, Interrupted):
+            self.barge_in()
         if self._transcript is not None:
             self._transcript.event(event)
 
@@ -251,7 +267,7 @@ class VoiceSession:
     async def _speak(self) -> None:
         try:
             async for speech in self._speaker:
-                self._watchdog.note_speaker()
+                self._watchdog.note()
                 self._output.pacer.push(speech.samples)
                 self._track.push(speech)
                 if speech.phrase:
@@ -260,7 +276,8 @@ class VoiceSession:
             self._speaker_failed(error)
         self._output.pacer.end()
 
-    def _speaker_failed(self, error: Exception) -> None:
+    def _speaker_failed(self, error: SpeakerError) -> None:
+        self._speaker_error = error
         self.journal.failure = str(error)
         self._track.all_passed()
         if len(self._tasks) == 3:
@@ -283,21 +300,23 @@ class VoiceSession:
             return False
         if not self.journal.interrupted:
             self._track.all_passed()
+            if self._speaker_error is not None and self._router.phase != "done":
+                self._take(StreamFailed(str(self._speaker_error), code="speech"), None)
             self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active
 
     def _watch(self) -> None:
-        """Stop the waiting sound for speech, resolve waiting callbacks, and apply the timeouts."""
+        """Tell the router of queued speech, resolve waiting callbacks, and apply the timeouts."""
         if queued := self._output.pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
-            self._watchdog.note_speaker()
+            self._watchdog.note()
         elif self._watchdog.speech_has_ended and not self._track.awaits_speech:
             self._track.all_passed()
         listening, _, speaking = self._tasks
-        if not listening.done() and (failed := self._watchdog.failure_of_model(tool_runs=self._router.waits)):
+        if not listening.done() and (failed := self._router.overdue(is_open=True)):
             self._take(failed, None)
             listening.cancel()
-        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.error_of_speaker()):
+        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.error()):
             self._speaker_failed(error)
 
     def _note_frame(self) -> None:

@@ -10,7 +10,7 @@ from fastrtc.utils import player_worker_decode
 
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
-from stream.events import ToolCallStart, ToolResult
+from stream.events import Finish, ToolCallStart, ToolResult
 from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.virtual_clock import VirtualClock
@@ -185,11 +185,12 @@ def test_two_calls_with_a_long_silence_between_them_both_sound():
     assert outer.router.stats.played == 2
 
 
-def test_a_call_of_thirty_seconds_gets_a_waiting_sound_that_its_result_ends():
+def test_a_call_of_thirty_seconds_gets_a_waiting_sound_that_ends_with_the_answer():
     async def script(talker, clock):
         talker.cues.handle(ToolCallStart("slow", "1"))
         await clock.sleep(30.0)
         talker.cues.handle(ToolResult("1", "slow", is_error=True, content=""))
+        talker.cues.handle(Finish("stop"))
         await clock.sleep(3.0)
 
     heard, outer = run(script, settling_turns=40)

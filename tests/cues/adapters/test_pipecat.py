@@ -13,7 +13,6 @@ from pipecat.frames.frames import (
     FunctionCallResultProperties,
     FunctionCallsStartedFrame,
     InterruptionFrame,
-    LLMTextFrame,
     MixerControlFrame,
     MixerEnableFrame,
     MixerUpdateSettingsFrame,
@@ -147,44 +146,35 @@ def test_a_call_of_thirty_seconds_gets_one_waiting_sound_that_goes_on_through_an
         await clock.sleep(2.0)
         await send(result("2"))
         await clock.sleep(3.0)
+        await say(send, steady_voice(1.0))
+        await clock.sleep(5.0)
 
     heard, mixer = play(script, rules=CueRules(success=None))
-    working = [span for span in mixer.router.spans if span.cue == "working"]
-    assert len(working) == 1
-    assert 3.0 <= working[0].start_s <= 4.0
-    assert 32.0 <= working[0].end_s <= 32.0 + 2 * CHUNK_S + 0.03
-    assert not heard[round(32.2 * RATE) :].any()
-    assert np.abs(heard[round(4 * RATE) : round(32 * RATE)]).max() > 0.001
+    (working,) = [span for span in mixer.router.spans if span.cue == "working"]
+    assert 3.5 <= working.start_s <= 4.0
+    assert 35.0 <= working.end_s <= 35.0 + 2 * CHUNK_S + 0.03
+    assert not heard[round(36.2 * RATE) :].any()
+    assert np.abs(heard[round(4 * RATE) : round(35 * RATE)]).max() > 0.001
 
 
-def test_speech_ends_the_waiting_sound_and_the_next_pause_of_the_same_call_brings_it_back():
+def test_speech_ends_the_waiting_sound_and_the_next_silence_of_the_same_call_brings_it_back():
     async def script(send, clock):
         await send(called("1"))
         await clock.sleep(6.0)
         await say(send, steady_voice(2.0))
-        await clock.sleep(6.0)
-        await send(result("1"))
+        await clock.sleep(8.0)
+        await send(FunctionCallCancelFrame("read_file", "1"))
         await clock.sleep(0.5)
 
     _, mixer = play(script)
     working = [span for span in mixer.router.spans if span.cue == "working"]
     assert len(working) == 2
     assert working[0].end_s <= 6.0 + 2 * CHUNK_S + 0.03
-    assert 9.0 <= working[1].start_s <= 10.0
+    assert 11.4 <= working[1].start_s <= 11.6
+    assert working[1].end_s <= 14.0 + 2 * CHUNK_S + 0.03
 
 
-def test_text_of_the_next_answer_ends_the_wait_where_no_result_is_told():
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(6.0)
-        await send(LLMTextFrame("Well,"))
-        await clock.sleep(6.0)
-
-    heard, _ = play(script)
-    assert not heard[round(6.2 * RATE) :].any()
-
-
-@pytest.mark.parametrize("moment_s", [0.5, 1.06, 4.52], ids=["speech", "cue", "waiting sound"])
+@pytest.mark.parametrize("moment_s", [0.5, 1.06, 5.06], ids=["speech", "cue", "waiting sound"])
 def test_an_interruption_is_over_after_its_fade_and_one_chunk_and_nothing_comes_later(moment_s):
     async def script(send, clock):
         await say(send, steady_voice(1.5 if moment_s > 2 else 5.0))
@@ -248,7 +238,7 @@ def test_what_the_tap_says_reaches_the_mixer_as_control_frames_too():
 
     mixer, tap = create(RATE)
     run_pipeline(mixer, [tap, Watcher()], script)
-    assert [frame.event.tool_name if frame.event else None for frame in seen] == ["read_file", None]
+    assert [type(frame.event).__name__ for frame in seen] == ["ToolCallStart", "ToolCallEnd", "NoneType"]
     assert all(isinstance(frame, CueFrame) for frame in seen)
     assert mixer.router.stats.played == 1
 

@@ -54,7 +54,7 @@ def test_what_is_no_collection_of_tools_is_told_at_once(make, tools):
         ({"burst": 1.5}, "burst is 1.5; it must be a whole number"),
         ({"coalesce_ms": -1.0}, "coalesce_ms is -1.0"),
         ({"sustained_per_s": float("inf")}, "sustained_per_s is inf; .* finite"),
-        ({"working_pause_s": float("nan")}, "working_pause_s is nan"),
+        ({"coalesce_ms": float("nan")}, "coalesce_ms is nan"),
         ({"working_after_s": "3"}, "working_after_s is '3'; it must be a number"),
         ({"tools": ("read_*",)}, "tools is .*; it must be pairs of a pattern"),
         ({"tools": {"read_*": "agent"}}, "tools is .*; it must be pairs of a pattern"),

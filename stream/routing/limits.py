@@ -1,4 +1,4 @@
-"""Timeouts of a session."""
+"""Timeouts of a turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Timeouts of the watchdog, seconds of stream time, above 0; other values raise a `StreamError`.
+    """Timeouts of a turn, seconds of output, above 0; other values raise a `StreamError`.
 
     Attributes
     ----------

@@ -1,0 +1,73 @@
+"""The phase of a turn, from the question to the first word of the answer."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+__all__ = ["Phase", "Turn"]
+
+Phase: TypeAlias = Literal["thinking", "working", "answering", "done"]
+
+
+class Turn:
+    """What the user waits for; the router, and with it every session and adapter, has one.
+
+    | phase | the user waits for | begins with |
+    | --- | --- | --- |
+    | `thinking` | the first token | the question |
+    | `working` | an outcome | a call; a finish reason that announces calls |
+    | `answering` | the first word | the first text after the question; the last outcome |
+    | `done` | nothing | the first audible sample of the answer; the end of the turn, whatever ends it |
+
+    Attributes
+    ----------
+    phase : Phase
+    had_calls : bool
+        Whether the turn has had a call.
+    reads_text : bool
+        Whether the turn has had text: then only speech that follows new text is the answer.
+    has_text : bool
+        Whether text has come since the last call and the last outcome.
+    is_open : bool
+        Whether more events of the stream are expected.
+    """
+
+    __slots__ = ("had_calls", "has_text", "is_open", "phase", "reads_text")
+
+    def __init__(self) -> None:
+        self.phase: Phase = "done"
+        self.had_calls = self.has_text = self.reads_text = self.is_open = False
+
+    def question(self, *, awaited: bool) -> None:
+        """The user has finished. `awaited`, here and below, says whether the outcome of a call is awaited."""
+        self.phase = "working" if awaited else "thinking"
+        self.had_calls, self.has_text, self.reads_text, self.is_open = awaited, False, False, True
+
+    def text(self) -> None:
+        """Text for speech has come, or the model's own voice."""
+        self.has_text = self.reads_text = True
+        if self.phase == "thinking":
+            self.phase = "answering"
+
+    def outcome(self, *, awaited: bool) -> None:
+        """A call has begun, cannot run or has ended, and more is to come."""
+        self.phase, self.has_text = "working" if awaited else "answering", False
+
+    def calls_follow(self, *, awaited: bool) -> None:
+        """The answer has ended with calls, which run now."""
+        if awaited:
+            self.outcome(awaited=True)
+
+    def finish(self, *, speech_follows: bool) -> None:
+        """The stream has ended; `speech_follows` says whether its text will be spoken."""
+        self.is_open = False
+        if not (speech_follows and self.has_text):
+            self.phase = "done"
+
+    def heard(self) -> None:
+        """The first sample of the answer is heard."""
+        self.phase = "done"
+
+    def over(self) -> None:
+        """The turn has ended."""
+        self.phase, self.is_open = "done", False

@@ -1,0 +1,455 @@
+"""The waiting sound: one loop from the first call, or the question, to the first audible sample of the answer.
+
+Everything is read from the mixed samples, on the mixer's own time.
+"""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cues
+from stream.events import (
+    AudioDelta,
+    Finish,
+    Interrupted,
+    ServerError,
+    StreamFailed,
+    TaskStatus,
+    TextDelta,
+    ToolCallCancelled,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+    TranscriptDelta,
+)
+from stream.routing.limits import Limits
+from stream.routing.router import CueRouter, CueRules
+from tests.support.listening import first_sound, new_clicks, steady_voice
+
+RATE = 24000
+PATIENCE_S, PERIOD_S = 3.5, 2.4
+SILENT = CueRules(tool_call=None, success=None, error=None, incomplete=None, malformed=None, invented=None, failed=None)
+
+
+class Line:
+    """A router and a mixer at work, frame by frame; `out` is all that was heard."""
+
+    def __init__(self, *, bank=None, frame=480, **options):
+        self.mixer = cues.Mixer(RATE)
+        self.router = CueRouter(cues.load_bank() if bank is None else bank, self.mixer, **options)
+        self.frame, self._out = frame, []
+
+    def handle(self, *events):
+        return [played.cue for event in events if (played := self.router.handle(event)) is not None]
+
+    def pass_s(self, seconds):
+        return self.say(np.zeros(round(seconds * RATE), dtype=np.float32))
+
+    def say(self, speech):
+        n = len(self._out)
+        for start in range(0, len(speech), self.frame):
+            self._out.append(np.array(self.mixer.mix(speech[start : start + self.frame])))
+        return np.concatenate(self._out[n:])
+
+    @property
+    def out(self):
+        return np.concatenate(self._out)
+
+    def working(self, cue="working"):
+        """The waiting sounds that were begun: (start, end) in seconds."""
+        return [
+            (s.start_s, s.end_s) for s in self.router.spans if s.cue == cue and s.start_samples < self.mixer.position
+        ]
+
+
+def call(call_id="1", name="read_file"):
+    return ToolCallStart(name, call_id), ToolCallEnd(name, call_id)
+
+
+def result(call_id="1", name="read_file", *, is_error=False):
+    return ToolResult(call_id, name, is_error=is_error, content="x")
+
+
+def longest_silence_s(samples):
+    heard = np.flatnonzero(np.abs(samples) > 1e-4)
+    edges = np.concatenate([[0], heard, [len(samples)]])
+    return np.diff(edges).max() / RATE
+
+
+@pytest.mark.parametrize("frame", [240, 480, 1920, 24000])
+def test_one_sound_carries_through_three_chained_calls_to_the_first_word(frame):
+    line = Line(frame=frame)
+    for call_id, runs_s, is_error in (("1", 5.0, False), ("2", 12.0, False), ("3", 2.0, True)):
+        line.handle(*call(call_id), Finish("tool_calls"))
+        line.pass_s(runs_s)
+        line.handle(result(call_id, is_error=is_error))
+        line.pass_s(1.0)
+    line.handle(TextDelta("It"))
+    line.pass_s(4.0)  # a slow voice
+    answer = line.mixer.position
+    speech = steady_voice(2.0)
+    line.say(speech)
+    line.handle(Finish("stop"))
+    line.pass_s(10.0)
+    (working,) = line.working()
+    assert working[0] == pytest.approx(0.18 + PATIENCE_S, abs=0.05)
+    assert answer / RATE <= working[1] <= answer / RATE + 0.1
+    assert longest_silence_s(line.out[:answer]) <= PATIENCE_S + PERIOD_S
+    assert not line.out[answer + len(speech) :].any()
+    assert [s.cue for s in line.router.spans if s.cue != "working"] == [
+        *["tool_call", "success"] * 2,
+        "tool_call",
+        "error",
+    ]
+
+
+def test_the_sound_is_silent_while_a_cue_sounds_and_keeps_its_beat():
+    line = Line()
+    line.handle(*call())
+    line.pass_s(6.0)
+    ticks_from = round(line.working()[0][0] * RATE)
+    line.pass_s(ticks_from / RATE + 2 * PERIOD_S - line.mixer.position / RATE - 0.1)
+    start = line.mixer.position
+    line.handle(*call("2"))
+    alone = Line(rules=CueRules(working=None))
+    alone.pass_s(start / RATE)
+    alone.handle(*call("2"))
+    # The tick that is due in the middle of the cue is not heard, and the next one comes on its beat.
+    assert np.array_equal(line.pass_s(0.18), alone.pass_s(0.18))
+    later = line.pass_s(4.0)
+    next_tick = line.mixer.position - len(later) + first_sound(later)
+    assert (next_tick - ticks_from) / RATE % PERIOD_S == pytest.approx(0.0, abs=0.02)
+
+
+def test_no_click_where_the_sound_makes_way_for_a_cue_and_for_speech():
+    line = Line()
+    line.handle(*call())
+    line.pass_s(3.72)  # in the first tick
+    line.handle(*call("2"))
+    line.pass_s(2.36)  # in the second one
+    line.handle(result("1"), result("2"), TextDelta("Well"))
+    line.say(steady_voice(1.0))
+    assert new_clicks(line.out, np.zeros_like(line.out)) == []
+
+
+def test_text_does_not_end_the_sound_but_the_first_audible_sample_does():
+    line = Line()
+    line.handle(*call(), result())
+    line.pass_s(5.0)
+    line.handle(TextDelta("Here it is"))
+    hiss = (1e-3 * np.sin(np.arange(3 * RATE))).astype(np.float32)  # -60 dBFS: a synthetic voice before its first word
+    line.say(hiss)
+    assert line.router.phase == "answering"
+    line.say(steady_voice(1.0))
+    line.router.poll()
+    ((_, end_s),) = line.working()
+    assert line.router.phase == "done"
+    assert 8.0 <= end_s <= 8.1
+
+
+def test_speech_of_before_the_call_postpones_the_sound_and_does_not_end_the_wait():
+    line = Line(rules=SILENT)
+    line.handle(TextDelta("Let me look."))
+    line.handle(*call())
+    line.say(steady_voice(5.0))
+    line.pass_s(PATIENCE_S + 1.0)
+    ((start_s, _),) = line.working()
+    assert start_s == pytest.approx(5.0 + PATIENCE_S, abs=0.05)
+
+
+def test_speech_that_was_queued_when_the_result_came_is_not_the_answer():
+    line = Line(rules=SILENT)
+    line.handle(*call())
+    line.router.speech(line.mixer.position + 2 * RATE)
+    line.handle(result())
+    line.say(steady_voice(2.0))
+    line.pass_s(PATIENCE_S + 1.0)
+    assert len(line.working()) == 1
+    line.say(steady_voice(0.5))
+    assert not line.pass_s(6.0).any()
+
+
+def test_a_remark_while_the_tool_runs_ends_the_sound_only_for_a_while():
+    line = Line(rules=SILENT)
+    line.handle(*call())
+    line.pass_s(5.0)
+    line.say(steady_voice(2.0))
+    line.pass_s(PATIENCE_S + 0.1)
+    assert len(line.working()) == 2
+    assert line.working()[0][1] <= 5.1
+
+
+def test_a_call_whose_end_nobody_reports_stops_at_the_first_speech_and_stays_silent():
+    # A loop that hands over the starts of calls alone.
+    line = Line()
+    line.handle(ToolCallStart("get_weather", "1"))
+    line.pass_s(6.0)
+    line.say(speech := steady_voice(3.0))
+    assert np.array_equal(line.say(speech), speech)
+    assert not line.pass_s(70.0).any()
+
+
+def test_a_sound_that_nobody_ends_stops_after_a_minute():
+    line = Line(frame=2400)
+    line.handle(*call())
+    line.pass_s(57.0)
+    assert line.pass_s(3.0).any()
+    assert not line.pass_s(30.0).any()
+    assert line.handle(result()) == ["success"]  # The call itself is not forgotten.
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter", "cancelled"])
+def test_a_finish_that_announces_no_calls_ends_the_sound(reason):
+    line = Line()
+    line.handle(*call())
+    line.pass_s(5.0)
+    line.handle(Finish(reason))
+    line.pass_s(0.05)
+    assert not line.pass_s(10.0).any()
+
+
+@pytest.mark.parametrize("reason", ["tool_calls", "function_call", "tool_use", "STOP", "completed", "stop"])
+def test_after_an_answer_that_ends_with_calls_their_outcomes_are_awaited(reason):
+    line = Line()
+    line.handle(*call(), Finish(reason))
+    assert line.pass_s(6.0)[4 * RATE // 2 :].any()
+    assert line.router.waits
+    assert line.handle(result()) == ["success"]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (*call(), TextDelta("Sunny."), Finish("stop")),
+        (ToolCallStart("read_file", "1"), ToolCallEnd("read_file", "1", status="incomplete"), Finish("stop")),
+        (*call(), Finish("length")),
+    ],
+    ids=["text after the call", "cut off", "length"],
+)
+def test_stop_announces_calls_only_if_it_is_the_answers_end_with_complete_calls(events):
+    line = Line()
+    line.handle(*events)
+    line.pass_s(0.5)
+    assert not line.pass_s(10.0).any()
+
+
+def test_thinking_begins_with_the_question_and_goes_on_as_working():
+    line = Line(rules=CueRules(thinking="working"))
+    line.router.begin_turn()
+    line.pass_s(5.0)
+    line.handle(*call())
+    line.pass_s(3.0)
+    line.handle(result(), TextDelta("So"))
+    line.pass_s(2.0)
+    line.say(steady_voice(0.5))
+    ((start_s, end_s),) = line.working()
+    assert start_s == pytest.approx(PATIENCE_S, abs=0.05)
+    assert 10.0 <= end_s <= 10.1
+
+
+def test_thinking_is_off_by_default_and_text_alone_brings_no_sound():
+    line = Line()
+    line.router.begin_turn()
+    assert not line.pass_s(10.0).any()
+    line.handle(TextDelta("So"))
+    assert not line.pass_s(10.0).any()
+
+
+@pytest.mark.parametrize(
+    "answer", [TextDelta("So"), AudioDelta(b"\0\0", "audio/pcm"), TranscriptDelta("So", "assistant")]
+)
+def test_the_first_token_ends_thinking_and_the_sound_goes_on_until_the_first_word(answer):
+    line = Line(rules=CueRules(thinking="working"))
+    line.router.begin_turn()
+    line.pass_s(5.0)
+    line.handle(TranscriptDelta("What?", "user"))
+    assert line.router.phase == "thinking"
+    line.handle(answer)
+    assert line.router.phase == "answering"
+    assert line.pass_s(3.0).any()
+
+
+def test_a_sound_of_its_own_for_thinking_goes_on_when_a_tool_is_called():
+    bank = {**cues.load_bank(), "mine": cues.Cue(name="mine", samples=cues.load_bank()["working"].samples, loop=True)}
+    line = Line(bank=bank, rules=CueRules(thinking="mine"))
+    line.router.begin_turn()
+    line.pass_s(5.0)
+    line.handle(*call())
+    line.pass_s(5.0)
+    assert len(line.working("mine")) == 1
+    assert line.working() == []
+
+
+@pytest.mark.parametrize("end", ["barge in", "hush", "cancel", "cancelled call", "interrupted", "failed"])
+@pytest.mark.parametrize("moment", ["thinking", "working", "answering"])
+def test_every_end_of_a_turn_silences_every_phase(end, moment):
+    line = Line(rules=CueRules(thinking="working", error=None, failed=None, success=None))
+    line.router.begin_turn()
+    line.pass_s(5.0)
+    if moment != "thinking":
+        line.handle(*call())
+        line.pass_s(1.0)
+    if moment == "answering":
+        line.handle(result())
+        line.pass_s(1.0)
+    assert line.router.phase == moment
+    {
+        "barge in": line.router.barge_in,
+        "hush": line.router.hush,
+        "cancel": line.router.cancel,
+        "cancelled call": lambda: line.handle(ToolCallCancelled("1")),
+        "interrupted": lambda: line.handle(Interrupted()),
+        "failed": lambda: line.handle(StreamFailed("gone")),
+    }[end]()
+    line.pass_s(0.05)
+    assert not line.pass_s(10.0).any()
+    assert line.router.phase == "done"
+
+
+def test_a_late_result_of_a_turn_that_was_interrupted_brings_no_sound():
+    line = Line()
+    line.handle(*call())
+    line.router.barge_in()
+    line.pass_s(0.1)
+    line.handle(result())
+    assert not line.pass_s(10.0).any()
+
+
+def test_a_call_that_the_server_takes_back_makes_no_sound_at_its_end():
+    line = Line()
+    line.handle(*call("1"), *call("2"))
+    assert line.handle(ToolCallCancelled("1")) == []
+    assert line.router.waits
+    assert line.handle(ToolCallCancelled("2")) == []
+    assert not line.router.waits
+
+
+def test_a_fault_in_a_session_that_goes_on_sounds_and_ends_no_call():
+    line = Line()
+    line.handle(*call())
+    assert line.handle(ServerError("rate limit")) == ["error"]
+    assert line.router.waits
+
+
+@pytest.mark.parametrize(("status", "cue"), [("completed", "success"), ("failed", "error")])
+def test_a_servers_own_tool_sounds_by_its_name_and_ends_itself_alone(status, cue):
+    line = Line(rules=CueRules(tools=(("web_*", "agent"),)))
+    assert line.handle(TaskStatus("t1", "working", "web_search")) == ["agent"]
+    line.pass_s(0.5)
+    assert line.handle(TaskStatus("t2", "working", "code")) == ["tool_call"]
+    line.pass_s(0.5)
+    assert line.handle(TaskStatus("t1", status, "web_search")) == [cue]
+    assert line.router.waits
+    line.pass_s(1.0)
+    assert line.handle(TaskStatus("t2", "completed", "code")) == ["success"]
+    assert not line.router.waits
+
+
+def test_a_task_without_a_name_ends_the_calls_and_no_task_with_a_name():
+    line = Line()
+    line.handle(TaskStatus("7", "working"), TaskStatus("t1", "working", "web_search"), *call())
+    line.handle(TaskStatus("7", "completed"))
+    assert [c.tool_name for c in line.router._calls.awaited] == ["web_search"]
+
+
+def test_a_remark_while_a_server_runs_its_tool_does_not_end_the_wait():
+    line = Line(rules=SILENT)
+    line.handle(TaskStatus("t1", "working", "web_search"), TextDelta("One moment."))
+    line.say(steady_voice(1.0))
+    line.pass_s(PATIENCE_S + 0.1)
+    assert len(line.working()) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "limit_s", "message"),
+    [
+        ((), 10.0, "the model has sent nothing for 10 s"),
+        (call(), 30.0, "the model has sent nothing for 30 s"),
+        ((*call(), result()), 10.0, "the model has sent nothing for 10 s"),
+        ((*call(), result(), TextDelta("So")), 5.0, "the speaker has sent nothing for 5 s"),
+        ((*call(), result(), TextDelta("So"), Finish("stop")), 5.0, "the speaker has sent nothing for 5 s"),
+    ],
+    ids=["thinking", "working", "answering", "text", "finished"],
+)
+def test_the_limit_of_each_phase_fails_the_turn_with_the_error_cue(before, limit_s, message):
+    line = Line(rules=CueRules(thinking="working"), limits=Limits(model_s=10.0, tool_s=30.0, speech_s=5.0))
+    line.router.begin_turn()
+    line.handle(*before)
+    line.pass_s(limit_s)
+    assert line.router.overdue() is None
+    line.pass_s(0.1)
+    failed = line.router.overdue()
+    assert (failed.message, failed.code) == (message, "stalled")
+    assert line.handle(failed) == ["error"]
+    line.pass_s(1.0)
+    assert line.router.overdue() is None
+    assert not line.pass_s(10.0).any()
+
+
+def test_a_finished_turn_is_never_overdue():
+    line = Line(limits=Limits())
+    line.router.begin_turn()
+    line.handle(TextDelta("So"), Finish("stop"))
+    line.say(steady_voice(0.5))
+    line.pass_s(0.02)
+    assert line.pass_s(100.0).any() is np.False_
+    assert line.router.overdue() is None
+
+
+def test_a_model_that_stalls_in_its_answer_is_overdue():
+    line = Line(limits=Limits(model_s=10.0))
+    line.router.begin_turn()
+    line.handle(TextDelta("So"))
+    line.say(steady_voice(0.5))
+    line.pass_s(10.0)
+    assert line.router.overdue().message == "the model has sent nothing for 10 s"
+
+
+def test_a_mixer_shows_each_frame_before_it_is_mixed_and_is_idle_again_afterwards():
+    mixer, seen = cues.Mixer(RATE), []
+    frame = steady_voice(0.1)[:480]
+    mixer.observe(lambda speech: seen.append((mixer.position, speech.copy())))
+    mixer.mix(frame)
+    mixer.mix_pcm16(bytes(960))
+    mixer.silence(480)
+    mixer.observe(None)
+    mixer.mix(frame)
+    assert mixer.mix(frame) is frame
+    assert [at for at, _ in seen] == [0, 480, 960]
+    assert np.array_equal(seen[0][1], frame)
+    mixer.observe(seen.append)
+    mixer.close()
+    mixer.mix(frame)
+    assert len(seen) == 3
+
+
+def test_events_of_one_thread_and_frames_of_another_leave_no_sound_behind():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        line, stop, errors = Line(rules=CueRules(working_after_s=0.0, sustained_per_s=1000.0)), threading.Event(), []
+
+        def mix():
+            try:
+                voice = steady_voice(1.0)
+                while not stop.is_set():
+                    for start in range(0, len(voice), 480):
+                        line.mixer.mix(voice[start : start + 480] if start % 4800 < 960 else np.zeros(480, np.float32))
+            except Exception as error:  # noqa: BLE001  (any is a failure)
+                errors.append(error)
+
+        thread = threading.Thread(target=mix)
+        thread.start()
+        for n in range(600):
+            line.handle(*call(str(n)), result(str(n)), TextDelta("So"), Finish("stop"))
+        line.router.barge_in()
+        stop.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
+    line.pass_s(0.2)
+    assert not line.mixer.active
+    assert not line.pass_s(5.0).any()
