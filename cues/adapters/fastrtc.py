@@ -19,7 +19,7 @@ from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_int16
 from stream.errors import StreamValueError
-from stream.events import Finish, StreamFailed
+from stream.events import StreamFailed
 
 FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 
@@ -203,7 +203,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         """End the turn when the reply function of a `ReplyOnPause` has ended: no result comes any more."""
         replied, self._replies = self._replies, isinstance(self.inner, ReplyOnPause) and self.inner.event.is_set()
         if replied and not self._replies:
-            self.router.handle(Finish("stop"))
+            self.router.end_stream()
 
     def _take(self, item: Any) -> Any:
         if isinstance(item, CloseStream):
