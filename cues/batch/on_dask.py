@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
@@ -47,7 +47,9 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
         workers = sum(client.nthreads().values())
         if not workers:
             raise CueError(f"the Dask scheduler at {address} has no workers")
-        chunks = chunks_of(tasks)
+        # Single tasks first: an interrupt in the first seconds keeps what is done.
+        first = workers * _AHEAD
+        chunks = itertools.chain(((task,) for task in tasks[:first]), chunks_of(tasks[first:]))
         held: dict[Any, tuple[Task, ...]] = {}
 
         def submit(some: tuple[Task, ...]) -> Any:
@@ -55,11 +57,11 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
             held[future] = some
             return future
 
-        queue = distributed.as_completed([submit(some) for some in islice(chunks, workers * _AHEAD)])
+        queue = distributed.as_completed([submit(some) for some in itertools.islice(chunks, first)])
         for future in queue:
             some = held.pop(future)
             yield _outcomes(future, some)
-            for following in islice(chunks, 1):
+            for following in itertools.islice(chunks, 1):
                 queue.add(submit(following))
 
 

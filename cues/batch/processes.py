@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
+from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,17 +27,17 @@ _DIED = "the worker process died twice"
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Tasks for a worker, and the number of workers that died while they ran only these."""
+class _Held:
+    """A task, and the number of workers that died while only it ran."""
 
-    tasks: tuple[Task, ...]
+    task: Task
     deaths: int = 0
 
 
 def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outcome]]:
-    """Outcomes of all tasks, in order of completion.
+    """Outcomes of all tasks, one by one, in order of completion.
 
-    If a worker dies, all workers are replaced, and the running tasks run again one by one. A task that kills two
+    If a worker dies, all workers are replaced, and the running tasks run again one at a time. A task that kills two
     workers gets a failed row. Closing the generator kills the workers and drops their unfinished results.
 
     Parameters
@@ -46,8 +46,8 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
     workers : int
         Processes, ≥ 1.
     """
-    waiting = deque(map(_Chunk, chunks_of(tasks)))
-    suspects: deque[_Chunk] = deque()
+    waiting = deque(map(_Held, tasks))
+    suspects: deque[_Held] = deque()
     while waiting or suspects:
         others = set(multiprocessing.active_children())
         pool = _pool(workers)
@@ -66,22 +66,23 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
         guilty = [each for each in suspects if each.deaths >= _MAX_DEATHS]
         for each in guilty:
             suspects.remove(each)
-            yield [Outcome(key_of(task), failed_row(task, _DIED)) for task in each.tasks]
+            yield [Outcome(key_of(each.task), failed_row(each.task, _DIED))]
 
 
 def _until_one_dies(
-    pool: ProcessPoolExecutor, workers: int, waiting: deque[_Chunk], suspects: deque[_Chunk]
+    pool: ProcessPoolExecutor, workers: int, waiting: deque[_Held], suspects: deque[_Held]
 ) -> Iterator[list[Outcome]]:
     """Outcomes until all tasks are done or a worker dies; then each running task becomes a suspect."""
-    running: dict[Future[list[Outcome]], _Chunk] = {}
+    running: dict[Future[list[Outcome]], _Held] = {}
     broken = False
     try:
         while running or waiting or suspects:
             while not broken and (suspects or waiting) and len(running) < (1 if suspects else workers * _AHEAD):
                 # Suspects run alone: the next death identifies the task.
-                next_chunk = suspects.popleft() if suspects else waiting.popleft()
+                held = suspects.popleft() if suspects else waiting.popleft()
                 with _interrupts_wait():
-                    running[pool.submit(run_tasks, next_chunk.tasks)] = next_chunk
+                    running[pool.submit(run_tasks, [held.task])] = held
+            alone = len(running) == 1
             done = wait(running, return_when=FIRST_COMPLETED).done
             # Yield results first: a task that found the disk full ends the run.
             for future in sorted(done, key=_has_failed):
@@ -89,22 +90,16 @@ def _until_one_dies(
                 try:
                     yield future.result()
                 except BrokenProcessPool:
-                    suspects.extend(_apart(held))
+                    suspects.append(_Held(held.task, held.deaths + alone))
                     broken = True
             if broken and not running:
                 return
     except BrokenProcessPool:  # raised by `submit`
-        suspects.extend(each for held in (next_chunk, *running.values()) for each in _apart(held))
+        suspects.extend((held, *running.values()))
 
 
 def _has_failed(future: Future[list[Outcome]]) -> bool:
     return future.exception() is not None
-
-
-def _apart(chunk: _Chunk) -> list[_Chunk]:
-    if len(chunk.tasks) == 1:
-        return [_Chunk(chunk.tasks, chunk.deaths + 1)]
-    return [_Chunk((task,)) for task in chunk.tasks]
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from cues.batch.journal import Journal
 from cues.batch.processes import run_on_processes
 from cues.batch.tables import check_table_name, write_table
 from cues.batch.tasks import FATAL_ERRNOS, key_of
-from cues.errors import CueError
+from cues.errors import CueError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -102,6 +102,7 @@ def run_batch(
         done = resumed = len(tasks) - len(left)
         tried = done
         progress(tried)
+        resumes = "the same command resumes"
         try:
             with contextlib.closing(_stream(left, workers, dask)) as stream:
                 for outcomes in stream:
@@ -112,13 +113,15 @@ def run_batch(
         except KeyboardInterrupt:
             kept = f"{done} of {len(tasks)} are done and kept"
             failed = f", {tried - done} failed" if tried > done else ""
-            raise KeyboardInterrupt(f"{kept}{failed}: the same command resumes") from None
+            raise KeyboardInterrupt(f"{kept}{failed}: {resumes}") from None
         except OSError as error:
-            if error.errno not in FATAL_ERRNOS:
-                raise
-            raise CueError(f"the disk is full; {done} of {len(tasks)} are done and kept") from error
+            what = "the disk is full" if error.errno in FATAL_ERRNOS else f"{path}: {reason_of(error)}"
+            raise CueError(f"{what}; {done} of {len(tasks)} are done and kept: {resumes}") from error
         rows = [journal.rows[key] for key in keys]
-    write_table(table, rows, columns)
+    try:
+        write_table(table, rows, columns)
+    except CueError as error:
+        raise CueError(f"{error}; {done} of {len(tasks)} are done and kept in {path}: {resumes}") from error
     return Run(rows, resumed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, Self
 
 from cues.errors import CueError, reason_of
@@ -53,7 +54,8 @@ class TurnFiles:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._outputs = [
-                soundfile.SoundFile(path, "w", sample_rate, 1, "PCM_16", format="WAV") for path in self._parts
+                soundfile.SoundFile(os.fsencode(path), "w", sample_rate, 1, "PCM_16", format="WAV")
+                for path in self._parts
             ]
         except (OSError, soundfile.SoundFileError) as error:
             raise self._unwritable(error) from error
@@ -91,5 +93,5 @@ class TurnFiles:
         """Samples of `STEM.wav` after the `with` block: float32, shape `(n_samples,)`."""
         import soundfile
 
-        samples: NDArray[np.float32] = soundfile.read(self.wav, dtype="float32")[0]
+        samples: NDArray[np.float32] = soundfile.read(os.fsencode(self.wav), dtype="float32")[0]
         return samples

@@ -84,8 +84,9 @@ def measure(
     loudest = [summary[name] for name in ("lowest_lufs", "median_lufs", "highest_lufs")]
     n_short = len(measured) - len(loudness)
     too_short = f" ({n_short} shorter than its 400 ms, or silent)" if n_short else ""
+    span = f"{number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}" if loudness else "none"
     lines = [
-        f"loudness: {number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}{too_short}",
+        f"loudness: {span}{too_short}",
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
     _finish(run, output, summary, lines if measured else [], dask=dask, as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -133,7 +134,8 @@ def read_channels(
 
     try:
         check_complete(source, name)
-        with soundfile.SoundFile(source) as file:
+        # soundfile encodes a path strictly, and a file's name may be any bytes.
+        with soundfile.SoundFile(os.fsencode(source) if isinstance(source, Path) else source) as file:
             check(name, file)
             channels = _samples(file)
             sample_rate, subtype = int(file.samplerate), str(file.subtype)

@@ -140,7 +140,7 @@ def test_what_was_done_before_an_interrupt_is_kept(tmp_path, notes):
     with pytest.raises(KeyboardInterrupt):
         run_batch(counts(notes, 100), tmp_path / "t.csv", COLUMNS, workers=1, progress=stop)
     run = run_batch(counts(notes, 100), tmp_path / "t.csv", COLUMNS, workers=1)
-    assert run.resumed >= 16
+    assert run.resumed == 1  # the interrupt came with the first result
     assert len(run.rows) == 100
 
 
@@ -155,6 +155,67 @@ def test_a_line_that_a_crash_cut_short_is_done_again(tmp_path):
         journal.add([Outcome("next", {"file": "y", "status": "ok", "error": None})])
     lines = (tmp_path / "j").read_bytes().split(b"\n")
     assert [json.loads(line)["key"] for line in lines[:-1]] == [key_of(task), "next"]
+
+
+def test_a_journal_that_can_grow_no_more_ends_the_run_with_what_is_kept_and_is_resumed(tmp_path, notes):
+    script = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "from cues.batch import runner\n"
+        "from tests.support.batch_tasks import Count\n"
+        "if __name__ == '__main__':\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "    tasks = [Count(f'f{k:03}', sys.argv[1]) for k in range(40)]\n"
+        "    runner.run_batch(tasks, Path('t.csv'), ('file',), workers=1)\n"
+    )
+    program = [sys.executable, "-c", script, str(notes)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    failed = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    lines = (tmp_path / "t.csv.journal").read_text().splitlines()
+    assert 0 < len(lines) < 40
+    last = failed.stderr.strip().splitlines()[-1]
+    assert last == (
+        "cues.errors.CueError: t.csv.journal: File too large; "
+        f"{len(lines)} of 40 are done and kept: the same command resumes"
+    )
+    run = run_batch(counts(notes, 40), tmp_path / "t.csv", COLUMNS, workers=1)
+    assert run.resumed == len(lines)
+
+
+def test_a_table_that_cannot_be_written_says_what_is_kept_and_where(tmp_path, notes):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(CueError, match=r"cannot be written.*; 3 of 3 are done and kept in .*t\.csv\.journal"):
+        run_batch(counts(notes, 3), tmp_path / "t.csv", COLUMNS, workers=1)
+
+
+def test_after_a_power_failure_no_more_than_a_second_of_results_is_missing(tmp_path, monkeypatch):
+    on_disk = {}
+    sync, now = os.fsync, [0.0]
+
+    def noting_fsync(file):
+        sync(file)
+        if not isinstance(file, int):
+            on_disk["journal"] = (tmp_path / "j").read_bytes()
+
+    monkeypatch.setattr(os, "fsync", noting_fsync)
+    added = []
+    with Journal(tmp_path / "j", clock=lambda: now[0]) as journal:
+        for k in range(60):
+            now[0] += 0.1
+            journal.add([Outcome(f"k{k}", {"file": f"f{k}", "status": "ok", "error": None})])
+            added.append((now[0], f"k{k}"))
+            (tmp_path / "after power is back").write_bytes(on_disk["journal"])
+            with Journal(tmp_path / "after power is back", clock=lambda: 0.0) as kept:
+                assert {key for at_s, key in added if at_s <= now[0] - 1.0} <= set(kept.rows)
+    (tmp_path / "at the end").write_bytes(on_disk["journal"])
+    with Journal(tmp_path / "at the end") as kept:
+        assert len(kept.rows) == 60
+
+
+def test_a_worker_that_dies_among_others_costs_them_no_second_chance(tmp_path, notes):
+    tasks = [KillOnce(f"k{k}", str(notes)) for k in range(6)]
+    run = run_batch(tasks, tmp_path / "t.csv", COLUMNS, workers=2)
+    assert run.failed == []
 
 
 def test_a_journal_that_cannot_be_written_is_an_error(tmp_path):

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import os
 import sys
 
 import pytest
 
+from cues.batch.processes import run_on_processes
 from cues.batch.tasks import Outcome, key_of
 from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write
@@ -188,3 +190,30 @@ def test_half_files_that_an_earlier_run_left_are_gone_after_the_next(run, calls,
     (tmp_path / "mixed" / ".mine.wav.ab_d1234.cues-part").touch()
     assert run("batch", "mix", "calls/plan.csv", "--workers", 1).code == 0
     assert [path.name for path in (tmp_path / "mixed").glob(".*")] == [".mine.wav.ab_d1234.cues-part"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path, ending):
+    name = os.fsdecode(b"\xff\xfe.wav")
+    (calls / "a.wav").rename(calls / name)
+    result = run("batch", "measure", "calls", "-o", f"t.{ending}", "--workers", 1)
+    assert (result.code, result.out.splitlines()[0]) == (0, f"2 of 2 done: t.{ending}")
+    assert run("batch", "measure", "calls", "-o", f"t.{ending}").out.startswith("2 of 2 done, all of them")
+    (tmp_path / "plan.jsonl").write_text(json.dumps({"file": f"calls/{name}", "cue": "agent", "time_s": 0.1}) + "\n")
+    assert run("batch", "mix", "plan.jsonl", "--workers", 1).code == 0
+    assert os.fsencode(name) in {os.fsencode(path.name) for path in (tmp_path / "mixed").rglob("*.wav")}
+    assert run("mix", calls / name, "--cue", "agent@0.1").code == 0
+
+
+def test_ctrl_c_at_the_first_result_keeps_it(run, calls, monkeypatch):
+    for k in range(20):
+        write(calls / f"{k}.wav", tone(440.0))
+
+    def interrupted(tasks, workers):
+        for outcomes in run_on_processes(tasks, workers):
+            yield outcomes
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("cues.batch.runner.run_on_processes", interrupted)
+    result = run("batch", "measure", "calls", "--workers", 1)
+    assert result.err.endswith("interrupted; 1 of 22 are done and kept: the same command resumes\n")
