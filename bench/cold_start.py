@@ -1,63 +1,113 @@
-"""C1: what importing costs in a fresh process; and what `warm_up()` does, also on a machine's first run.
+"""A fresh process until its first mixed frame, against the import of numpy in the same process (C1, C2, C3).
 
-    python -m bench.cold_start
+    python -m bench.cold_start [--json]
 
-Goals: `import cues, stream` ≤ 2 × `import numpy` and ≤ 120 ms; no numba, scipy, soundfile, soxr, openai in
-`sys.modules`.
+Each round starts two processes, one for imports alone and one for a whole start; a figure is the best of the rounds by
+the best import of numpy. The last row compiles in an empty cache, as the first process on a machine does.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-HEAVY = ("numba", "scipy", "soundfile", "soxr", "openai", "matplotlib")
-CASES = {
-    "numpy": "import numpy",
-    "cues, stream": "import cues, stream",
-    "cues, stream, and the names that a pipeline needs first": (
-        "import cues, stream; cues.load_bank, cues.Cue, stream.TextReader, stream.CueRouter"
-    ),
-    "cues.load_bank(), warm cache": "import cues; cues.load_bank()",
-    "numba": "import numba",
-    "cues.warm_up(), kernels in the cache": "import cues; cues.warm_up()",
-}
+from bench.goals import Figure, at_most, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS = 15
+HEAVY = ("numba", "llvmlite", "scipy", "soundfile", "soxr", "openai", "matplotlib")
+COMMON = """
+import json, sys, time
+took, clock = {}, time.perf_counter
+def stage(name, work):
+    start = clock()
+    value = work()
+    took[name] = clock() - start
+    return value
+def private_mb():
+    # Pages of this process alone; those of llvmlite's library are a file's, if touched.
+    total, skipped = 0, False
+    for line in open("/proc/self/smaps"):
+        key, *rest = line.split()
+        if not key.endswith(":"):
+            skipped = "libllvmlite" in line
+        elif key.startswith("Private_") and not skipped:
+            total += int(rest[0])
+    return total / 1024
+"""
+IMPORTS = f"""{COMMON}
+stage("import", lambda: __import__("cues") and __import__("stream"))
+took["heavy"] = [name for name in {HEAVY} if name in sys.modules]
+print(json.dumps(took))
+"""
+START = f"""{COMMON}
+np = stage("numpy", lambda: __import__("numpy"))
+before = private_mb()
+cues = stage("cues", lambda: __import__("cues"))
+bank = stage("bank", lambda: cues.load_bank())
+stage("warm_up", lambda: cues.warm_up())
+took["private_mb"] = private_mb() - before
+frame = np.zeros(480, dtype=np.float32)
+def first():
+    mixer = cues.Mixer()
+    mixer.play(bank["tool_call"])
+    return mixer.mix(frame)
+stage("session and first frame", first)
+mixer = cues.Mixer()
+mixer.play(bank["agent"])
+stage("first frame", lambda: mixer.mix(frame))
+took["add"] = min(stage("one", lambda: [np.add(frame, frame, out=frame) for _ in range(100)]) and took["one"] for _ in range(50)) / 100
+took["heavy"] = [name for name in {HEAVY} if name in sys.modules and name != "llvmlite"]
+print(json.dumps(took))
+"""
+COMPILE = f"""{COMMON}
+import cues
+stage("compile", lambda: cues.warm_up())
+print(json.dumps(took))
+"""
 
 
-def import_ms(code: str, **environment: str) -> float:
-    """Time of `code` in a new interpreter, the interpreter's own start left out."""
-    timed = f"import time; start = time.perf_counter()\n{code}\nprint(1000 * (time.perf_counter() - start))"
-    everything = {**os.environ, **environment}
-    done = subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True, env=everything)
-    return float(done.stdout)
+def process(program: str, cache: Path) -> dict[str, float]:
+    """Seconds of each stage of a fresh interpreter, its own start left out."""
+    variables = {**os.environ, "CUES_CACHE_DIR": str(cache), "HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**variables, "CUES_PACK": ""}
+    )
+    return json.loads(done.stdout)
 
 
-def heavy_after(code: str) -> list[str]:
-    """Heavy packages that `code` imported."""
-    listing = f"{code}\nimport sys; print(' '.join(m for m in {HEAVY} if m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+def best(runs: list[dict[str, float]], *stages: str) -> float:
+    """The shortest time of some stages together."""
+    return min(sum(taken[stage] for stage in stages) for taken in runs)
 
 
-def main() -> bool:
-    """Print the times, and say whether the goal holds."""
-    times: dict[str, list[float]] = {name: [] for name in CASES}
-    for _ in range(11):
-        for name, code in CASES.items():
-            times[name].append(import_ms(code))
-    best = {name: min(values) for name, values in times.items()}
-    for name, ms in best.items():
-        print(f"{name}: {ms:.1f} ms ({ms / best['numpy']:.2f} × numpy)")
-    with tempfile.TemporaryDirectory() as empty:
-        compiling_ms = import_ms(CASES["cues.warm_up(), kernels in the cache"], CUES_CACHE_DIR=empty)
-    print(f"cues.warm_up(), first on a machine: {compiling_ms / 1000:.1f} s")
-    heavy = heavy_after(CASES["cues, stream"])
-    print(f"heavy packages after import cues, stream: {', '.join(heavy) or 'none'}")
-    ours = best["cues, stream"]
-    return ours <= 2 * best["numpy"] and ours <= 120 and not heavy
+def figures() -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        compiling_s = process(COMPILE, Path(folder))["compile"]
+        process(START, Path(folder))  # fills the cache of finished cues
+        imports, starts = zip(
+            *((process(IMPORTS, Path(folder)), process(START, Path(folder))) for _ in range(ROUNDS)), strict=True
+        )
+    numpy_s = best(starts, "numpy")
+    whole = ("numpy", "cues", "bank", "warm_up", "session and first frame")
+    yield at_most("C1", "import cues, stream / import numpy", best(imports, "import") / numpy_s, 0.2)
+    yield at_most("C1", "heavy packages after import cues, stream", len(imports[0]["heavy"]), 0, unit="")
+    yield at_most("C2", "first frame with a cue / np.add(480)", best(starts, "first frame") / best(starts, "add"), 200)
+    yield at_most("C3", "warm_up(), full cache / import numpy", best(starts, "warm_up") / numpy_s, 1.0)
+    yield at_most("C3", "its private memory beside llvmlite's library", best(starts, "private_mb"), 15, unit="MB")
+    yield at_most(
+        "C3", "numpy … load_bank(), warm_up(), first frame / import numpy", best(starts, *whole) / numpy_s, 2.5
+    )
+    yield at_most("C3", "heavy packages after that but llvmlite", len(starts[0]["heavy"]), 0, unit="")
+    yield at_most("–", "warm_up(), empty cache: compiling", compiling_s, 60, unit="s")
 
 
 if __name__ == "__main__":
-    sys.exit(0 if main() else 1)
+    sys.exit(run(__doc__, figures))

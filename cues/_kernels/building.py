@@ -17,15 +17,15 @@ _KNOWN = "Py", "llvm."
 """What code may call: CPython's public functions, and what LLVM itself replaces."""
 
 
-def build() -> bytes:
-    """Machine code of `entries.EXPORTED`, for this processor.
+def build(level: str) -> bytes:
+    """Machine code of `entries.EXPORTED`, for processors of a level.
 
     Raises
     ------
     RuntimeError
         If the code needs more than CPython's functions; with `NUMBA_OPT=0`, it needs numba's.
     """
-    machine = target_machine()
+    machine = target_machine(level)
     module = binding.parse_assembly("")
 
     def symbols() -> tuple[Any, ...]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from llvmlite import binding  # type: ignore[import-untyped]  # it has no types
 
-__all__ = ["MachineCode", "processor_level", "target_machine"]
+__all__ = ["MachineCode", "levels", "target_machine", "usable_levels"]
 
-# The levels of x86-64 (System V ABI, AMD64 supplement 1.0, table 3.1) and what each adds to the one after it.
+# The levels of x86-64 (System V ABI, AMD64 supplement 1.0, table 3.1), and the features that each adds to the next one.
 _LEVELS = {
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
     "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe",
@@ -19,33 +19,35 @@ _LEVELS = {
 }
 
 
-@cache
-def processor_level() -> str:
-    """LLVM's name for what code may use here, and so for machines that can share it.
+def levels() -> list[str]:
+    """LLVM's names for the processors that code can be made for, best first.
 
-    Levels, not models: a fleet of different x86-64 machines, or a container image for it, needs one or two files. The
-    mixing loops are within the noise of code for the very model.
+    Levels, not models: a fleet of different machines, or a container image for it, needs one file or two. A mix has the
+    same bits on all of them, and the highest level takes no longer than code for one model.
     """
-    if not binding.get_process_triple().startswith("x86_64"):
-        return "generic"
+    return list(_LEVELS) if binding.get_process_triple().startswith("x86_64") else ["generic"]
+
+
+@cache
+def usable_levels() -> list[str]:
+    """The levels whose code this processor runs, best first."""
     try:
         features = binding.get_host_cpu_features()
     except RuntimeError:  # not every system tells
-        return "x86-64"
-    names = list(_LEVELS)
-    needs = [" ".join(list(_LEVELS.values())[i:]).split() for i in range(len(names))]
-    return next(name for name, needed in zip(names, needs, strict=True) if all(features.get(one) for one in needed))
+        features = {}
+    found = levels()
+    while not all(features.get(name) for level in found for name in _LEVELS.get(level, "").split()):
+        found.pop(0)
+    return found
 
 
-def target_machine() -> Any:
+def target_machine(level: str) -> Any:
     """LLVM's target for code that is loaded into a process; x86 needs static relocation there."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     target = binding.Target.from_default_triple()
     relocation = "static" if target.name.startswith("x86") else "default"
-    return target.create_target_machine(
-        cpu=processor_level(), opt=3, reloc=relocation, codemodel="jitdefault", jit=True
-    )
+    return target.create_target_machine(cpu=level, opt=3, reloc=relocation, codemodel="jitdefault", jit=True)
 
 
 class MachineCode:
@@ -66,7 +68,7 @@ class MachineCode:
 
     def __init__(self, code: bytes) -> None:
         binding.check_jit_execution()
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine())
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target_machine(usable_levels()[0]))
         engine.add_object_file(binding.ObjectFileRef.from_data(code))
         engine.finalize_object()
         word = ctypes.c_int64

@@ -16,17 +16,17 @@ import importlib.util
 import logging
 import os
 import stat
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import llvmlite  # type: ignore[import-untyped]  # it has no types
 
 from cues._kernels.folders import cache_folders, source_digest
-from cues._kernels.machine_code import processor_level
 from cues.files import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["find", "keep", "store"]
 
@@ -38,25 +38,26 @@ _DIGEST_BYTES = 32
 _MOST_BYTES = 1 << 24
 
 
-def find() -> bytes | None:
-    """Machine code for this source and this processor; None if no folder has it."""
+def find(levels: Sequence[str]) -> bytes | None:
+    """Machine code for this source and one of these levels, best first; None if no folder has it."""
     for folder in cache_folders():
-        for path in sorted((folder / "mixing").glob(_name())):
-            code = _read(path)
-            if code is not None:
-                return code
+        for level in levels:
+            for path in sorted((folder / "mixing").glob(_name(level))):
+                code = _read(path)
+                if code is not None:
+                    return code
     return None
 
 
-def keep(code: bytes) -> Path | None:
+def keep(code: bytes, level: str) -> Path | None:
     """Path of a new object file in the first folder that takes one; None if none does."""
     for folder in cache_folders():
         with contextlib.suppress(OSError):
-            return store(code, folder.parent)
+            return store(code, level, folder.parent)
     return None
 
 
-def store(code: bytes, base: Path) -> Path:
+def store(code: bytes, level: str, base: Path) -> Path:
     """Path of a new object file, which a process with `CUES_CACHE_DIR=base` finds; deletes old ones beyond a limit.
 
     Raises
@@ -71,7 +72,7 @@ def store(code: bytes, base: Path) -> Path:
     fault = _fault(folder.stat())
     if fault:
         raise PermissionError(f"{folder} {fault}")
-    path = folder / _name(numba.__version__)
+    path = folder / _name(level, numba.__version__)
     with replacing(path) as part:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o644)
         with os.fdopen(descriptor, "wb") as file:
@@ -80,10 +81,14 @@ def store(code: bytes, base: Path) -> Path:
     return path
 
 
-def _name(numba: str | None = None) -> str:
+def _name(level: str, numba: str | None = None) -> str:
     """The file's name; without a version of numba as a pattern for the installed one, or for any if there is none."""
-    digest = source_digest(f"llvmlite {llvmlite.__version__}")
-    return f"{processor_level()}-{digest}-numba-{numba or next(_installed_numba(), '*')}.o"
+    return f"{level}-{_digest_of_source()}-numba-{numba or next(_installed_numba(), '*')}.o"
+
+
+@cache
+def _digest_of_source() -> str:
+    return source_digest(f"llvmlite {llvmlite.__version__}")
 
 
 def _installed_numba() -> Iterator[str]:

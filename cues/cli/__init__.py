@@ -35,6 +35,7 @@ COMMANDS = {
     "page": ("cues.cli.page", "Make a page that plays and shows every cue, or serve it while you edit a pack."),
     "new-pack": ("cues.cli.new_pack", "Make a pack to start from: a commented pack.toml and the sounds to replace."),
     "check": ("cues.cli.check", "List every problem of a pack, with its fix."),
+    "warm-up": ("cues.cli.warm_up", "Compile and render what sessions need, for this machine or a container image."),
     "batch": ("cues.cli.batch", "Measure thousands of recordings, or mix cues into them."),
     "doctor": ("cues.cli.doctor", "Show what is installed, what would be used, and what is missing."),
 }

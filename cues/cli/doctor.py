@@ -7,7 +7,6 @@ import contextlib
 import os
 import platform
 import shlex
-import sys
 from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,19 +126,19 @@ def _device() -> dict[str, str]:
 
 def _compile_cache() -> dict[str, str]:
     from cues.library.cache import cache_dir
+    from cues.mixing.warmup import has_object_file
 
     folder = cache_dir()
     if folder is None:
         return _finding("cache", "none: CUES_CACHE_DIR is empty", "unset it, or set it to a writable folder")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     writable = os.access(nearest, os.W_OK)
-    kernels = len(list(folder.glob("kernels/*/*.nbi")))
-    text = f"{folder}: {kernels} compiled kernels, {len(list(folder.glob('*.cue')))} finished cues"
+    text = f"{folder}: {len(list(folder.glob('*.cue')))} finished cues"
     if not writable:
         return _finding("cache", f"{text}; not writable", "set CUES_CACHE_DIR to a writable folder")
-    if not kernels:
-        call = f"{Path(sys.executable).name} -c 'import cues; cues.warm_up()'"
-        return _finding("cache", f"{text}: the first warm_up() takes some seconds", call)
+    if not has_object_file():
+        return _finding("cache", f"{text}, no mixing loops: the first warm_up() takes some seconds", "cues warm-up")
+    text += ", and the mixing loops"
     return _finding("cache", text)
 
 

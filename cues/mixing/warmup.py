@@ -9,13 +9,14 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from cues.errors import CueValueError
 from cues.mixing.backends import selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["are_cached", "load_kernels", "warm_up", "write_object_file"]
+__all__ = ["are_cached", "has_object_file", "load_kernels", "warm_up", "write_object_file"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,20 +41,46 @@ def warm_up() -> None:
             selection.install(load_kernels())
 
 
-def write_object_file(base: Path) -> Path:
-    """Path of a new object file that processes with `CUES_CACHE_DIR=base` load; compiled unless a cache has it.
+def write_object_file(base: Path | None = None, level: str | None = None) -> tuple[Path, str]:
+    """Path of a new object file that processes with `CUES_CACHE_DIR=base` load, and its level.
+
+    Parameters
+    ----------
+    base : Path, optional
+        The first cache folder that can be written if not given.
+    level : str, optional
+        One of `cues._kernels.machine_code.levels()`; the best for this processor if not given.
 
     Raises
     ------
-    ImportError
-        If numba is not installed.
+    CueValueError
+        If there is no such level.
+    ImportError, RuntimeError
+        If the loops have to be compiled, and numba is not installed or cannot do it.
     OSError
         If the file cannot be written, or others may write to its folder.
     """
-    from cues._kernels import object_file
+    from cues._kernels import machine_code, object_file
 
-    code = object_file.find()
-    return object_file.store(_compiled() if code is None else code, base)
+    level = level or machine_code.usable_levels()[0]
+    if level not in machine_code.levels():
+        raise CueValueError(f"level is {level!r}; it must be one of {', '.join(machine_code.levels())}")
+    code = object_file.find([level])
+    if code is None:
+        code = _compiled(level)
+    path = object_file.keep(code, level) if base is None else object_file.store(code, level, base)
+    if path is None:
+        raise OSError("no cache folder can be written")
+    return path, level
+
+
+def has_object_file() -> bool:
+    """Whether `warm_up` has nothing to compile."""
+    try:
+        from cues._kernels import machine_code, object_file
+    except ImportError:
+        return False
+    return object_file.find(machine_code.usable_levels()) is not None
 
 
 def are_cached(kernels: Sequence[str]) -> bool:
@@ -70,23 +97,25 @@ def load_kernels() -> Any:
     """The compiled loops, a `MachineCode`; None, and a warning, if they cannot be had."""
     try:
         from cues._kernels import object_file
-        from cues._kernels.machine_code import MachineCode
+        from cues._kernels.machine_code import MachineCode, usable_levels
 
-        code = object_file.find()
+        best, *_ = levels = usable_levels()
+        code = object_file.find(levels)
         if code is None:
-            code = _compiled()
-            logger.info("the mixing loops are kept in %s", object_file.keep(code) or "no folder: none can be written")
+            code = _compiled(best)
+            kept = object_file.keep(code, best)
+            logger.info("the mixing loops are kept in %s", kept or "no folder: none can be written")
         return MachineCode(code)
     except Exception as error:  # noqa: BLE001  (whatever a compiler or a system refuses, numpy mixes)
         logger.warning("numpy mixes, at tens of microseconds a frame instead of less than one: %s", error)
         return None
 
 
-def _compiled() -> bytes:
-    logger.info("compiling the mixing loops, once for this machine")
+def _compiled(level: str) -> bytes:
+    logger.info("compiling the mixing loops for %s, once for this machine", level)
     begin = time.perf_counter()
     from cues._kernels import building
 
-    code = building.build()
+    code = building.build(level)
     logger.info("compiled the mixing loops in %.1f s", time.perf_counter() - begin)
     return code

@@ -13,7 +13,6 @@ import os
 import platform
 import struct
 import sys
-import sysconfig
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,7 @@ def available() -> bool:
     """Whether this is CPython with a GIL on a 64-bit little-endian machine, and `CUES_NO_ENTRIES` is not set."""
     return (
         platform.python_implementation() == "CPython"
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and "t" not in sys.abiflags  # a build without a GIL
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and sys.byteorder == "little"
         and not os.environ.get("CUES_NO_ENTRIES")

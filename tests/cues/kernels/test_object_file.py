@@ -11,7 +11,7 @@ from llvmlite import binding
 from cues._kernels import machine_code, object_file
 from cues.mixing.warmup import load_kernels
 
-CODE = b"machine code"
+CODE, LEVEL = b"machine code", "x86-64-v3"
 
 
 @pytest.fixture
@@ -26,43 +26,43 @@ def folders(tmp_path, monkeypatch):
 
 
 def test_code_is_kept_in_the_first_folder_and_found_there(folders):
-    path = object_file.keep(CODE)
+    path = object_file.keep(CODE, LEVEL)
     assert path.is_relative_to(folders[0])
-    assert object_file.find() == CODE
+    assert object_file.find([LEVEL]) == CODE
 
 
 def test_code_is_kept_in_no_folder_that_others_may_write(folders):
     folder = folders[0] / "kernels" / "mixing"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    assert object_file.keep(CODE).is_relative_to(folders[1])
-    assert object_file.find() == CODE
+    assert object_file.keep(CODE, LEVEL).is_relative_to(folders[1])
+    assert object_file.find([LEVEL]) == CODE
     assert not list(folder.iterdir())
 
 
 def test_where_no_folder_can_be_written_code_is_not_kept(folders):
     for folder in folders:
         folder.write_text("a file is no folder")
-    assert object_file.keep(CODE) is None
-    assert object_file.find() is None
+    assert object_file.keep(CODE, LEVEL) is None
+    assert object_file.find([LEVEL]) is None
 
 
 def test_a_mask_that_lets_the_group_write_changes_nothing(folders):
     before = os.umask(0o002)
     try:
-        object_file.keep(CODE)
+        object_file.keep(CODE, LEVEL)
     finally:
         os.umask(before)
-    assert object_file.find() == CODE
+    assert object_file.find([LEVEL]) == CODE
 
 
 def test_the_oldest_files_go_beyond_the_limit(folders):
-    path = object_file.keep(CODE)
+    path = object_file.keep(CODE, LEVEL)
     for age in range(1, 41):
         other = path.with_name(f"{age:02}.o")
         other.write_bytes(CODE)
         os.utime(other, (1e9 - age, 1e9 - age))
-    object_file.keep(CODE)
+    object_file.keep(CODE, LEVEL)
     assert {each.name for each in path.parent.iterdir()} == {path.name, *(f"{age:02}.o" for age in range(1, 32))}
 
 
@@ -109,7 +109,7 @@ SKYLAKE_SERVER = f"{HASWELL} avx512f avx512bw avx512cd avx512dq avx512vl"
 def test_a_processor_gets_code_of_the_highest_level_that_it_has_in_full(monkeypatch, features, level):
     monkeypatch.setattr(binding, "get_process_triple", lambda: "x86_64-unknown-linux-gnu")
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: dict.fromkeys(features.split(), True))
-    assert machine_code.processor_level.__wrapped__() == level
+    assert machine_code.usable_levels.__wrapped__()[0] == level
 
 
 def test_other_processors_and_systems_that_do_not_tell_get_code_for_all_of_their_kind(monkeypatch):
@@ -118,23 +118,34 @@ def test_other_processors_and_systems_that_do_not_tell_get_code_for_all_of_their
 
     monkeypatch.setattr(binding, "get_host_cpu_features", refuse)
     monkeypatch.setattr(binding, "get_process_triple", lambda: "x86_64-pc-windows-msvc")
-    assert machine_code.processor_level.__wrapped__() == "x86-64"
+    assert machine_code.usable_levels.__wrapped__() == ["x86-64"]
     monkeypatch.setattr(binding, "get_process_triple", lambda: "aarch64-unknown-linux-gnu")
-    assert machine_code.processor_level.__wrapped__() == "generic"
+    assert machine_code.usable_levels.__wrapped__() == ["generic"]
 
 
-def test_the_name_changes_with_source_and_versions(monkeypatch):
-    names = {object_file._name(), object_file._name("0.1")}
+def test_a_processor_runs_code_of_lower_levels_and_prefers_the_best(folders):
+    object_file.store(b"of v2", "x86-64-v2", folders[0])
+    assert object_file.find(["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]) == b"of v2"
+    object_file.store(b"of v3", "x86-64-v3", folders[0])
+    assert object_file.find(["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]) == b"of v3"
+    assert object_file.find(["x86-64"]) is None
+
+
+def test_the_name_changes_with_level_source_and_versions(monkeypatch):
+    names = {object_file._name(LEVEL), object_file._name("x86-64"), object_file._name(LEVEL, "0.1")}
     monkeypatch.setattr("llvmlite.__version__", "0.1")
-    names.add(object_file._name())
+    object_file._digest_of_source.cache_clear()
+    names.add(object_file._name(LEVEL))
     monkeypatch.setattr("cues._kernels.object_file.source_digest", lambda _: "another source")
-    names.add(object_file._name())
-    assert len(names) == 4
+    object_file._digest_of_source.cache_clear()
+    names.add(object_file._name(LEVEL))
+    object_file._digest_of_source.cache_clear()
+    assert len(names) == 5
 
 
 def test_the_code_needs_nothing_but_functions_of_cpython():
     """`nm` would print the names with a U; here they stand in the file's table of strings."""
     load_kernels()
-    code = object_file.find()
+    code = object_file.find(machine_code.usable_levels())
     assert b"PyObject_GetBuffer" in code
     assert not any(name in code for name in (b"numba_", b"NRT_", b"PyErr_SetString"))

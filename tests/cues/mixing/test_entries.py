@@ -11,7 +11,6 @@ import pickle
 import platform
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -92,7 +91,7 @@ def test_an_environment_variable_switches_the_entries_off():
         (lambda patch: patch.setattr(sys, "gettotalrefcount", len, raising=False), True),
         (lambda patch: patch.setattr(sys, "byteorder", "big"), False),
         (lambda patch: patch.setattr(platform, "python_implementation", lambda: "PyPy"), False),
-        (lambda patch: patch.setattr(sysconfig, "get_config_var", lambda name: name == "Py_GIL_DISABLED"), False),
+        (lambda patch: patch.setattr(sys, "abiflags", "t"), False),
         (lambda patch: patch.setenv("CUES_NO_ENTRIES", "1"), False),
     ],
     ids=["this interpreter", "a debug build", "another byte order", "not CPython", "no GIL", "switched off"],
