@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from cues.mixing.warmup import has_object_file
+
+ROOT = Path(__file__).parents[3]
 
 SESSION = """
 import sys
@@ -29,7 +32,7 @@ def test_a_folder_of_an_image_serves_a_process_without_numba(run, tmp_path):
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), str(tmp_path / report["object_file"]))
     done = subprocess.run(
         [sys.executable, "-c", SESSION],
-        env={**os.environ, **nowhere, "CUES_CACHE_DIR": str(tmp_path / "image")},
+        env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "CUES_CACHE_DIR": str(tmp_path / "image")},
         capture_output=True,
         text=True,
         check=False,
