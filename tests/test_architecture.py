@@ -76,7 +76,7 @@ FLOORS = {
         ("rounds", "options", "finish_reasons", "values"),
         ("failures",),
         ("parse",),
-        ("arguments", "ndjson", "dialects"),
+        ("arguments", "framing", "dialects"),
         ("turn", "fast_path", "malformed"),
         ("machine", "tool_calls"),
         ("message_reader", "text_reader"),

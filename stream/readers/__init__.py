@@ -2,8 +2,8 @@
 
 Follow one token; each file hands on to the next:
 
-1. `ollama_reader` (`ndjson` makes lines of bytes), `openai_reader`, `text_reader`: what a caller feeds. The first two
-   know where in a message text, reasoning and calls stand; `message_reader` handles them, and the end of a stream.
+1. `ollama_reader` (`framing` cuts bytes into messages), `openai_reader`, `text_reader`: what a caller feeds. The first
+   two know where in a message text, reasoning and calls stand; `message_reader` handles them, and the end of a stream.
 2. `fast_path` (`FastPath.delta`): text without a marker is an event at once. Nearly all text ends here.
 3. `machine`: dispatches at a marker to the row of `dialects/rows` that has it. `malformed` skips what cannot be read.
 4. `dialects/…`: the readers of bodies, written as if all the text were there. Begin with `json_calls`; the others are

@@ -6,16 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stream.errors import StreamValueError
+from stream.checks import check_whole_number
+from stream.errors import StreamTypeError, StreamValueError
 from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
 from stream.readers.dialects.rows import table_for
 from stream.readers.fast_path import NOTHING_KNOWN
 from stream.readers.finish_reasons import ended_early
+from stream.readers.framing import MessageDecoder
 from stream.readers.machine import TextMachine
-from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, declared_names
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
-from stream.readers.values import dumps, text_of
+from stream.readers.values import NOTHING, dumps, fields_of, text_of
 
 if TYPE_CHECKING:
     from stream.events import Event, Usage
@@ -36,6 +38,8 @@ class MessageReader(ABC):
     tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. Code
         fences and Python lists with other names are then text, except for a server's own tools (`mcp_*`).
     max_argument_chars : longer arguments are dropped, and their call is malformed.
+    max_line_chars : a longer message ends a stream of bytes as failed, with code `"line_too_long"`; what came before is
+        kept.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
 
     Raises
@@ -45,8 +49,16 @@ class MessageReader(ABC):
     """
 
     def __init__(
-        self, tools: Tools = None, *, max_argument_chars: int = MAX_ARGUMENT_CHARS, reasoning: bool = True
+        self,
+        tools: Tools = None,
+        *,
+        max_argument_chars: int = MAX_ARGUMENT_CHARS,
+        max_line_chars: int = MAX_LINE_CHARS,
+        reasoning: bool = True,
     ) -> None:
+        check_whole_number("max_line_chars", max_line_chars, 1)
+        self._max_line_chars = max_line_chars
+        self.decoder = MessageDecoder(max_line_chars)  # of bytes
         self._table = table_for(declared_names(tools))
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._turn)
@@ -62,9 +74,41 @@ class MessageReader(ABC):
         self._usage: Usage | None = None
         self._misfit: str | None = None
 
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain.
+
+        Parameters
+        ----------
+        data : a network read or a WebSocket's message (`bytes` or text, cut anywhere), a decoded message, or an object
+            of the provider's package, which has the message's fields as attributes.
+
+        Raises
+        ------
+        StreamTypeError
+            If it is none of these.
+        StreamValueError
+            If the reader was closed.
+        """
+        if self._closed:
+            raise StreamValueError("the reader is closed")
+        if isinstance(data, bytes | str | bytearray | memoryview):
+            for message in self.decoder.feed(data if isinstance(data, bytes | str) else bytes(data)):
+                if not self._failed:
+                    self._read(message)
+            if self.decoder.overflowed and not self._failed:
+                longest = self._max_line_chars
+                self._fail(StreamFailed(f"a line is longer than {longest} characters", code="line_too_long"))
+            return self._take()
+        fields = fields_of(data)
+        if fields is NOTHING:
+            raise StreamTypeError(f"data: {type(data).__name__} is neither a dict nor an object with fields, nor bytes")
+        if not self._failed:
+            self._read(fields)
+        return self._take()
+
     @abstractmethod
-    def feed(self, message: Any, /) -> list[Event]:
-        """Return the events that this piece of the stream makes certain."""
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        """Take in one message."""
 
     def pass_over(self, value: object) -> None:
         """Note a decoded value that came in place of a message; the stream goes on."""
@@ -72,10 +116,6 @@ class MessageReader(ABC):
             self._misfit = dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
 
     # --- what a message holds -------------------------------------------------------------------------------------
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StreamValueError("the reader is closed")
 
     def _text(self, text: str) -> None:
         if self._turn.idle and (delta := self._path.delta(text)):
@@ -153,8 +193,11 @@ class MessageReader(ABC):
             self._machine.close(was_cut=was_cut)
             self._machine = None
         self._turn.idle = False
-        self._calls.end_round(was_cut=was_cut)
+        self._end_calls(was_cut=was_cut)
         self._turn.end_round()
+
+    def _end_calls(self, *, was_cut: bool) -> None:
+        self._calls.end_round(was_cut=was_cut)
 
     def _finish(self, reason: str, usage: Usage | None = None) -> None:
         self._end_round(was_cut=ended_early(reason))
@@ -189,6 +232,8 @@ class MessageReader(ABC):
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
+        if not self._closed:
+            self.decoder.close()
         if not self._closed and not self._failed:
             self._end_round(was_cut=not self._finished)
             if self._usage is not None:
@@ -202,7 +247,10 @@ class MessageReader(ABC):
 
     def _unfinished_message(self) -> str:
         message = "the stream ended without a finish reason"
-        return message if self._misfit is None else f"{message}; a message is not an object: {self._misfit}"
+        if self._misfit is not None:
+            message = f"{message}; a message is not an object: {self._misfit}"
+        bad = self.decoder.bad_line
+        return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:

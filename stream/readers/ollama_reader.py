@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stream.checks import check_whole_number
-from stream.errors import StreamTypeError
-from stream.events import StreamFailed, Usage
+from stream.events import Usage
 from stream.readers.failures import failure
 from stream.readers.message_reader import MessageReader, channel_of
-from stream.readers.ndjson import NdjsonDecoder
-from stream.readers.options import MAX_LINE_CHARS
 from stream.readers.values import count, number
 
 if TYPE_CHECKING:
     from stream.events import Event
-    from stream.readers.options import Tools
 
 __all__ = ["OllamaReader"]
 
@@ -28,11 +23,7 @@ class OllamaReader(MessageReader):
 
     Beside text, reasoning and calls it reports a task's status and the results of tools that the server runs.
 
-    See `MessageReader` for the other parameters.
-
-    Parameters
-    ----------
-    max_line_chars : a longer line ends the stream as failed, with code `"line_too_long"`; what came before is kept.
+    See `MessageReader` for the parameters.
 
     Examples
     --------
@@ -43,26 +34,8 @@ class OllamaReader(MessageReader):
     ([Finish(reason='stop')], [])
     """
 
-    def __init__(self, tools: Tools = None, *, max_line_chars: int = MAX_LINE_CHARS, **options: Any) -> None:
-        super().__init__(tools, **options)
-        check_whole_number("max_line_chars", max_line_chars, 1)
-        self._max_line_chars = max_line_chars
-        self._decoder = NdjsonDecoder(max_line_chars)
-
     def feed(self, data: Any) -> list[Event]:
-        """Return the events that this makes certain.
-
-        Parameters
-        ----------
-        data : bytes of a network read (or the text of one), or one decoded line.
-
-        Raises
-        ------
-        StreamTypeError
-            If it is neither.
-        StreamValueError
-            If the reader was closed.
-        """
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
         if data.__class__ is dict:
             # Nearly every line is a piece of plain text: this way it costs a tenth (bench/stream_readers.py).
             try:
@@ -84,28 +57,9 @@ class OllamaReader(MessageReader):
                         return [delta]
             except (KeyError, TypeError):
                 pass  # the long way tells what else it is
-        self._check_open()
-        if isinstance(data, Mapping):
-            self._line(data)
-        elif isinstance(data, bytes | bytearray | memoryview | str):
-            for line in self._decoder.feed(data.encode(errors="replace") if isinstance(data, str) else bytes(data)):
-                self._line(line)
-            if self._decoder.overflowed and not self._failed:
-                message = f"a line is longer than {self._max_line_chars} characters"
-                self._fail(StreamFailed(message, code="line_too_long"))
-        else:
-            raise StreamTypeError(f"data: {type(data).__name__} is neither bytes nor a dict")
-        return self._take()
+        return super().feed(data)
 
-    def close(self) -> list[Event]:
-        """Return the last events. A stream that was not done ends as unfinished."""
-        if not self._closed:
-            self._decoder.close()
-        return super().close()
-
-    def _line(self, line: Mapping[str, Any]) -> None:
-        if self._failed:
-            return
+    def _read(self, line: Mapping[str, Any]) -> None:
         if line.get("task_status"):
             self._task_status(line)
         message = line.get("message")
@@ -146,11 +100,6 @@ class OllamaReader(MessageReader):
         self._change_channel(channel)
         if content:
             self._text(content)
-
-    def _unfinished_message(self) -> str:
-        message = super()._unfinished_message()
-        bad = self._decoder.bad_line
-        return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
 
 
 def _usage_of(line: Mapping[str, Any]) -> Usage | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream.errors import StreamTypeError
 from stream.events import Usage
 from stream.readers.failures import failure
 from stream.readers.message_reader import MessageReader, channel_of
-from stream.readers.values import NOTHING, count, fields_of, number, plain
+from stream.readers.values import count, fields_of, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,19 +38,7 @@ class OpenAIReader(MessageReader):
     """
 
     def feed(self, chunk: Any) -> list[Event]:
-        """Return the events that this chunk makes certain.
-
-        Parameters
-        ----------
-        chunk : a decoded chunk: a dict, or any object that has its fields as attributes.
-
-        Raises
-        ------
-        StreamTypeError
-            If it is neither.
-        StreamValueError
-            If the reader was closed.
-        """
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
         if type(chunk) is not dict and self._turn.idle:
             text = _lone_text(chunk)
             delta = self._simple.get(text)
@@ -60,20 +47,15 @@ class OpenAIReader(MessageReader):
                 return [delta]
             if delta := self._path.delta(text):
                 return [delta]
-        if self._closed:
-            self._check_open()
-        fields = chunk if type(chunk) is dict else fields_of(chunk)
-        if fields is NOTHING:
-            raise StreamTypeError(f"chunk: {type(chunk).__name__} is neither a dict nor an object with fields")
-        if self._failed:
-            return []
+        return super().feed(chunk)
+
+    def _read(self, fields: Mapping[str, Any]) -> None:
         choices = fields.get("choices")
         if choices and isinstance(choices, list | tuple):
             for choice in choices:
                 self._choice(choice, fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
-        return self._take()
 
     def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
         fields = choice if type(choice) is dict else fields_of(choice)

@@ -20,7 +20,7 @@ from stream.events import (
     ToolsLeftOut,
 )
 from stream.readers.dialects.rows import ROWS
-from stream.readers.ndjson import NdjsonDecoder
+from stream.readers.framing import MessageDecoder
 from stream.readers.parse.markers import normalize
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool
@@ -52,7 +52,7 @@ class Observer:
         self.start_s = self.now()
         self.content: list[str] = []
         self.entries: list[dict[str, Any]] = []
-        self._lines = NdjsonDecoder()
+        self._lines = MessageDecoder()
 
     def tap(self, piece: Any) -> None:
         """Record a decoded chunk, or bytes from Ollama's own endpoint."""

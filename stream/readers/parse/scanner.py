@@ -17,6 +17,7 @@ _ATOM_START = re.compile(r"[-0-9]|t|f|n")
 _ATOM = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 # Whole strings and whole members that fit into the piece at hand: the common case, matched in C.
 _PLAIN_KEY = re.compile(r'"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
+_CONSTANTS = ("NaN", "Infinity", "-Infinity")  # Python writes and reads them
 _WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in range(1, len(word) + 1))
 _LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
 _DEEPEST = 1 << 16  # more brackets than these are no JSON: each of them has to be remembered
@@ -34,6 +35,7 @@ class JsonScanner:
     state : what comes first: `VALUE`, `KEY`, `COLON` or `NEXT` (a comma or a closing bracket).
     stack : the brackets that are open already, outermost first, as in `"[{"`.
     lenient : whether raw control characters are accepted inside strings.
+    constants : whether `NaN`, `Infinity` and `-Infinity` are accepted.
 
     Examples
     --------
@@ -44,13 +46,14 @@ class JsonScanner:
     (5, True)
     """
 
-    __slots__ = ("_after_string", "_atom", "_hex", "_stack", "_state", "_string")
+    __slots__ = ("_after_string", "_atom", "_constants", "_hex", "_stack", "_state", "_string")
 
-    def __init__(self, state: int = VALUE, stack: str = "", *, lenient: bool = True) -> None:
+    def __init__(self, state: int = VALUE, stack: str = "", *, lenient: bool = True, constants: bool = False) -> None:
         self._state = state
         self._stack = list(stack)
         self._string = _LENIENT_STRING if lenient else _STRICT_STRING
         self._after_string = NEXT
+        self._constants = _CONSTANTS if constants else ()
         self._atom = ""
         self._hex = 0
 
@@ -99,7 +102,7 @@ class JsonScanner:
             self._state = FIRST_KEY if char == "{" else FIRST_VALUE
         elif char == "]" and self._state == FIRST_VALUE:
             return self._close(char, position)
-        elif _ATOM_START.match(char):
+        elif _ATOM_START.match(char) or (self._constants and char in "NI"):
             self._state, self._atom = ATOM, ""
             return position
         else:
@@ -174,7 +177,7 @@ class JsonScanner:
         if len(self._atom) > _LONGEST_ATOM or (self._atom[0] in "tfn" and self._atom not in _WORDS):
             self._state = ERROR
         elif end < len(text):
-            fits = _ATOM.fullmatch(self._atom)
+            fits = _ATOM.fullmatch(self._atom) or self._atom in self._constants
             self._state = (NEXT if self._stack else DONE) if fits else ERROR
         return end
 
