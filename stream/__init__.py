@@ -31,8 +31,13 @@ if TYPE_CHECKING:
     from stream.events import ToolsLeftOut as ToolsLeftOut
     from stream.events import TranscriptDelta as TranscriptDelta
     from stream.events import Usage as Usage
+    from stream.readers.anthropic_reader import AnthropicReader as AnthropicReader
+    from stream.readers.gemini_reader import GeminiReader as GeminiReader
+    from stream.readers.live_reader import LiveReader as LiveReader
     from stream.readers.ollama_reader import OllamaReader as OllamaReader
     from stream.readers.openai_reader import OpenAIReader as OpenAIReader
+    from stream.readers.realtime_reader import RealtimeReader as RealtimeReader
+    from stream.readers.responses_reader import ResponsesReader as ResponsesReader
     from stream.readers.text_reader import TextReader as TextReader
     from stream.readers.tool_calls import complete_calls as complete_calls
     from stream.reading import read as read
@@ -49,6 +54,7 @@ if TYPE_CHECKING:
     from stream.word_chunks import words_sync as words_sync
 
 _HOMES = {
+    "AnthropicReader": "stream.readers.anthropic_reader",
     "AskedAgain": "stream.events",
     "AudioDelta": "stream.events",
     "ChatHistory": "stream.session.history",
@@ -57,12 +63,16 @@ _HOMES = {
     "EmptyToolCalls": "stream.events",
     "Event": "stream.events",
     "Finish": "stream.events",
+    "GeminiReader": "stream.readers.gemini_reader",
     "Interrupted": "stream.events",
     "InvalidToolCall": "stream.events",
     "Limits": "stream.routing.limits",
+    "LiveReader": "stream.readers.live_reader",
     "OllamaReader": "stream.readers.ollama_reader",
     "OpenAIReader": "stream.readers.openai_reader",
+    "RealtimeReader": "stream.readers.realtime_reader",
     "ReasoningDelta": "stream.events",
+    "ResponsesReader": "stream.readers.responses_reader",
     "ServerError": "stream.events",
     "StreamError": "stream.errors",
     "StreamFailed": "stream.events",

@@ -1,4 +1,4 @@
-"""Reads a client's stream of chunks; the only file that connects a reader with input and output."""
+"""Reads a client's stream; the only file that connects a reader with input and output."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
+from stream.readers.any_reader import AnyReader
 from stream.readers.failures import failed_by
 from stream.readers.message_reader import MessageReader
-from stream.readers.openai_reader import OpenAIReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "read_sync"]
 
-_OPTIONS = ("max_argument_chars", "reasoning")
+_OPTIONS = ("max_argument_chars", "max_line_chars", "reasoning")
 
 
 def read(
@@ -29,18 +29,20 @@ def read(
     reader: MessageReader | None = None,
     **options: Any,
 ) -> AsyncIterator[Event]:
-    """An iterator over the events of a stream of chunks; it closes the stream at the end, even on an error.
+    """An iterator over the events of a stream in any known format; it closes the stream at the end, even on an error.
 
     Parameters
     ----------
     source : async iterable or awaitable of one
-        The result of `client.chat.completions.create(stream=True)`, awaited or not, or chunks (objects or dicts).
+        What a provider's client returns, awaited or not; or network reads (`bytes` or `str`, cut anywhere), WebSocket
+        messages, or decoded messages.
     tools : Tools
         The declared tools: names, OpenAI tool dicts, or objects with a `name`; `None` if not known.
     reader : MessageReader or None
-        A reader with its own tools and options, such as `OllamaReader(tools)` for raw network reads.
+        A reader with its own tools and options, such as `AnthropicReader(tools)`. `None`: the first message that says
+        something decides.
     **options
-        `max_argument_chars` and `reasoning`, as in `OpenAIReader`.
+        `max_argument_chars`, `max_line_chars` and `reasoning`, as in `OpenAIReader`.
 
     Returns
     -------
@@ -99,7 +101,7 @@ async def _events(
 def read_sync(
     source: Iterable[Any], tools: Tools = None, *, reader: MessageReader | None = None, **options: Any
 ) -> Iterator[Event]:
-    """The events of a stream of chunks; see `read`.
+    """The events of a stream in any known format; see `read`.
 
     Raises
     ------
@@ -149,9 +151,9 @@ def _reader(function: str, tools: Tools, reader: MessageReader | None, options: 
         allowed = ", ".join(("tools", "reader", *_OPTIONS))
         raise StreamTypeError(f"stream.{function} has no option {unknown[0]!r}; its options are {allowed}")
     if reader is None:
-        return OpenAIReader(tools, **options)
+        return AnyReader(tools, **options)
     if isinstance(reader, type) or not all(hasattr(reader, method) for method in ("feed", "close", "fail")):
-        raise StreamTypeError(f"reader is {reader!r}; it must be an OpenAIReader(…) or an OllamaReader(…)")
+        raise StreamTypeError(f"reader is {reader!r}; it must be an OpenAIReader(…) or its like")
     if tools is not None or options:
         name = "tools" if tools is not None else next(iter(options))
         raise StreamTypeError(f"{name}: a reader is given, so pass it there: {type(reader).__name__}({name}=…)")

@@ -129,7 +129,7 @@ def _inside(value: Any) -> Any:
     if isinstance(value, list):
         return value[0] if len(value) == 1 else None
     found = (value.get("error"), value.get("response")) if isinstance(value, Mapping) else ()
-    return next((inner for inner in found if isinstance(inner, Mapping)), None)
+    return next((inner for inner in map(plain, found) if isinstance(inner, Mapping)), None)
 
 
 def _error_status(value: Any) -> int | None:

@@ -1,0 +1,111 @@
+"""What the readers of formats with typed events share: calls with an identity, repeated text, a server's own tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stream.events import TaskStatus, TranscriptDelta, Usage
+from stream.readers.failures import unwrap
+from stream.readers.item_calls import ItemCalls
+from stream.readers.message_reader import MessageReader
+from stream.readers.values import count, fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from stream.readers.options import Tools
+
+__all__ = ["BlockReader", "usage_of"]
+
+_MOST_SAID = 1 << 20  # characters of one part; what repeats a longer one says nothing
+_MOST_TASKS = 1 << 14
+
+
+class BlockReader(MessageReader):
+    """Reads events that say what they hold; a subclass has the table of them.
+
+    See `MessageReader` for the parameters.
+    """
+
+    EVENTS: ClassVar[Mapping[str, str]]
+    """Which method reads an event, by its `type`; any other event says nothing."""
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._items = ItemCalls(self._turn, self._note_call)
+        self._said: dict[tuple[Hashable, ...], list[str]] = {}  # by part: what its deltas said
+        self._tasks: dict[str, str] = {}  # names of the tools that the server is running, by id
+
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        kind = fields.get("type")
+        method = self.EVENTS.get(kind) if isinstance(kind, str) else None
+        if method is not None and not self._was_read(fields):
+            getattr(self, method)(fields)
+
+    def _was_read(self, _event: Mapping[str, Any]) -> bool:
+        """Return whether an event was read before."""
+        return False
+
+    def _note_call(self) -> None:
+        self._last_finish = None
+        if self._machine is not None:
+            self._machine.note_structured_call()
+
+    def _end_calls(self, *, was_cut: bool) -> None:
+        self._items.end_all(cut=was_cut)
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def _pass_on(self, kind: str, text: str) -> None:
+        """Pass on text of a kind: `"text"`, `"reasoning"` or `"transcript"`."""
+        self._last_finish = None
+        if kind == "text":
+            self._text(text)
+        elif kind == "reasoning":
+            self._turn.reasoning(text)
+        else:
+            self._turn.emit(TranscriptDelta(text, "assistant"))
+
+    def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
+        """Pass on a piece of a part."""
+        if text and isinstance(text, str):
+            said = self._said.setdefault(part, [])
+            said.append(text)
+            self._pass_on(kind, text)
+
+    def _repeat(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
+        """Pass on what the whole text of a part has beyond its pieces."""
+        if not text or not isinstance(text, str):
+            return
+        said = "".join(self._said.get(part, ()))
+        if text.startswith(said) and len(text) > len(said):
+            self._said[part] = [text]
+            self._pass_on(kind, text[len(said) :])
+
+    # --- the server's own tools -----------------------------------------------------------------------------------
+
+    def _task_begins(self, identity: Any, name: Any) -> None:
+        known = identity if isinstance(identity, str) else ""
+        if len(self._tasks) < _MOST_TASKS:
+            self._tasks[known] = name if isinstance(name, str) else ""
+        self._turn.emit(TaskStatus(known, "working", self._tasks.get(known, "")))
+
+    def _task_ends(self, identity: Any, *, failed: bool) -> None:
+        known = identity if isinstance(identity, str) else ""
+        self._turn.emit(TaskStatus(known, "failed" if failed else "completed", self._tasks.pop(known, "")))
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def _fail_with(self, error: Any) -> None:
+        self._fail(unwrap(error))
+
+
+def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
+    """Token counts, by the names that a format has for them; `None` if there are none."""
+    fields = fields_of(usage)
+    found = Usage(
+        prompt_tokens=count(fields.get(prompt)),
+        completion_tokens=count(fields.get(completion)),
+        total_tokens=count(fields.get(total)),
+    )
+    return None if found == Usage() else found

@@ -1,0 +1,151 @@
+"""A reader for Gemini's `streamGenerateContent`: answers in parts, whose calls may stream."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from stream.events import StreamFailed
+from stream.readers.audio import audio_of
+from stream.readers.block_reader import BlockReader, usage_of
+from stream.readers.failures import unwrap
+from stream.readers.partial_arguments import PartialArguments
+from stream.readers.rounds import Call
+from stream.readers.values import fields_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.events import Usage
+    from stream.readers.item_calls import ItemCall
+    from stream.readers.options import Tools
+
+__all__ = ["GeminiReader", "google_fields", "word_of"]
+
+_HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
+# The server's own tools: the part that begins one, and the part that ends it.
+_BEGINS = {"executable_code": "code_execution", "tool_call": ""}
+_ENDS = ("code_execution_result", "tool_response")
+_OK = ("OUTCOME_OK", "")
+_COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
+
+
+class GeminiReader(BlockReader):
+    """Reads `GenerateContentResponse`s, as JSON or as the objects of `google-genai`.
+
+    See `MessageReader` for the parameters.
+
+    Examples
+    --------
+    >>> reader = GeminiReader()
+    >>> part = {"functionCall": {"name": "lock", "args": {"door": "front"}}}
+    >>> answer = {"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}
+    >>> [event.arguments_json for event in reader.feed(answer)[1:2]], reader.close()
+    (['{"door": "front"}'], [])
+    """
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._streaming: tuple[ItemCall, PartialArguments] | None = None
+
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        answer = google_fields(fields)
+        candidates = answer.get("candidates")
+        for candidate in candidates if isinstance(candidates, list | tuple) else ():
+            self._candidate(google_fields(candidate))
+        if answer.get("usage_metadata"):
+            self._usage = usage_of(
+                google_fields(answer["usage_metadata"]),
+                "prompt_token_count",
+                "candidates_token_count",
+                "total_token_count",
+            )
+        feedback = google_fields(answer.get("prompt_feedback"))
+        if reason := word_of(feedback.get("block_reason")):
+            message = text_of(feedback.get("block_reason_message")) or f"the prompt was blocked: {reason}"
+            self._fail(StreamFailed(message, code=reason))
+        elif answer.get("error"):
+            self._fail(unwrap(answer))
+
+    def _candidate(self, candidate: Mapping[str, Any]) -> None:
+        if candidate.get("index"):
+            return  # one of several answers to one question: the first one is spoken
+        self._parts(google_fields(candidate.get("content")).get("parts"))
+        if reason := word_of(candidate.get("finish_reason")):
+            self._end_with(reason)
+
+    def _end_with(self, reason: str, usage: Usage | None = None) -> None:
+        self._end_streamed(cut=True)
+        if reason == "MALFORMED_FUNCTION_CALL":
+            self._turn.finish(Call(), "malformed")
+        self._finish(reason, usage)
+
+    def _parts(self, parts: Any) -> None:
+        for part in parts if isinstance(parts, list | tuple) else ():
+            self._part(google_fields(part))
+
+    def _part(self, part: Mapping[str, Any]) -> None:
+        text = part.get("text")
+        if text and isinstance(text, str):
+            self._pass_on("reasoning" if part.get("thought") else "text", text)
+        if part.get("function_call") is not None:
+            self._call(google_fields(part["function_call"]))
+        if part.get("inline_data"):
+            self._audio(google_fields(part["inline_data"]))
+        for name, tool in _BEGINS.items():
+            if (begun := google_fields(part.get(name))) or part.get(name) == {}:
+                self._task_begins(begun.get("id"), word_of(begun.get("tool_type")) or tool)
+        for name in _ENDS:
+            if (ended := google_fields(part.get(name))) or part.get(name) == {}:
+                self._task_ends(ended.get("id"), failed=word_of(ended.get("outcome")) not in _OK)
+
+    def _audio(self, blob: Mapping[str, Any]) -> None:
+        form = text_of(blob.get("mime_type"))
+        audio = audio_of(blob.get("data"), form) if form.startswith("audio/") else None
+        if audio is not None:
+            self._last_finish = None
+            self._turn.emit(audio)
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def _call(self, call: Mapping[str, Any]) -> None:
+        """Take in a whole call, or the beginning, a piece or the end of one whose arguments stream."""
+        goes_on, pieces = bool(call.get("will_continue")), call.get("partial_args")
+        if call.get("name"):
+            self._end_streamed(cut=True)
+            begun = self._items.start(call.get("id"), call["name"])
+            if not goes_on and not pieces:
+                self._items.end(begun, call.get("args"))
+                return
+            self._streaming = begun, PartialArguments(call.get("args"), self._turn.max_argument_chars)
+        if self._streaming:
+            self._streaming[1].add(map(google_fields, pieces if isinstance(pieces, list | tuple) else ()))
+            if not goes_on:
+                self._end_streamed()
+
+    def _end_streamed(self, *, cut: bool = False) -> None:
+        if self._streaming:
+            (call, arguments), self._streaming = self._streaming, None
+            self._items.end(call, arguments.json, cut=cut or arguments.is_open)
+
+    def _end_calls(self, *, was_cut: bool) -> None:
+        self._end_streamed(cut=True)
+        super()._end_calls(was_cut=was_cut)
+
+
+def google_fields(value: Any) -> Mapping[str, Any]:
+    """A message's fields by the names that `google-genai` has for them: in snake case."""
+    fields = fields_of(value)
+    return {_snake(name): inner for name, inner in fields.items()} if fields is value else fields
+
+
+def word_of(value: Any) -> str:
+    """The text of a value that is a text, or an enum's; `""` for others."""
+    found = getattr(value, "value", value)
+    return found if isinstance(found, str) else ""
+
+
+@lru_cache(maxsize=1024)
+def _snake(name: Any) -> str:
+    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name) if isinstance(name, str) else ""

@@ -1,0 +1,137 @@
+"""Calls of the formats that give each call an item, block or part of its own, with a beginning and an end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.parse.draft import clean_name
+from stream.readers.parse.scanner import JsonScanner
+from stream.readers.rounds import Call
+from stream.readers.values import dumps, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream.events import CallStatus
+    from stream.readers.turn import Turn
+
+__all__ = ["ItemCall", "ItemCalls"]
+
+_LONGEST_NAME = 1024  # characters of a name or an id
+_MOST_OPEN = 1 << 14
+_MOST_PIECES = 4096  # then they become one
+
+
+class ItemCall:
+    """One call as far as it has come.
+
+    Attributes
+    ----------
+    given : arguments that came with its beginning; they count where no piece comes.
+    free_text : whether the arguments are a custom tool's text, and no JSON.
+    owner : the response that it belongs to.
+    """
+
+    __slots__ = ("call", "free_text", "given", "owner", "pieces", "size")
+
+    def __init__(self, call: Call, *, free_text: bool, owner: str) -> None:
+        self.call, self.free_text, self.owner = call, free_text, owner
+        self.pieces: list[str] = []
+        self.size = 0
+        self.given: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the call has not ended."""
+        return not self.call.status
+
+    def add(self, piece: str, most: int) -> None:
+        """Take in a piece of the arguments; past `most` characters the rest is dropped, and the call malformed."""
+        if self.size <= most:
+            self.pieces.append(piece)
+            self.size += len(piece)
+            if len(self.pieces) > _MOST_PIECES:
+                self.pieces = ["".join(self.pieces)]
+
+
+class ItemCalls:
+    """The open calls of a stream.
+
+    Parameters
+    ----------
+    turn : where the calls go.
+    announce : called just before a call begins.
+    """
+
+    __slots__ = ("_announce", "_count", "_open", "_turn")
+
+    def __init__(self, turn: Turn, announce: Callable[[], None]) -> None:
+        self._turn, self._announce = turn, announce
+        self._open: dict[ItemCall, None] = {}
+        self._count = 0
+
+    def start(self, identity: object, name: object, *, free_text: bool = False, owner: str = "") -> ItemCall:
+        """Begin a call, which is announced as soon as it has a name."""
+        if len(self._open) >= _MOST_OPEN:
+            for call in list(self._open)[: _MOST_OPEN // 2]:
+                self.end(call, cut=True)
+        self._count += 1
+        known = identity[:_LONGEST_NAME] if isinstance(identity, str) else ""
+        # A repeated id with name and arguments is a duplicate; each call without an id stands for itself.
+        token = ("item", known or self._count)
+        call = ItemCall(Call(id=known, array=self._turn.new_array(), token=token), free_text=free_text, owner=owner)
+        self._open[call] = None
+        self.name(call, name)
+        return call
+
+    def name(self, call: ItemCall, name: object) -> None:
+        """Take in the name, where it comes later than the call or is repeated."""
+        if isinstance(name, str) and name and not call.call.name and call.is_open:
+            call.call.name = clean_name(name[:_LONGEST_NAME])
+            if call.call.name:
+                self._announce()
+                self._turn.begin(call.call)
+
+    def add(self, call: ItemCall, piece: object) -> None:
+        """Take in a piece of the arguments."""
+        if isinstance(piece, str) and call.is_open:
+            call.add(piece, self._turn.max_argument_chars)
+
+    def end(self, call: ItemCall, whole: Any = None, *, cut: bool = False) -> None:
+        """End a call, with its whole arguments if the server repeats them; `cut` if it was not completed."""
+        if not call.is_open:
+            return
+        del self._open[call]
+        most = self._turn.max_argument_chars
+        pieces = "".join(call.pieces)
+        written = [_text(whole), pieces if pieces.strip() else _text(call.given)]
+        call.pieces, call.given = [], None
+        raw = next((text for text in written if text.strip() and (call.free_text or _status(text, most) == "ok")), None)
+        raw = next(filter(str.strip, written), "") if raw is None else raw
+        if cut or not call.call.name:
+            self._turn.finish(call.call, "incomplete", raw)
+        elif call.free_text and len(raw) <= most:
+            self._turn.finish(call.call, "ok", json.dumps({"input": raw}, ensure_ascii=False))
+        else:
+            self._turn.finish(call.call, _status(raw, most), raw)
+
+    def end_all(self, *, cut: bool, owner: str | None = None) -> None:
+        """End what is open, of one response if `owner` is given."""
+        for call in list(self._open):
+            if owner is None or call.owner == owner:
+                self.end(call, cut=cut)
+
+
+def _text(whole: Any) -> str:
+    return dumps(whole) if isinstance(whole, Mapping) else text_of(whole)
+
+
+def _status(raw: str, most: int) -> CallStatus:
+    """Whether arguments are cut off; whether they can be read is the turn's to say."""
+    scanner = JsonScanner()
+    if len(raw) > most or not raw.strip():
+        return "ok"
+    scanner.scan(raw, 0)
+    return "ok" if scanner.failed or scanner.finish() else "incomplete"
