@@ -46,6 +46,7 @@ _FOOTER = """
 #   success   = { file = "success.wav", normalize = false }   keeps the file's own loudness
 #   working   = { file = "working.wav", loop = { period_ms = 2000 } }   repeats every 2 s
 #   attention = { spec = "listening" }                        another built-in sound
+#   listening = { spec = { notes = [{ note = "C5", length_ms = 120 }] } }     a sound from notes
 #
 # A new cue has any other name, and a rule below that uses it:
 #

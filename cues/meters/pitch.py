@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.signal.spectra import short_time_power
+from cues.synthesis.note_names import name_of_step, step_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["heard_notes", "note_name"]
+__all__ = ["heard_notes"]
 
-_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
-_A4_HZ, _A4_STEP = 440.0, 57
 _MAX_NOTES = 6
 _WINDOW_S, _HOP_S = 0.040, 0.010
 _BAND_HZ = (60.0, 6000.0)
 _HEARD_DB = -25.0
 # A glide: adjacent steps, each of at most 5 moments, at most 2 semitones apart, at least 3 of them.
 _GLIDE_MOMENTS, _GLIDE_STEP, _GLIDE_NOTES = 5, 2, 3
-
-
-def note_name(hz: float) -> str:
-    """Name of the nearest note in equal temperament at A4 = 440 Hz.
-
-    Parameters
-    ----------
-    hz : float
-        Hz, above 0.
-
-    Examples
-    --------
-    >>> note_name(440.0), note_name(523.25), note_name(880.0)
-    ('A4', 'C5', 'A5')
-    """
-    return _name(_step(hz))
 
 
 def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, ...]:
@@ -57,23 +39,14 @@ def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, .
         At most six names in order of time; a glide is its first and last note, such as `A4>D4`. A note after a gap
         counts again. Empty for silence; not meaningful for noise.
     """
-    steps = [_step(hz) if hz else None for hz in _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)]
+    steps = [step_of(hz) if hz else None for hz in _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)]
     names: list[str] = []
     for sounding, moments in groupby(steps, key=lambda step: step is not None):
         if sounding:
             names += _notes_of([step for step in moments if step is not None])
     if not names:
-        names = [_name(step) for step in steps if step is not None][:1]
+        names = [name_of_step(step) for step in steps if step is not None][:1]
     return tuple(names[:_MAX_NOTES])
-
-
-def _step(hz: float) -> int:
-    """Semitones from C0 to the nearest note."""
-    return round(12.0 * math.log2(hz / _A4_HZ)) + _A4_STEP
-
-
-def _name(step: int) -> str:
-    return f"{_NAMES[step % 12]}{step // 12}"
 
 
 def _notes_of(steps: list[int]) -> list[str]:
@@ -84,10 +57,10 @@ def _notes_of(steps: list[int]) -> list[str]:
         length = _glide_length(runs)
         first, moments = runs[0]
         if length >= _GLIDE_NOTES:
-            names.append(f"{_name(first)}>{_name(runs[length - 1][0])}")
+            names.append(f"{name_of_step(first)}>{name_of_step(runs[length - 1][0])}")
         # A single moment is the edge between two notes, or noise.
-        elif moments > 1 and names[-1:] != [_name(first)]:
-            names.append(_name(first))
+        elif moments > 1 and names[-1:] != [name_of_step(first)]:
+            names.append(name_of_step(first))
         runs = runs[length if length >= _GLIDE_NOTES else 1 :]
     return names
 

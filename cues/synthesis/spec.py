@@ -9,10 +9,11 @@ import functools
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.fades import MIN_FADE_MS
+from cues.synthesis.note_names import note_hz
 from cues.units import checked_number
 
 __all__ = ["MAX_CUE_MS", "Envelope", "LowPass", "Note", "Spec", "Timbre"]
@@ -122,8 +123,8 @@ class Note(_Checked):
 
     Parameters
     ----------
-    hz : float
-        Fundamental frequency at the note's start, Hz, 20 … 20,000.
+    hz : float or str
+        Fundamental frequency at the note's start, Hz, 20 … 20,000, or the name of a note: `"C5"`. Stored in Hz.
     length_ms : float
         Length, release included, ms, 10 … 10,000.
     start_ms : float
@@ -147,6 +148,23 @@ class Note(_Checked):
     start_ms: float = 0.0
     level_db: float = 0.0
     sweep_per_s: float = 0.0
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            hz: float | str,
+            length_ms: float,
+            start_ms: float = 0.0,
+            level_db: float = 0.0,
+            sweep_per_s: float = 0.0,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hz, str):
+            object.__setattr__(self, "hz", _hz_of(self.hz))
+        _Checked.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,11 +250,30 @@ class Spec(_Checked):
         notes = values.get("notes")
         if not isinstance(notes, list | tuple):
             raise CueTypeError(f"Spec.notes is {notes!r}; it must be a list of tables")
-        values["notes"] = tuple(Note(**_fields(Note, note)) for note in notes)
+        values["notes"] = tuple(Note(**_fields(Note, _with_hz(note))) for note in notes)
         for field, kind in _PARTS.items():
             if field in values:
                 values[field] = kind(**_fields(kind, values[field]))
         return cls(**values)
+
+
+def _hz_of(name: str) -> float:
+    hz = note_hz(name)
+    if hz is None:
+        raise CueValueError(
+            f"Note.hz is {name!r}; it must be a number from 20 to 20000 Hz, or a note such as 'C5', 'A#4' or 'Bb4'",
+            fix="write a letter from A to G, # or b where the note has one, and the octave",
+        )
+    return hz
+
+
+def _with_hz(table: object) -> object:
+    """The table of a note, with `hz` for its other name `note`."""
+    if not isinstance(table, Mapping) or "note" not in table:
+        return table
+    if "hz" in table:
+        raise CueValueError("Note has both hz and note; one is allowed", fix="delete one of them")
+    return {("hz" if key == "note" else key): value for key, value in table.items()}
 
 
 def _warn_of_oscillator() -> None:

@@ -2,16 +2,8 @@ import numpy as np
 import pytest
 
 from cues.library.bank import make_cue
-from cues.meters.pitch import heard_notes, note_name
+from cues.meters.pitch import heard_notes
 from tests.support.packs import RATE, rhythm, soft, tone
-
-
-# Frequencies of the equal temperament at A4 = 440 Hz (ISO 16).
-@pytest.mark.parametrize(
-    ("hz", "name"), [(261.63, "C4"), (440.0, "A4"), (466.16, "A#4"), (783.99, "G5"), (4186.0, "C8"), (27.5, "A0")]
-)
-def test_frequencies_have_the_names_of_the_nearest_notes(hz, name):
-    assert note_name(hz) == name
 
 
 # What the specs say (cues/synthesis/catalog.py); a glide is heard until it has faded.

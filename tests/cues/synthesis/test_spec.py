@@ -25,6 +25,16 @@ def test_a_spec_can_be_written_by_hand_in_toml():
     assert spec.low_pass == LowPass(cutoff_hz=2000.0)
 
 
+def test_a_note_may_be_named():
+    text = (
+        'notes = [{ hz = "C5", length_ms = 120 }, { note = "A#4", length_ms = 120 }, { hz = "Bb4", length_ms = 120 }]'
+    )
+    spec = Spec.from_table(tomllib.loads(text))
+    assert [note.hz for note in spec.notes] == pytest.approx([523.2511, 466.1638, 466.1638], abs=1e-4)
+    assert Note(hz="A4", length_ms=100) == Note(hz=440, length_ms=100)
+    assert spec.to_table()["notes"][0]["hz"] == pytest.approx(523.2511, abs=1e-4)
+
+
 def test_specs_are_values():
     one, other = (Spec(notes=(Note(hz=660, length_ms=100),)) for _ in range(2))
     assert one == other
@@ -42,7 +52,10 @@ NOTE = {"hz": 660, "length_ms": 100}
         ({"notes": []}, cues.CueValueError, "Spec.notes has 0 entries; it must have 1 to 64"),
         ({"notes": [7]}, cues.CueTypeError, "Note is 7; it must be a table"),
         ({"notes": [{"hz": 660}]}, cues.CueValueError, "Note lacks 'length_ms'"),
-        ({"notes": [{**NOTE, "hz": "a"}]}, cues.CueTypeError, "Note.hz is 'a'; it must be a number from 20 to 20000"),
+        ({"notes": [{**NOTE, "hz": "a"}]}, cues.CueValueError, "Note.hz is 'a'; it must be a number"),
+        ({"notes": [{**NOTE, "hz": "C0"}]}, cues.CueValueError, "Note.hz is 16.35"),
+        ({"notes": [{**NOTE, "note": "C5"}]}, cues.CueValueError, "Note has both hz and note"),
+        ({"notes": [{"note": 5, "length_ms": 1}]}, cues.CueValueError, "Note.hz is 5"),
         ({"notes": [{**NOTE, "hz": True}]}, cues.CueTypeError, "Note.hz is True"),
         ({"notes": [{**NOTE, "hz": float("nan")}]}, cues.CueValueError, "Note.hz is nan"),
         ({"notes": [{**NOTE, "hz": 5}]}, cues.CueValueError, "Note.hz is 5; it must be from 20 to 20000"),

@@ -1,0 +1,60 @@
+"""Names of notes in equal temperament at A4 = 440 Hz."""
+
+from __future__ import annotations
+
+import math
+import re
+
+__all__ = ["name_of_step", "note_hz", "note_name", "step_of"]
+
+_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+_A4_HZ, _A4_STEP = 440.0, 57
+_NOTE = re.compile(r"([A-Ga-g])([#♯b♭]?)([0-9]|10)")
+_SHIFT = {"": 0, "#": 1, "♯": 1, "b": -1, "♭": -1}
+
+
+def note_name(hz: float) -> str:
+    """Name of the nearest note.
+
+    Parameters
+    ----------
+    hz : float
+        Hz, above 0.
+
+    Examples
+    --------
+    >>> note_name(440.0), note_name(523.25), note_name(880.0)
+    ('A4', 'C5', 'A5')
+    """
+    return name_of_step(step_of(hz))
+
+
+def note_hz(name: str) -> float | None:
+    """Frequency of a note, Hz; None if `name` is not a note.
+
+    Parameters
+    ----------
+    name : str
+        Letter, `#` or `b` if it has one, and octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
+
+    Examples
+    --------
+    >>> note_hz("A4"), round(note_hz("C5"), 2), note_hz("H4")
+    (440.0, 523.25, None)
+    """
+    found = _NOTE.fullmatch(name.strip())
+    if found is None:
+        return None
+    letter, sign, octave = found.groups()
+    step = _NAMES.index(letter.upper()) + _SHIFT[sign] + 12 * int(octave)
+    return _A4_HZ * float(2.0 ** ((step - _A4_STEP) / 12.0))
+
+
+def step_of(hz: float) -> int:
+    """Semitones from C0 to the nearest note."""
+    return round(12.0 * math.log2(hz / _A4_HZ)) + _A4_STEP
+
+
+def name_of_step(step: int) -> str:
+    """Name of the note `step` semitones above C0."""
+    return f"{_NAMES[step % 12]}{step // 12}"
