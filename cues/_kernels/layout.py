@@ -12,6 +12,7 @@ from __future__ import annotations
 
 __all__ = [
     "BUS_BYTES",
+    "COUNTED",
     "FLAGS_I32",
     "FLAG_BUSY",
     "FLAG_FOLLOW",
@@ -69,12 +70,14 @@ SPEECH_SLOPE_F32 = 12  # per ramp, not per sample
 NEXT_G1_F32 = 13
 FLAGS_I32 = 14
 SLOTS_I32 = 15
-LIMITED_I32 = 16
+LIMITED_I32 = 16  # the two counters share a word; the planner takes them over
 NONFINITE_I32 = 17
 LIMITER_I64 = 9  # address of the limiter's state, or 0
 LEVEL_I64 = 10  # address of the speech level's state, or 0
 HEARD_I64 = 11  # the sample after the last one above `QUIET_BITS`; speech is read while the session is busy
 BUS_BYTES = 96
+COUNTED = 1 << 30
+"""A counter that has reached this wakes the planner, long before 32 bits are full."""
 LINE_BYTES = 64
 """Of a cache line: a row begins with one, so that what an idle session needs is in one."""
 

@@ -199,6 +199,8 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
         ints[layout.LIMITED_I32] += np.int32(limit(words[layout.LIMITER_I64], target, n))
     elif bound > NEARLY_FULL:
         ints[layout.LIMITED_I32] += hold_ceiling(target, busy)
+    if max(ints[layout.LIMITED_I32], ints[layout.NONFINITE_I32]) >= layout.COUNTED:
+        words[layout.WAKE_I64] = -1
 
 
 @kernel

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["mix_bytes", "mix_frame"]
 
+_FLOAT32 = np.dtype(np.float32)  # the one that almost every array has: a comparison of two takes 0.1 µs
+
 
 def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Samples:
     """`Mixer.mix`."""
@@ -34,9 +36,9 @@ def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Sa
         if out is not source:
             out[:] = source
         return out
-    contiguous = np.ascontiguousarray(source)
+    contiguous = source if source.flags.c_contiguous else np.ascontiguousarray(source)
     target = np.empty(len(source), dtype=np.float32) if out is None else np.asarray(out)
-    if target is not contiguous and np.may_share_memory(target, contiguous):
+    if out is not None and target is not contiguous and np.may_share_memory(target, contiguous):
         contiguous = contiguous.copy()
     scheduler.mix(contiguous, target)
     return target if out is None else out
@@ -59,11 +61,13 @@ def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
 
 def _is_bad(scheduler: Scheduler, source: Samples) -> bool:
     """Whether a guarded mixer must silence samples of `source`."""
-    return bool(scheduler.row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD) and not np.isfinite(source).all()
+    return bool(scheduler.row.flags & layout.FLAG_GUARD) and not np.isfinite(source).all()
 
 
 def _float32_frame(frame: ArrayLike) -> Samples:
     """`frame` as a 1-D float32 array, not copied if it is one."""
+    if type(frame) is np.ndarray and frame.dtype is _FLOAT32 and frame.ndim == 1:
+        return frame
     try:
         array = np.asarray(frame)
     except (TypeError, ValueError):
@@ -82,9 +86,10 @@ def _float32_frame(frame: ArrayLike) -> Samples:
 
 def _check_out(out: Any, n_samples: int) -> None:
     """Raise unless `out` can hold `n_samples` float32 samples."""
-    if not isinstance(out, np.ndarray) or out.dtype != np.float32:
+    if not isinstance(out, np.ndarray) or (out.dtype is not _FLOAT32 and out.dtype != np.float32):
         raise CueTypeError(f"out is {type(out).__name__}; it must be a float32 array")
-    if out.shape != (n_samples,) or not out.flags.c_contiguous or not out.flags.writeable:
+    flags = out.flags
+    if out.shape != (n_samples,) or not flags.c_contiguous or not flags.writeable:
         raise CueValueError(
             f"out has shape {out.shape}; it must be a writeable, contiguous array of shape ({n_samples},)"
         )

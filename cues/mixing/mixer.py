@@ -88,6 +88,8 @@ class Mixer(NotCopyable):
     _scheduler: Scheduler
     _row: Row
     _connected: Any  # the kernels that it was connected to
+    _mix_entry: Any  # its compiled methods, also where a subclass overrides `mix`
+    _mix_pcm16_entry: Any
 
     def __init__(
         self,
@@ -126,16 +128,20 @@ class Mixer(NotCopyable):
         left.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
             self.__dict__.pop(name, None)
-        self._connected = None
+        self._disconnect()
         self._connect()
         return left
 
     def _attach(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._row = scheduler.row
-        self._connected = None
+        self._disconnect()
         self.lead_samples = 0
         self._connect()
+
+    def _disconnect(self) -> None:
+        self._connected = self._mix_entry = self._mix_pcm16_entry = None
+        self._returning = False
 
     def _connect(self) -> None:
         """Replace `mix` and `mix_pcm16` by the compiled entries if these are available."""
@@ -145,8 +151,10 @@ class Mixer(NotCopyable):
         self._connected = kernels
         for name, slow in (("mix", self._mix), ("mix_pcm16", self._mix_pcm16)):
             method = getattr(Mixer, name)
-            if entries.available() and getattr(type(self), name) is method:  # a subclass may override it
-                self.__dict__[name] = entries.method(kernels, name, self._row, slow, method.__doc__)
+            entry = entries.method(kernels, name, self._row, slow, method.__doc__) if entries.available() else None
+            setattr(self, f"_{name}_entry", entry)
+            if entry is not None and getattr(type(self), name) is method:  # a subclass may override it
+                setattr(self, name, entry)
 
     # Sound.
 
@@ -342,25 +350,49 @@ class Mixer(NotCopyable):
     @property
     def stats(self) -> MixerStats:
         """Snapshot of the counters."""
-        scheduler, ints = self._scheduler, self._row.ints
+        scheduler = self._scheduler
+        limited, nonfinite = scheduler.counters
         return MixerStats(
             started=scheduler.started,
             late=scheduler.late,
             stolen=scheduler.stolen,
-            limited_samples=int(ints[layout.LIMITED_I32]),
-            nonfinite_samples=int(ints[layout.NONFINITE_I32]),
+            limited_samples=limited,
+            nonfinite_samples=nonfinite,
             silence_frames=scheduler.silence_frames,
         )
 
     # The Python path: a command is due, or a frame must be converted or rejected.
 
     def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
-        self._connect()
-        return mix_frame(self._scheduler, frame, out)
+        if self._connected is not selection.kernels():
+            self._connect()
+        entry = self._mix_entry
+        if entry is None or self._returning or type(frame) is not np.ndarray:
+            return mix_frame(self._scheduler, frame, out)
+        if not self._scheduler.is_planned(frame.size):
+            return mix_frame(self._scheduler, frame, out)
+        # An entry that comes back once more has met another thread's command, or an argument to convert or to refuse.
+        self._returning = True
+        try:
+            mixed: Samples = entry(frame) if out is None else entry(frame, out)
+        finally:
+            self._returning = False
+        return mixed
 
     def _mix_pcm16(self, data: bytes) -> bytes:
-        self._connect()
-        return mix_bytes(self._scheduler, data)
+        if self._connected is not selection.kernels():
+            self._connect()
+        entry = self._mix_pcm16_entry
+        if entry is None or self._returning or type(data) is not bytes:
+            return mix_bytes(self._scheduler, data)
+        if not self._scheduler.is_planned(len(data) // 2):
+            return mix_bytes(self._scheduler, data)
+        self._returning = True  # as above
+        try:
+            mixed: bytes = entry(data)
+        finally:
+            self._returning = False
+        return mixed
 
 
 def _no_cue(thing: object) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -43,7 +44,7 @@ class Sound(NotCopyable):
         At the mixer's rate.
     address : int
         Address of the header, for the kernels.
-    peak : float32
+    peak : float
         Largest magnitude.
     audible : tuple of int
         First sample above −60 dBFS, and the one after the last; (0, 0) if there is none.
@@ -60,7 +61,7 @@ class Sound(NotCopyable):
         self.samples[:] = np.clip(samples, -_LARGEST, _LARGEST)
         blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
         self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
-        self.peak = blocks.max()
+        self.peak = float(blocks.max())
         above = np.flatnonzero(np.abs(self.samples) > _INAUDIBLE)
         self.audible: tuple[int, int] = (int(above[0]), int(above[-1]) + 1) if len(above) else (0, 0)
         self._block[:2].view(np.int64)[0] = self.length
@@ -86,10 +87,11 @@ class _Cache:
 
     def get(self, cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
         key = (id(cue.samples), cue.sample_rate, sample_rate, loop, replace)
-        with self._lock:
-            if key in self._held:
+        held = self._held.get(key)
+        if held is not None:
+            with suppress(KeyError):  # another thread dropped it
                 self._held.move_to_end(key)
-                return self._held[key][1]
+            return held[1]
         sound = _make(cue, sample_rate, loop=loop, replace=replace)
         with self._lock:
             if key not in self._held:

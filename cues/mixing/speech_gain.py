@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cues._kernels import layout
 from cues.mixing.parameters import PAUSE_MS
@@ -35,11 +36,12 @@ _NEVER = layout.NEVER
 _STEEPEST_BEND = 10.0 / math.sqrt(3.0)
 """Largest second derivative of the quintic smoothstep."""
 _SLACK = 1e-4
-_RAMPS = struct.Struct("=qqiiffff")
-_RAMPS_AT = 8 * layout.SPEECH_T0_I64
+_BUS = struct.Struct("=qqqiiffffi")  # as `layout` has it from the wake mark to the flags
+_BUS_AT = 8 * layout.WAKE_I64
 
 
-class _Lengths(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Lengths:
     """Durations in samples, and the largest second derivative of a gain per sample²."""
 
     attack: int
@@ -83,6 +85,7 @@ class SpeechBus:
         "_next_n",
         "_next_t0",
         "_replace_end",
+        "_rest",
         "_row",
         "_since",
         "_slope",
@@ -90,15 +93,15 @@ class SpeechBus:
         "_voices",
     )
 
-    def __init__(self, row: Row, sample_rate: int, duck_db: float) -> None:
+    def __init__(self, row: Row, voices: list[Playback], sample_rate: int, duck_db: float) -> None:
         self._row = row
+        self._voices = voices  # the slots' own list
         self._lengths = _lengths(sample_rate)
         self._duck = self._depth = db_to_gain(duck_db)
-        self._voices: list[Playback] = []
         self._duck_end = self._replace_end = self._fade_end = 0
         self._lifted_until = self._since = 0
         self._muted = False
-        self._t0 = self._n = self._next_n = 0
+        self._t0 = self._n = self._next_n = self._rest = 0
         self._next_t0 = _NEVER
         self._g0 = self._g1 = self._next_g1 = 1.0
         self._slope = 0.0
@@ -112,26 +115,26 @@ class SpeechBus:
         """Continue in another row, a copy of this one."""
         self._row = row
 
-    def begin(self, voice: Playback, now: int) -> None:
-        """Add a voice, which begins now; it unmutes the speech."""
-        self._leave_rest(now)
+    def begin(self, now: int) -> None:
+        """Make room for a voice that begins now; it unmutes the speech."""
+        self._settle(now)
+        if not self._voices and self._at_rest(now):
+            self._since = now  # idle frames are not read
         self._muted = False
-        if now < self._lifted_until or now >= self._ends()[0]:
+        if now < self._lifted_until or (now >= self._duck_end and now >= self._ends()[0]):
             self._depth = self._duck
         self._lifted_until = 0
-        self._voices.append(voice)
 
     def make_room(self, peak: float) -> None:
         """Duck deep enough that full-scale speech and cues of this summed peak stay within ±1.0.
 
         The depth never decreases during a duck, which would pump. A bus with a duck of 0 dB never ducks.
         """
-        if self._duck < 1.0:
+        if self._depth > 1.0 - peak and self._duck < 1.0:
             self._depth = min(self._depth, max(1.0 - peak, DEEPEST))
 
     def ended(self, voice: Playback) -> None:
-        """Remove an ended voice; its end still counts for the hold."""
-        self._voices.remove(voice)
+        """Keep the end of a voice that is no more among the voices: it still counts for the hold."""
         if voice.placement == "replace":
             self._replace_end = max(self._replace_end, voice.end - self._lengths.crossfade)
         else:
@@ -141,27 +144,50 @@ class SpeechBus:
         """Fade out over `n` samples and mute."""
         if self._muted:
             return
-        self._leave_rest(now)
+        self._settle(now)
+        if self._at_rest(now) and all(voice.end <= now for voice in self._voices):
+            self._since = now
         self._muted = True
         self._ramp(now, 0.0, n)
-        self._fade_end = self._rest() if self._next_t0 == _NEVER else self._rest() + n
+        self._fade_end = self._rest if self._next_t0 == _NEVER else self._rest + n
 
     def resume(self) -> None:
         """Unmute the speech after the fade of a release."""
         self._muted = False
 
     def plan(self, now: int, heard: int) -> int:
-        """Update the row's ramps and return the sample of the next update; earlier calls change nothing.
+        """Update the ramps and return the sample of the next update; earlier calls change nothing.
 
-        Speech was last heard before sample `heard`; only what came since the duck began counts.
+        Speech was last heard before sample `heard`; it counts since the duck began.
         """
         self._settle(now)
         duck_end, replace_end = self._ends()
         check = self._lift(now, heard, duck_end)
-        wake = self._plan_ramps(now, duck_end, replace_end)
-        _RAMPS.pack_into(
-            self._row.buffer,
-            _RAMPS_AT,
+        if self._muted or now < self._fade_end or now < replace_end:
+            change = self._change_from_silence(now, duck_end, replace_end)
+            wake = self._plan_ramps(now, 0.0, change, self._level(change, duck_end, replace_end))
+        elif now < self._lifted_until:
+            onset = self._lifted_until if self._lifted_until < duck_end else _NEVER
+            wake = self._plan_ramps(now, 1.0, onset, self._depth)
+        elif now < duck_end:
+            wake = self._plan_ramps(now, self._depth, min(_NEVER, duck_end), 1.0)
+        else:
+            wake = self._plan_ramps(now, 1.0, _NEVER, 1.0)
+        return min(wake, check)
+
+    @property
+    def end(self) -> int:
+        """The sample from which speech passes unchanged if nothing else is planned."""
+        if self._next_t0 != _NEVER:
+            return self._next_t0 + abs(self._next_n) if self._next_g1 == 1.0 else _NEVER
+        return self._rest if self._g1 == 1.0 else _NEVER
+
+    def write(self, wake: int, flags: int) -> None:
+        """Write the ramps to the row, with the sample at which to plan again and the flags."""
+        _BUS.pack_into(
+            self._row.words,
+            _BUS_AT,
+            wake,
             self._t0,
             self._next_t0,
             self._n,
@@ -170,27 +196,30 @@ class SpeechBus:
             self._g1,
             self._slope,
             self._next_g1,
+            flags,
         )
-        return min(check, wake)
 
-    def _plan_ramps(self, now: int, duck_end: int, replace_end: int) -> int:
-        """Plan the ramps to the gain of now and to the next one; return the sample at which to plan again."""
-        level = self._level(now, duck_end, replace_end)
-        changes = (self._fade_end, self._lifted_until, duck_end, replace_end)
-        later = [t for t in changes if now < t < _NEVER // 2 and self._level(t, duck_end, replace_end) != level]
-        change = min(later, default=_NEVER)
+    def _change_from_silence(self, now: int, duck_end: int, replace_end: int) -> int:
+        """The sample at which the speech is no longer muted; `NEVER` if that takes a command."""
+        later = [
+            t
+            for t in (self._fade_end, replace_end, self._lifted_until, duck_end)
+            if now < t < _NEVER and self._level(t, duck_end, replace_end) != 0.0
+        ]
+        return min(later, default=_NEVER)
+
+    def _plan_ramps(self, now: int, level: float, change: int, later: float) -> int:
+        """Plan ramps to `level` now and to `later` at `change`; return the sample at which to plan again."""
         if level != self._g1:
             if self._next_t0 == _NEVER or self._next_g1 != level:
                 self._ramp(now, level, self._length(self._g1, level))
             if self._next_t0 != _NEVER:  # it waits for the running ramp to end
                 return min(self._next_t0, change)
-        if change == _NEVER or change < self._rest():
+        if change == _NEVER or later == level or change < self._rest:
             self._next_t0 = _NEVER
-            return change
-        self._next_t0 = change
-        self._next_g1 = self._level(change, duck_end, replace_end)
-        self._next_n = self._length(level, self._next_g1)
-        return _NEVER if self._next_g1 == 1.0 else change
+            return change if later != level else _NEVER
+        self._next_t0, self._next_g1, self._next_n = change, later, self._length(level, later)
+        return _NEVER if later == 1.0 else change
 
     def _lift(self, now: int, heard: int, duck_end: int) -> int:
         """Lift the duck where no cue is audible and the speech pauses; return the sample of the next check."""
@@ -199,33 +228,29 @@ class SpeechBus:
         if self._muted or self._depth == 1.0 or (now >= duck_end and self._at_rest(now)):
             return _NEVER
         lengths = self._lengths
-        silent_from, silent_until = self._silence(now)
-        pause = (heard if heard > self._since else self._since + lengths.look - lengths.pause) + lengths.pause
-        due = max(silent_from - lengths.quick, pause)
+        due = (heard if heard > self._since else self._since + lengths.look - lengths.pause) + lengths.pause
+        silent_until = _NEVER
+        for voice in self._voices:
+            first, last = voice.silence(now)
+            due = max(due, first - lengths.quick)
+            silent_until = min(silent_until, last)
         if due > now or due >= silent_until:
-            return min(due, silent_until)
+            return min(silent_until, due)
         self._lifted_until = silent_until
-        if self._g1 != 1.0 or self._rest() > now + lengths.quick:
+        if self._g1 != 1.0 or self._rest > now + lengths.quick:
             self._next_t0 = _NEVER
             self._ramp(now, 1.0, lengths.quick)
         return silent_until
 
-    def _silence(self, now: int) -> tuple[int, int]:
-        """The next stretch in which no voice is audible: its first sample, and the next onset of a loop."""
-        first, last = now, _NEVER
-        for voice in self._voices:
-            start, end = voice.silence(now)
-            first, last = max(first, start), min(last, end)
-        return first, last
-
     def _ends(self) -> tuple[int, int]:
-        """The samples at which ducking and replacement end."""
-        duck, replace = self._duck_end, self._replace_end
+        """The samples at which ducking and replacement end; `NEVER` for a loop's."""
+        duck, replace, lengths = self._duck_end, self._replace_end, self._lengths
         for voice in self._voices:
+            end = voice.end
             if voice.placement == "replace":
-                replace = max(replace, voice.end - self._lengths.crossfade)
-            else:
-                duck = max(duck, voice.end + self._lengths.hold)
+                replace = max(replace, end - lengths.crossfade if end < _NEVER else end)
+            elif end + lengths.hold > duck:
+                duck = end + lengths.hold if end < _NEVER else end
         return duck, replace
 
     def _level(self, t: int, duck_end: int, replace_end: int) -> float:
@@ -245,20 +270,11 @@ class SpeechBus:
         if self._next_t0 <= now:
             self._t0, self._n, self._next_t0 = self._next_t0, self._next_n, _NEVER
             self._g0, self._g1, self._slope = self._g1, self._next_g1, 0.0
-
-    def _rest(self) -> int:
-        """The sample at which the current ramp ends or ended."""
-        return self._t0 + abs(self._n)
+            self._rest = self._t0 + abs(self._n)
 
     def _at_rest(self, now: int) -> bool:
         """Whether the speech passes unchanged."""
-        return self._g1 == 1.0 and self._next_t0 == _NEVER and now >= self._rest()
-
-    def _leave_rest(self, now: int) -> None:
-        """From now on speech is read: idle frames are not."""
-        self._settle(now)
-        if not self._voices and self._at_rest(now):
-            self._since = now
+        return self._g1 == 1.0 and self._next_t0 == _NEVER and now >= self._rest
 
     def _ramp(self, now: int, level: float, n: int) -> None:
         """Start a ramp to `level` with the current value and slope, or after the current ramp.
@@ -266,20 +282,19 @@ class SpeechBus:
         From a steep slope, a long ramp would leave 0 … 1, and a short one would bend too sharply. Steep ramps take
         20 ms, so the new one waits.
         """
-        value, slope = self._state(now)
+        value, slope = (self._g1, 0.0) if now >= self._rest else self._state(now)
         slope *= abs(n)
         if slope and not turns_well(value, level, slope, self._lengths.most_bend * n * n):
-            self._next_t0, self._next_n, self._next_g1 = self._rest(), n, level
+            self._next_t0, self._next_n, self._next_g1 = self._rest, n, level
             return
         self._t0, self._next_t0 = now, _NEVER
         self._n = abs(n) if slope else n  # the equal-power law cannot start with a slope
         self._g0, self._g1, self._slope = value, level, slope
+        self._rest = now + abs(n)
 
     def _state(self, now: int) -> tuple[float, float]:
-        """Gain and slope (per sample) at `now`."""
+        """Gain and slope (per sample) at `now`, within a ramp."""
         n, k, g0, g1 = abs(self._n), now - self._t0, self._g0, self._g1
-        if k >= n:
-            return g1, 0.0
         s, u = self._slope, k / n
         q = u**3 * (10 - 15 * u + 6 * u * u)
         dq = 30 * u * u * (1 - u) ** 2

@@ -35,8 +35,10 @@ class Playback:
         The cue and its prepared samples.
     at : int or None
         Requested output sample; None is the next one.
-    gain_db, offset_db : float
-        Level, and its correction if the mixer follows the speech, dB.
+    gain_db, gain : float
+        Level, and the linear gain of it.
+    follow_gain : float
+        Correction of `gain` if the mixer follows the speech.
     loop : bool
         Whether it plays until stopped.
     priority, order : int
@@ -51,23 +53,32 @@ class Playback:
         Output sample at which it began to sound.
     end : int
         Output sample at which it ends; `layout.NEVER` for a loop that nobody stopped.
+    start, t0, n, g0, g1, ends
+        Its slot, as `cues._kernels.layout` has it: the sample at which its sound starts, and its ramp.
     """
 
     __slots__ = (
         "at",
         "cue",
         "end",
+        "ends",
+        "follow_gain",
+        "g0",
+        "g1",
+        "gain",
         "gain_db",
         "gain_waits",
         "loop",
-        "offset_db",
+        "n",
         "onset",
         "order",
         "placement",
         "priority",
         "slot",
         "sound",
+        "start",
         "state",
+        "t0",
     )
 
     def __init__(
@@ -82,13 +93,15 @@ class Playback:
         placement: Placement,
     ) -> None:
         self.cue, self.sound, self.at, self.gain_db = cue, sound, at, gain_db
+        self.gain, self.follow_gain = db_to_gain(gain_db), 1.0
         self.loop, self.priority, self.placement = loop, priority, placement
         self.state: Literal["waiting", "sounding", "done"] = "waiting"
         self.slot = -1
         self.order = 0
-        self.gain_waits = False
-        self.offset_db = 0.0
+        self.gain_waits = self.ends = False
         self.onset: int | None = None
+        self.start = self.t0 = self.n = 0
+        self.g0 = self.g1 = 0.0
         self.end = layout.NEVER
 
     def begin(self, now: int) -> None:
@@ -101,7 +114,7 @@ class Playback:
 
         A loop that is audible for more than three quarters of its period counts as audible until its end.
         """
-        start = self.onset or 0
+        start = self.start
         first, last = self.sound.audible
         if self.placement == "replace" or (self.loop and 4 * (last - first) > 3 * self.sound.length):
             return self.end, layout.NEVER
@@ -112,9 +125,14 @@ class Playback:
         return min(self.end, start + last), onset if onset < self.end else layout.NEVER
 
     @property
-    def gain(self) -> float:
-        """Linear gain of `gain_db + offset_db`."""
-        return db_to_gain(self.gain_db + self.offset_db)
+    def ramp_end(self) -> int:
+        """The sample at which its ramp ends or ended."""
+        return self.start + self.t0 + self.n if self.n else 0
+
+    def reach(self, now: int) -> float:
+        """The largest magnitude that it can still reach."""
+        peak = self.sound.peak if self.loop else self.sound.peak_from(now - self.start)
+        return max(self.g0, self.g1) * peak
 
 
 class _Scheduler(Protocol):
@@ -173,6 +191,7 @@ class Voice:
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:
         self._playback.gain_db = checked_gain_db(gain_db)
+        self._playback.gain = db_to_gain(self._playback.gain_db)
         self._scheduler.post(self._scheduler.change_gain, self._playback)
 
     def stop(self, fade_ms: float = 10.0) -> None:

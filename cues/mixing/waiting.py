@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING
 
+from cues._kernels import layout
 from cues.mixing.parameters import PAUSE_MS
 from cues.units import ms_to_samples
 
@@ -26,16 +26,19 @@ class WaitingVoices:
         Longest wait for a pause, ms.
     """
 
+    __slots__ = ("_for_pause", "_gap_limit", "_listening_since", "_order", "_pause", "_scheduled", "_stopped")
+
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
         self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
         self._scheduled: list[tuple[int, int, Playback]] = []
-        self._order = count()
+        self._order = 0
         self._for_pause: list[tuple[int, Playback]] = []
         self._pause = ms_to_samples(PAUSE_MS, sample_rate)
         self._listening_since = 0
         self._stopped = False
 
     def __len__(self) -> int:
+        """How many voices wait."""
         return len(self._scheduled) + len(self._for_pause)
 
     @property
@@ -45,7 +48,7 @@ class WaitingVoices:
 
     def add(self, voice: Playback, due: int) -> None:
         """Schedule the voice at sample `due`, after earlier voices of that sample."""
-        voice.order = next(self._order)
+        voice.order = self._order = self._order + 1
         heappush(self._scheduled, (due, voice.order, voice))
 
     def stop(self, voice: Playback) -> None:
@@ -69,14 +72,14 @@ class WaitingVoices:
                 self._wait_for_pause(voice, now)
             else:
                 due.append(voice)
-        return due + self._pop_after_pause(now, heard)
+        return due + self._pop_after_pause(now, heard) if self._for_pause else due
 
-    def next_due(self, heard: int) -> list[int]:
-        """Samples at which to call `pop_due` again."""
-        wakes = [self._scheduled[0][0]] if self._scheduled else []
+    def next_due(self, heard: int) -> int:
+        """The sample at which to call `pop_due` again."""
+        wake = self._scheduled[0][0] if self._scheduled else layout.NEVER
         if self._for_pause:
-            wakes += [self._pause_end(heard), *(limit for limit, _ in self._for_pause)]
-        return wakes
+            wake = min(wake, self._pause_end(heard), *(limit for limit, _ in self._for_pause))
+        return wake
 
     def _drop_stopped(self) -> None:
         self._stopped = False

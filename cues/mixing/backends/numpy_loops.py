@@ -164,3 +164,5 @@ def mix_row(  # noqa: PLR0917  (as the kernel: the row, what it points to, and t
             row.ints[layout.LIMITED_I32] += np.int32(limiter.limit(target))
         elif bound > _NEARLY_FULL:
             row.ints[layout.LIMITED_I32] += np.int32(_hold_ceiling(busy))
+    if max(row.ints[layout.LIMITED_I32], row.ints[layout.NONFINITE_I32]) >= layout.COUNTED:
+        row.words[layout.WAKE_I64] = -1

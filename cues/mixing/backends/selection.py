@@ -5,7 +5,7 @@ Nothing here loads or compiles; `cues.mixing.warmup` hands the kernels in when t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from cues._kernels import layout
 from cues.mixing.backends import numpy_loops
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from cues.mixing.level import SpeechLevel
@@ -25,6 +23,14 @@ if TYPE_CHECKING:
     Samples = NDArray[np.float32]
 
 __all__ = ["install", "kernels", "mix_row", "mix_unscheduled"]
+
+
+class _Slots(Protocol):
+    """The attribute of `cues.mixing.slots.Slots` that numpy's loops read."""
+
+    @property
+    def sounds(self) -> list[Sound | None]: ...
+
 
 _ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
 _kernels: Any = None
@@ -43,7 +49,7 @@ def install(kernels: Any) -> None:
 
 def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
     row: Row,
-    sounds: Sequence[Sound | None],
+    slots: _Slots,
     limiter: Limiter | None,
     level: SpeechLevel | None,
     source: Samples,
@@ -51,7 +57,7 @@ def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
 ) -> None:
     """Mix `source` into `target`, contiguous and of equal length, and advance the row; the scheduler has run."""
     if _kernels is None:
-        numpy_loops.mix_row(row, sounds, limiter, level, source, target)
+        numpy_loops.mix_row(row, slots.sounds, limiter, level, source, target)
     else:
         _kernels.mix_tuple((row.address, source, target, True))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cues
+from cues._kernels import layout
 from tests.support.mixing_scripts import noise_cue, run, speech, tone, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")
@@ -199,3 +200,22 @@ def test_too_many_waiting_cues_are_refused():
         mixer.play(cue, at=10**9)
     with pytest.raises(cues.CueError, match="wait"):
         mixer.play(tone())
+
+
+@pytest.mark.parametrize("counter", ["limited_samples", "nonfinite_samples"])
+def test_a_counter_goes_on_beyond_32_bits(counter):
+    """A session that counts 2**30 samples at a time, which a kernel's counter holds twice at most."""
+    mixer = cues.Mixer()
+    mixer.play(cues.Cue(name="loud", samples=np.full(4800, 1.0)), loop=True)
+    at = {"limited_samples": layout.LIMITED_I32, "nonfinite_samples": layout.NONFINITE_I32}[counter]
+    frame = np.full(480, 30.0 if counter == "limited_samples" else np.nan, dtype=np.float32)
+    mixer.mix(frame)
+    expected = mixer.stats[counter]
+    for _ in range(5):
+        mixer._row.ints[at] += (1 << 30) - 480
+        expected += (1 << 30) - 480
+        for _ in range(2):
+            mixer.mix(frame)
+            expected += 480
+    assert expected > 1 << 32
+    assert mixer.stats[counter] == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ def in_another_thread(act):
     thread.join()
 
 
-class Overtaken(deque):
+class Overtaken(list):
     """An inbox before whose first command another thread acts, or behind it, before the mixer's mark is set."""
 
     def __init__(self, act, *, behind=False):
