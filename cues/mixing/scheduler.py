@@ -156,10 +156,11 @@ class Scheduler:
     def is_planned(self, n_samples: int) -> bool:
         """Whether nothing changes within the next samples, and nobody listens to them; plans first if needed."""
         end = self.row.words[layout.POSITION_I64] + n_samples
-        if self._planned() >= end:
-            return self._listener is None
+        planned = self._planned() >= end
         # What waits for a pause waits longer if speech was heard since.
-        return self.row.words[layout.HEARD_I64] > self._planned_at and self.plan() >= end
+        if not planned and self.row.words[layout.HEARD_I64] > self._planned_at:
+            planned = self.plan() >= end
+        return planned and self._listener is None
 
     def _planned(self) -> int:
         """The sample of the next change; plans first if one is due now."""
