@@ -7,7 +7,7 @@
 | `error` | one falling tone from A4 | a single glide |
 | `success` | G5 C6 | short, long |
 | `working` | C5 | one tick in 2.4 s |
-| `thinking` | G4, E4 | two soft notes, falling, in 2.4 s |
+| `thinking` | G4 | one long swelling note in 2.4 s |
 | `listening` | G5 | one short note |
 | `attention` | A5 A5 | two equal notes with a gap |
 """
@@ -47,8 +47,7 @@ class BuiltIn:
 
 
 # Pitches, Hz, equal temperament at A4 = 440; `tool_call` has its E5 at 660.
-_E4, _G4 = 329.63, 392.0
-_C5, _E5, _G5, _A5, _C6 = 523.25, 659.26, 783.99, 880.0, 1046.5
+_G4, _C5, _E5, _G5, _A5, _C6 = 392.0, 523.25, 659.26, 783.99, 880.0, 1046.5
 
 _MALLET = Timbre(partials=(1.0, 0.3, 0.12, 0.04), damping=0.8)
 # High notes have fewer harmonics, to stay within the telephone band.
@@ -89,11 +88,11 @@ _WORKING = Spec(
     loop=True,
 )
 _THINKING = Spec(
-    notes=(Note(hz=_G4, length_ms=70.0), Note(hz=_E4, start_ms=110.0, length_ms=70.0, level_db=-2.0)),
+    notes=(Note(hz=_G4, length_ms=600.0),),
     timbre=_SOFT_MALLET,
-    envelope=Envelope(attack_ms=15.0, decay_per_s=25.0, release_ms=40.0),
+    envelope=Envelope(attack_ms=200.0, decay_per_s=1.0, release_ms=300.0),  # it swells, as no other cue does
     peak=0.1,
-    tail_ms=2220.0,
+    tail_ms=1800.0,
     loop=True,
 )
 _LISTENING = Spec(
@@ -115,7 +114,7 @@ CATALOG: Mapping[str, BuiltIn] = MappingProxyType(
         "success": BuiltIn(spec=_SUCCESS, target_lu=-6.0, meaning="the work is done"),
         "working": BuiltIn(spec=_WORKING, target_lu=-14.0, meaning="the work goes on (plays in a loop)"),
         "thinking": BuiltIn(
-            spec=_THINKING, target_lu=-16.0, meaning="the question was heard (plays in a loop, if switched on)"
+            spec=_THINKING, target_lu=-14.0, meaning="the question was heard (plays in a loop, if switched on)"
         ),
         "listening": BuiltIn(spec=_LISTENING, target_lu=-6.0, meaning="the assistant listens"),
         "attention": BuiltIn(spec=_ATTENTION, target_lu=-6.0, meaning="the assistant needs an answer"),

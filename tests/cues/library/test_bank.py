@@ -11,8 +11,8 @@ import cues
 
 def test_a_bank_is_a_mapping_of_cues():
     bank = cues.load_bank()
-    assert list(bank) == ["tool_call", "agent", "error", "success", "working", "listening", "attention"]
-    assert len(bank) == 7
+    assert list(bank) == ["tool_call", "agent", "error", "success", "working", "thinking", "listening", "attention"]
+    assert len(bank) == 8
     assert all(bank[name].name == name and isinstance(bank[name], cues.Cue) for name in bank)
     assert "tool_call" in bank
     assert bank.get("nothing") is None

@@ -130,7 +130,7 @@ def test_a_full_disk_stops_nothing_and_leaves_nothing_behind(folder, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    assert len(cues.load_bank()) == 7
+    assert len(cues.load_bank()) == 8
     assert list(folder.iterdir()) == []
 
 
@@ -150,13 +150,13 @@ def test_two_processes_may_start_at_once(folder):
     results = [process.communicate() for process in running]
     assert results[0] == results[1]
     assert all(error == b"" for _, error in results)
-    assert len(list(folder.iterdir())) == 7
+    assert len(list(folder.iterdir())) == 8
 
 
 def test_the_folder_stays_small(folder, monkeypatch):
     monkeypatch.setattr(cache, "_MAX_ENTRIES", 5)
     bank_now = cues.load_bank()
-    assert len(bank_now) == 7
+    assert len(bank_now) == 8
     assert len(list(folder.iterdir())) == 5
 
 

@@ -88,10 +88,10 @@ def test_an_export_in_another_format_takes_the_place_of_the_first_and_says_so(tm
     assert again.exit_code == 0
     assert "agent.wav, of an earlier export" in again.output
     assert {path.suffix for path in tmp_path.iterdir()} == {".flac", ".json", ".png"}
-    assert len(cues.load_bank(tmp_path)) == 7
+    assert len(cues.load_bank(tmp_path)) == 8
     assert run(tmp_path, "--subtype", "16").exit_code == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".wav", ".json", ".png"}
-    assert len(cues.load_bank(tmp_path)) == 7
+    assert len(cues.load_bank(tmp_path)) == 8
 
 
 @pytest.mark.parametrize("file_format", ["wav", "flac"])
@@ -111,7 +111,7 @@ def test_a_sound_of_ones_own_is_kept_and_named_and_the_other_cues_are_exported(t
     after, names = own_and_others(tmp_path, "agent.wav")
     assert after == before
     assert names == {"agent.wav", *(f"{name}.{file_format}" for name in cues.load_bank() if name != "agent")}
-    assert len(cues.load_bank(tmp_path)) == 7
+    assert len(cues.load_bank(tmp_path)) == 8
 
 
 def test_a_sound_of_ones_own_in_another_format_takes_the_place_of_the_exported_one(tmp_path):
@@ -122,7 +122,7 @@ def test_a_sound_of_ones_own_in_another_format_takes_the_place_of_the_exported_o
     assert [Path(path).name for path in said["kept"]] == ["agent.flac"]
     assert [Path(path).name for path in said["removed"]] == ["agent.wav"]
     assert own_and_others(tmp_path, "agent.flac")[0] == own
-    assert len(cues.load_bank(tmp_path)) == 7
+    assert len(cues.load_bank(tmp_path)) == 8
 
 
 def with_a_cue_of_its_own(folder):
@@ -152,7 +152,7 @@ def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the
     assert (out / "mail.wav").exists()
     export_bank(cues.load_bank(""), out)
     assert sorted(path.name for path in out.iterdir() if "mail" in path.name or path.suffix == ".toml") == []
-    assert len(cues.load_bank(out)) == 7
+    assert len(cues.load_bank(out)) == 8
 
 
 def without_digest(path):

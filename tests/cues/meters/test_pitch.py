@@ -16,6 +16,7 @@ from tests.support.packs import RATE, rhythm, soft, tone
         ("error", ("A4>A#3",)),
         ("success", ("E5", "C6")),
         ("working", ("C5",)),
+        ("thinking", ("G4",)),
         ("listening", ("G5",)),
         ("attention", ("A5", "A5")),
     ],

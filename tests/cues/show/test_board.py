@@ -61,7 +61,7 @@ def test_every_cue_has_a_card_with_three_players(page):
     for name in CATALOG:
         for kind in ("alone", "over speech", "telephone"):
             assert f"{name}, built in, {kind}" in labels
-    assert [attributes["id"] for attributes in parsed.all("article")] == [f"cue-{k}" for k in range(1, 11)]
+    assert [attributes["id"] for attributes in parsed.all("article")] == [f"cue-{k}" for k in range(1, 12)]
 
 
 def test_the_first_sketch_stands_beside_ours_with_its_clicks(page):

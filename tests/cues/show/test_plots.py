@@ -56,5 +56,5 @@ def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
 
 def test_an_overview_has_a_row_for_each_cue():
     figure = overview(cues.load_bank())
-    assert len(figure.axes) == 14
+    assert len(figure.axes) == 16
     assert {axes.get_xlim() for axes in figure.axes} == {(0.0, 0.32)}

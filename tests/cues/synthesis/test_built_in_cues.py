@@ -16,10 +16,11 @@ from cues.synthesis.catalog import CATALOG
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = list(CATALOG)
 TARGETS_LU = {
-    "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "listening": -6, "attention": -6,
+    "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "thinking": -14, "listening": -6, "attention": -6,
 }  # fmt: skip
 LENGTHS_MS = {
     "tool_call": (150, 180), "agent": (250, 260), "error": (150, 300), "success": (220, 220), "working": (2000, 10000),
+    "thinking": (2400, 2400),
     "listening": (120, 120), "attention": (250, 250),
 }  # fmt: skip
 
@@ -62,7 +63,7 @@ def test_samples_are_the_rendered_sound_times_one_number(bank, name):
 def test_length_and_loop(bank, name):
     low, high = LENGTHS_MS[name]
     assert low <= 1000 * bank[name].duration_s <= high
-    assert bank[name].loop == (name == "working")
+    assert bank[name].loop == (name in ("working", "thinking"))
 
 
 def power_spectrum(x, sample_rate):
