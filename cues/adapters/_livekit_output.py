@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.clock import Clock
     from stream.readers.options import Tools
+    from stream.routing.limits import Limits
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
@@ -63,6 +64,8 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
     clock : Clock or None
         `None` is the machine's clock.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         tools: Tools = None,
         lead_ms: float = 80.0,
         clock: Clock | None = None,
+        limits: Limits | None = None,
     ) -> None:
         rate = sink.sample_rate or 24000
         super().__init__(
@@ -82,7 +86,14 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         self.sink = sink
         self._rate = rate
         self._paced = PacedDeck(
-            sample_rate=rate, clock=clock, frame_ms=FRAME_MS, lead_ms=lead_ms, bank=bank, rules=rules, tools=tools
+            sample_rate=rate,
+            clock=clock,
+            frame_ms=FRAME_MS,
+            lead_ms=lead_ms,
+            bank=bank,
+            rules=rules,
+            tools=tools,
+            limits=limits,
         )
         self._ahead = 2 * round(lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()

@@ -118,7 +118,7 @@ class PacedDeck:
         if self.pacer.queued_samples:
             self.deck.router.speech(self.deck.mixer.position + self.pacer.queued_samples)
         due = self.pacer.due()
-        self.deck.router.poll()
+        self.deck.poll()
         return due
 
     def last_frames(self, fade_ms: float = 30.0) -> list[NDArray[np.float32]]:
@@ -146,7 +146,7 @@ class PacedDeck:
     async def wait(self, *, longest_s: float | None = None, also: asyncio.Future[Any] | None = None) -> None:
         """Wait until a frame is due, new sound arrives, `also` is done, or `longest_s` has passed."""
         self.use_running_loop()
-        waits = [s for s in (self.pacer.wait_s(), longest_s) if s is not None]
+        waits = [s for s in (self.pacer.wait_s(), longest_s, self.deck.until_poll_s) if s is not None]
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._news.wait())]
         if waits:
             tasks.append(asyncio.ensure_future(self.clock.sleep(min(waits))))

@@ -26,6 +26,8 @@ __all__ = ["PipelineCues"]
 
 logger = logging.getLogger(__name__)
 
+_POLL_S = 0.5
+
 
 class PipelineCues:
     """One mixer for each channel, and one router for all.
@@ -87,6 +89,11 @@ class PipelineCues:
         if (failed := self.router.overdue()) is not None:
             logger.warning("%s", failed)
             self.router.handle(failed)
+
+    @property
+    def until_poll_s(self) -> float | None:
+        """The longest time until `poll` should be called again, seconds; `None` if nothing is awaited."""
+        return None if self.router.is_over else _POLL_S
 
     def hear(self, data: bytes) -> None:
         """Take the speech of the next frame, as `mix_pcm16` would."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.clock import Clock
     from stream.readers.options import Tools
+    from stream.routing.limits import Limits
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
@@ -246,6 +247,7 @@ def with_cues(
     tools: Tools = None,
     lead_ms: float = 80.0,
     clock: Clock | None = None,
+    limits: Limits | None = None,
 ) -> CuedHandler:
     """Your handler with cues, for `Stream(…)`.
 
@@ -259,6 +261,8 @@ def with_cues(
         Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
     clock : Clock or None
         `None` is the machine's clock.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     """
-    options = {"bank": bank, "rules": rules, "tools": tools, "lead_ms": lead_ms, "clock": clock, "frame_ms": _FRAME_MS}
-    return CuedHandler(handler, options)
+    options = {"bank": bank, "rules": rules, "tools": tools, "limits": limits}
+    return CuedHandler(handler, {**options, "lead_ms": lead_ms, "clock": clock, "frame_ms": _FRAME_MS})

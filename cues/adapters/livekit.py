@@ -15,7 +15,7 @@ import numpy as np
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.resample import resample
-from stream.events import Finish, InvalidToolCall, StreamFailed, ToolCallStart, ToolResult
+from stream.events import Finish, InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
 
@@ -134,6 +134,7 @@ class SessionCues:
                 call = update.function_call
                 self._started_calls.add(call.call_id)
                 self.router.handle(ToolCallStart(call.name, call.call_id))
+                self.router.handle(ToolCallEnd(call.name, call.call_id))  # its arguments are complete
             case "tool_call_ended" if update.status == "cancelled":
                 self.router.end_call(update.call_id)
             case "tool_call_ended":

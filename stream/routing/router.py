@@ -209,6 +209,11 @@ class CueRouter:
         return self._turn.phase
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing is awaited, of the model, its tools or the voice."""
+        return self._turn.phase == "done" and not self._turn.is_open
+
+    @property
     def waits(self) -> bool:
         """Whether the outcome of a call is awaited."""
         return bool(self._calls.awaited)
@@ -285,7 +290,7 @@ class CueRouter:
     def hush(self, fade_ms: float = 30.0) -> None:
         """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
         self._player.end_turn()
-        self._turn.heard()
+        self._turn.over(is_open=self.waits)
         self._follow()
         self._player.silence(fade_ms)
 

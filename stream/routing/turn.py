@@ -65,9 +65,9 @@ class Turn:
             self.phase = "done"
 
     def heard(self) -> None:
-        """The first sample of the answer is heard."""
-        self.phase = "done"
+        """The first sample of the answer is heard. Who reports no text may not report the stream's end, either."""
+        self.phase, self.is_open = "done", self.is_open and self.reads_text
 
-    def over(self) -> None:
+    def over(self, *, is_open: bool = False) -> None:
         """The turn has ended."""
-        self.phase, self.is_open = "done", False
+        self.phase, self.is_open = "done", is_open
