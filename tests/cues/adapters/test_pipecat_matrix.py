@@ -20,7 +20,7 @@ from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
-from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
 from pipecat.services.settings import LLMSettings
 from pipecat.transports.base_transport import TransportParams
@@ -55,7 +55,7 @@ class ScriptedLLM(LLMService):
     """Plays a turn: one response for each call, and one with the answer."""
 
     def __init__(self, turn):
-        settings = LLMSettings(**{name: None for name in LLMSettings.__dataclass_fields__ if name != "extra"})
+        settings = LLMSettings()
         super().__init__(settings=settings, function_call_timeout_secs=None)
         self._turn, self._round = turn, 0
         self.register_function("search", self._search, timeout_secs=TIMEOUT_S if self._times_out() else None)
@@ -120,7 +120,14 @@ def _played(turn, lasts_s, interrupt_s, options):
             audio_out_enabled=True, audio_out_sample_rate=RATE, audio_out_mixer=mixer, audio_out_end_silence_secs=0
         )
         transport = ListTransport(LoopClock(), params)
-        parts = [aggregators.user(), ScriptedLLM(turn), tap, SlowVoice(turn.voice_s), transport, aggregators.assistant()]
+        parts = [
+            aggregators.user(),
+            ScriptedLLM(turn),
+            tap,
+            SlowVoice(turn.voice_s),
+            transport,
+            aggregators.assistant(),
+        ]
         worker = PipelineWorker(
             Pipeline(parts),
             cancel_on_idle_timeout=False,
