@@ -16,7 +16,8 @@ from cues.synthesis.catalog import CATALOG
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = list(CATALOG)
 TARGETS_LU = {
-    "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "thinking": -14, "listening": -6, "attention": -6,
+    "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "thinking": -14, "listening": -6,
+    "attention": -6,
 }  # fmt: skip
 LENGTHS_MS = {
     "tool_call": (150, 180), "agent": (250, 260), "error": (150, 300), "success": (220, 220), "working": (2000, 10000),
