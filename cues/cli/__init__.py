@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import logging
+import signal
 import sys
 from typing import NoReturn
 
@@ -112,9 +113,19 @@ def _tell(message: str) -> None:
     click.echo("\n".join(map(harmless, f"cues: {message}".split("\n"))), err=True)
 
 
+def _end_terminated(*_: object) -> NoReturn:
+    """Unwind, so that files are whole or gone and child processes end; 143 is what shells report for SIGTERM."""
+    sys.exit(143)
+
+
 def main() -> None:
-    """Run the command line. Exit codes: 0, 1 for failures, 2 for wrong arguments and unknown names, 130 for Ctrl-C."""
+    """Run the command line.
+
+    Exit codes: 0, 1 for failures, 2 for wrong arguments and unknown names, 130 for Ctrl-C, 143 for SIGTERM.
+    """
     from stream.errors import StreamError
+
+    signal.signal(signal.SIGTERM, _end_terminated)
 
     # Without a handler, warnings of libraries would be printed beside our line.
     logging.getLogger().addHandler(logging.NullHandler())

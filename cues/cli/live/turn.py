@@ -157,10 +157,15 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
                 # Before the session starts: the first request of a process imports modules for 0.2 s.
                 await connection.learn()
                 events = source.chat(request.messages, tools=request.tools or None)
+                is_whole = True
                 try:
                     journal = await session.run(events, bytes_s=lambda: arrival.last_s)
+                    is_whole = not journal.interrupted
+                except (asyncio.CancelledError, SystemExit):  # SIGTERM
+                    is_whole = False
+                    raise
                 finally:
-                    wanted = setup.keeps_interrupted or not session.journal.interrupted
+                    wanted = setup.keeps_interrupted or is_whole
                     files.kept = wanted and _is_worth_keeping(session.journal)
     finally:
         await speaker.aclose()
