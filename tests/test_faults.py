@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -20,7 +19,7 @@ import soundfile
 import cues
 import stream
 from stream.events import Finish, StreamFailed, ToolCallEnd, ToolCallStart
-from tests.support.turns import RATE, Tape, run_turn
+from tests.support.turns import RATE, run_turn
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -182,15 +181,13 @@ def test_a_turn_whose_model_never_answers_ends_by_the_limit():
     assert told.journal.failure is not None
     assert isinstance(told.journal.seen[-1].event, StreamFailed)
     assert len(told.tape.mixed) < 120 * RATE
-    assert isinstance(told.tape, Tape)
 
 
 def test_every_line_of_the_page_names_tests_that_exist():
-    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| if |", "| --- |"))]
     assert len(rows) >= 20
     for row in rows:
         named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row)
         assert named, row
         for path, name in named:
             assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), (path, name)
-    assert json.dumps(rows)
