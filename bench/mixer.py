@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -94,7 +93,7 @@ class Slotted:
 
 
 def without_entries(mixer: cues.Mixer) -> cues.Mixer:
-    """As every mixer is where `CUES_NO_ENTRIES` is set."""
+    """A mixer as where `CUES_NO_ENTRIES` is set."""
     vars(mixer).pop("mix")
     return mixer
 
@@ -133,7 +132,7 @@ def hot() -> dict[str, float]:
         cues.Mixer(),
         ramping(cue, a, out),
     )
-    slotted, numba_alone = Slotted(), without_entries(sounding(1, cue))
+    slotted, plain = Slotted(), without_entries(sounding(1, cue))
     segment = pydub.AudioSegment(raw, sample_width=2, frame_rate=24000, channels=1)
     other = pydub.AudioSegment(raw_cue, sample_width=2, frame_rate=24000, channels=1)
     board = pedalboard.Gain(-6.0)
@@ -148,7 +147,7 @@ def hot() -> dict[str, float]:
         "mix(out), 1 cue, both ramps": ramp[0],
         "reset for both ramps": ramp[1],
         "mix, 1 cue": lambda: one.mix(a),
-        "mix(out), 1 cue, without entries": lambda: numba_alone.mix(a, out=out),
+        "mix(out), 1 cue, without entries": lambda: plain.mix(a, out=out),
         "mix(out), 2 cues": lambda: two.mix(a, out=out),
         "mix(out), 8 cues": lambda: eight.mix(a, out=out),
         "mix_pcm16, 1 cue": lambda: one.mix_pcm16(raw),
@@ -229,29 +228,7 @@ async def sessions_at_20_ms(n_sessions: int = 500, ticks: int = 100) -> dict[str
     return {f"{name} at 20 ms": statistics.median(ns) - nothing for name, ns in taken.items() if ns}
 
 
-FIRST_FRAME = """
-import time
-t0 = time.perf_counter(); import numba; t1 = time.perf_counter()
-import numpy as np, cues
-t2 = time.perf_counter(); cues.warm_up(); t3 = time.perf_counter()
-mixer = cues.Mixer(); cue = cues.Cue(name="a", samples=0.1 * np.sin(np.arange(4800.0))); mixer.play(cue)
-frame = np.zeros(480, dtype=np.float32)
-t4 = time.perf_counter(); mixer.mix(frame); t5 = time.perf_counter()
-print(t1 - t0, t3 - t2 + t1 - t0, t5 - t4)
-"""
-
-
-def cold() -> dict[str, float]:
-    """The best of some fresh processes: import of numba, warm-up from the cache with that import, first frame."""
-    runs = []
-    for _ in range(6):
-        done = subprocess.run([sys.executable, "-c", FIRST_FRAME], capture_output=True, text=True, check=True)
-        runs.append([float(s) for s in done.stdout.split()])
-    best = np.min(runs[1:], axis=0)
-    return {"import numba": best[0], "warm_up": best[1], "first frame": best[2]}
-
-
-def goals(ns: dict[str, float], s: dict[str, float]) -> list[tuple[str, float, str, bool]]:
+def goals(ns: dict[str, float]) -> list[tuple[str, float, str, bool]]:
     """Goal, what was measured, what is asked for, and whether it holds."""
     add, alloc = ns["np.add(a, b, out)"], ns["np.add(a, b)"]
     pcm, eight = ns["mix_pcm16, 1 cue"], ns["mix(out), 8 cues"]
@@ -271,8 +248,6 @@ def goals(ns: dict[str, float], s: dict[str, float]) -> list[tuple[str, float, s
         ("M6 pool hot / np.add(out)", ns["pool hot, all"] / add, "≤", 0.4),
         ("M6 pool at 20 ms / np.add(out)", ns["pool at 20 ms, all"] / add, "≤", 1.2),
         ("M6 pool, one in ten / np.add(out)", ns["pool hot, one in ten"] / add, "≤", 0.12),
-        ("C2 warm_up / import numba", s["warm_up"] / s["import numba"], "≤", 3),
-        ("C2 first frame, ms", 1e3 * s["first frame"], "≤", 0.2),
         ("E1 bytes of a session", cues.Mixer().state_bytes, "≤", 384),
         ("E1 bytes with a limiter", cues.Mixer(limiter=True).state_bytes, "≤", 1024),
     ]
@@ -301,16 +276,13 @@ def main() -> None:
     as_json = parser.parse_args().json
     cues.warm_up()
     ns = {**hot(), **pool(), **asyncio.run(sessions_at_20_ms())}
-    s = cold()
-    table = goals(ns, s)
+    table = goals(ns)
     if as_json:
-        print(json.dumps({"cpu": cpu(), "ns": ns, "s": s, "goals": table}, indent=2))
+        print(json.dumps({"cpu": cpu(), "ns": ns, "goals": table}, indent=2))
         return
     print(f"{cpu()}; Python {sys.version.split()[0]}, numpy {np.__version__}\n")
     for name, value in ns.items():
         print(f"{name:34} {value:10.0f} ns")
-    for name, value in s.items():
-        print(f"{name:34} {1e3 * value:10.3f} ms")
     print()
     for name, value, bar, holds in table:
         print(f"{name:40} {value:8.2f}   {bar:8} {'yes' if holds else 'NO'}")
