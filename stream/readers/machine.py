@@ -264,7 +264,13 @@ def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     doubled = Shape(SPACE, parser.take(size))
     while (yield from parser.read(doubled)):
         pass
-    found = yield from parser.test(*(shape for shape, _ in row.heads))
+    try:
+        found = yield from parser.test(*(shape for shape, _ in row.heads))
+    except CutOff:
+        cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
+        if cut:
+            parser.new_draft().name = cut[1]
+        raise
     if found:
         yield from row.heads[found[0]][1](parser, row, found[1])
     elif row.otherwise:

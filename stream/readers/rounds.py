@@ -75,6 +75,12 @@ class _Group:
             # A call absorbs one duplicate of each array: [a, a] beside one a is two calls.
             self.matched[twin, call.array] += 1
 
+    def forget(self, call: Call) -> None:
+        own = call.token[0] if call.token else ""
+        self.tokens.discard(call.token)
+        self.kinds[own] -= 1
+        self.in_array[own, call.array] -= 1
+
 
 class Round:
     """The calls since the last round began."""
@@ -93,6 +99,10 @@ class Round:
         twin = group.twin(call)
         group.add(call)
         return twin is not None
+
+    def gave_up(self, call: Call) -> None:
+        """Take note that a call that was open cannot be read or was cut off: no later one repeats it."""
+        self._by_name[call.name].forget(call)
 
     def repeats(self, call: Call, arguments: str) -> bool:
         """Take in a call whose arguments are known; return whether it is a duplicate."""

@@ -156,6 +156,7 @@ class Turn:
             call.duplicate = self._repeats(call, call.home) and call.ordinal < 0
         else:
             call.duplicate = False
+            call.home.gave_up(call)
         self._flush()
         if self._waiting:
             self._wait(len(arguments))

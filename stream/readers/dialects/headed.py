@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.parser import Parser
 
-__all__ = ["BRACES", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
+__all__ = ["BRACES", "CUT_IN_SEPARATOR", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
 
 NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
+CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
 BRACES = Shape(SPACE, "call:", NAME, "{")
 
 _CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 _MemberReader: TypeAlias = "Callable[[Parser, Draft, str, str, str], Reading[None]]"
 
-__all__ = ["ARRAY", "OBJECT", "call_array", "call_item", "json_block", "read_object", "weak_block"]
+__all__ = ["ARRAY", "OBJECT", "alias_block", "call_array", "call_item", "json_block", "read_object", "weak_block"]
 
-OBJECT = Shape(SPACE, "{", SPACE, '"')
+OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
 ARRAY = Shape(SPACE, "[", SPACE, "{")
 
-_KEY = Shape('"', Run("[a-z_]{1,16}"), '"')
 _NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
 _PLAIN_NAME = re.compile(NAME)
 _TYPE = Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"']))
@@ -37,6 +36,14 @@ _NAME_KEYS = ("name", "tool_name")
 _ARGUMENT_KEYS = ("arguments", "parameters")
 _ID_KEYS = ("id", "tool_call_id")
 _SCALAR = re.compile(r'["\-0-9n]')
+_KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls", "role",
+                "content"})  # fmt: skip
+_KEY = Shape('"', tuple([key + '"'] for key in _KEYS))
+_CALL_KEYS = [key for key in _KEYS if key not in ("role", "content")]
+_NEXT_OBJECT: tuple[list[Part], ...] = tuple(
+    ["{", SPACE, quote, tuple([key + quote] for key in _CALL_KEYS)] for quote in "\"'"
+)
+_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (*_NEXT_OBJECT, ["[", SPACE, "{"]))
 
 
 def read_object(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -61,23 +68,28 @@ def json_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None)
 def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read a tag's body that is a call only if the object in it has the shape of one."""
     yield from _calls(parser, strong=False)
+
+
+def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
+    yield from _calls(parser, strong=False, named=True)
     if row.inline:
         yield from parser.read(row.ends[0])
 
 
-def _calls(parser: Parser, *, strong: bool) -> Reading[None]:
+def _calls(parser: Parser, *, strong: bool, named: bool = False) -> Reading[None]:
     read = call_array if (yield from parser.skip_space()) == "[" else call_item
-    yield from read(parser, strong=strong)
+    yield from read(parser, strong=strong, named=named)
 
 
-def call_array(parser: Parser, *, strong: bool, stack: str = "") -> Reading[None]:
+def call_array(parser: Parser, *, strong: bool, stack: str = "", named: bool = False) -> Reading[None]:
     """Read an array of calls; the first one decides whether it is one."""
     parser.take(1)
     array = parser.turn.new_array()
     stack += "["
     if (yield from parser.skip_space()) != "{":
         raise (Unreadable if strong else _text(stack))
-    yield from call_item(parser, array, strong=strong, stack=stack)
+    yield from call_item(parser, array, strong=strong, stack=stack, named=named)
     while found := (yield from parser.test(_NEXT_ITEM)):
         parser.take(found[1].end() - 1 - parser.position)
         yield from call_item(parser, array, strong=True, stack=stack)
@@ -90,11 +102,11 @@ def _text(stack: str, state: int = VALUE) -> NotACall:
     return NotACall(JsonScanner(state, stack, lenient=False))
 
 
-def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "") -> Reading[None]:
+def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", named: bool = False) -> Reading[None]:
     """Read one object that is a call or a wrapper of calls."""
     draft = parser.new_draft(array, strong=strong)
     draft.begun |= "{" in stack
-    draft.named |= "{" in stack  # inside of a wrapper
+    draft.named |= named or "{" in stack  # inside of a wrapper
     yield from _members(parser, draft, stack, _call_member)
     if parser.draft is not draft:
         return  # it was a wrapper
@@ -140,7 +152,7 @@ def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
     if draft.strong or draft.announced:
         return (yield from json_scalar(parser))  # type: ignore[no-any-return]  # a string
     found = yield from parser.test(_KEY)
-    if not found or found[1].group(1) not in _KEYS:
+    if not found:
         raise _text(stack, KEY)
     return parser.take(len(found[1].group()))[1:-1]
 
@@ -209,9 +221,3 @@ def _harmless(parser: Parser, key: str, stack: str) -> Reading[None]:
     shape = {"type": _TYPE, "role": _ROLE, "content": _NO_CONTENT}.get(key)
     if shape is None or not (yield from parser.read(shape)):
         raise _text(stack)
-
-
-_KEYS = frozenset((*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls",
-                   "role", "content"))  # fmt: skip
-_CALL_KEYS: tuple[list[Part], ...] = tuple([key + '"'] for key in sorted(_KEYS - {"role", "content"}))
-_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (["{", SPACE, '"', _CALL_KEYS], ["[", SPACE, "{"]))

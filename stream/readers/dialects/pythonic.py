@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from stream.readers.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.dialects.json_calls import ARRAY, call_array
 from stream.readers.parse.json_values import json_value
 from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
@@ -36,13 +37,16 @@ __all__ = [
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
 _VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
 _KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
-_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_KEYWORD, [")", SPACE, ([","], ["]"])]))
+# In a list at the start of a line any value will do: if it is no literal, the call cannot be read.
+_ANY_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", Run(r"[^=]")]
+_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
 
 CALL_LIST = Shape(SPACE, "[", SPACE, NAME, "(")
 CALL_LINES = Shape(SPACE, NAME, "(")
 BUILT_IN = Shape(SPACE, Run(r"[^\W\d]\w{0,63}"), ".call(")
+_SHORTEST_HALF = 4  # characters of a separator
 _DEEPEST = 1 << 16  # brackets; no value nests so deep
 _SPECIAL = re.compile(r"[\"'()\[\]{}]")
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
@@ -72,14 +76,41 @@ def calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[st
     array = parser.turn.new_array()
     while True:
         yield from parser.skip_space()
-        yield from _call(parser, array)
-        found = yield from parser.test(_NEXT_CALL, _LIST_END)
+        try:
+            yield from _call(parser, array)
+        except Unreadable:
+            if row is not None and row.closers:
+                raise
+            yield from _skip_list(parser)
+            return
+        try:
+            found = yield from parser.test(_NEXT_CALL, _LIST_END)
+        except CutOff:
+            if _NEXT_NAME.match(parser.buffer, parser.position):
+                parser.new_draft()
+            raise
         if found:
             parser.take((found[1].end() if found[0] else found[1].start(3)) - parser.position)
         if found is None or found[0]:
             return
 
 
+def _skip_list(parser: Parser) -> Reading[None]:
+    """End a call that cannot be read, and skip to the end of its list or of its line."""
+    draft, parser.draft = parser.draft, None
+    if draft:
+        parser.turn.finish(draft.call, "malformed")
+    while True:
+        match = _LIST_OR_LINE_END.search(parser.buffer, max(parser.position - 1, 0))
+        end = match.start() if match and match.group()[-1] in ")\n" else match.end() if match else len(parser.buffer)
+        parser.take(max(end - parser.position, 0))
+        if match and (match.group() == "\n" or match.group()[-1] == "]"):
+            return
+        yield from parser.more()
+
+
+_LIST_OR_LINE_END = re.compile(r"\n|\)[ \t]{0,32}(?:\]|\Z)")
+_NEXT_NAME = re.compile(r"\s*,\s*[^\W\d]")
 _NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
 _LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
 
@@ -114,6 +145,8 @@ def balanced(parser: Parser) -> Reading[str]:
         if match is None:
             yield from parser.more()
         elif match.group() in "\"'":
+            if parser.buffer[parser.position - 1].isalnum():
+                raise Unreadable  # an apostrophe, and no string
             yield from _string(parser, match.group(), pieces)
         else:
             char = parser.take(1)
@@ -190,7 +223,13 @@ def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
 def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
     declared = parser.declared or frozenset()
-    found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if parser.line.at_word else None
+    try:
+        found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if parser.line.at_word else None
+    except CutOff:
+        cut = CUT_IN_SEPARATOR.match(parser.buffer, parser.position)
+        if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:
+            parser.new_draft().name = cut[1]
+        raise
     if not found or found[1].group(1) not in declared or (found[0] and not parser.line.fresh):
         parser.take(size)
         raise NotACall

@@ -15,11 +15,13 @@ __all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
 _OBJECT = (json_calls.OBJECT, json_calls.json_block)
 _ARRAY = (json_calls.ARRAY, json_calls.json_block)
 _WEAK = ((json_calls.OBJECT, json_calls.weak_block), (json_calls.ARRAY, json_calls.weak_block))
+_ALIAS = ((json_calls.OBJECT, json_calls.alias_block), (json_calls.ARRAY, json_calls.alias_block))
 _FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
 _INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
 _KEYED = (xml_calls.KEYED, xml_calls.keyed)
 _LIST = (pythonic.CALL_LIST, pythonic.calls_in_list)
 _LINES = (pythonic.CALL_LINES, pythonic.calls_on_lines)
+_ALIASES = ("function_call", "function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
     Dialect(name="hermes", markers=("<tool_call>",), heads=(_OBJECT, _ARRAY, _FUNCTION, _KEYED),
@@ -27,7 +29,7 @@ ROWS = (
     Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(_OBJECT, _ARRAY, _KEYED),
             closers=("</longcat_tool_call>",)),
     Dialect(name="mistral", markers=("[TOOL_CALLS]",),
-            heads=(_ARRAY, _OBJECT, (headed.NAMED, headed.read_named))),
+            heads=(_ARRAY, _OBJECT, (headed.NAMED, headed.read_named)), cut_after_name=headed.CUT_IN_SEPARATOR),
     Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
     Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, _OBJECT, _ARRAY),
             closers=("</seed:tool_call>",), wraps=True),
@@ -65,11 +67,10 @@ ROWS = (
             closers=("<tool_call|>",)),
     Dialect(name="apertus", markers=("<|tools_prefix|>",),
             heads=((json_calls.ARRAY, headed.read_keyed_objects),), closers=("<|tools_suffix|>",)),
-    Dialect(name="tag_alias", markers=("<function_call>",), heads=_WEAK, closers=("</function_call>",)),
+    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=_ALIAS, closers=(f"</{tag}>",)) for tag in _ALIASES),
+    Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in _ALIASES), heads=_ALIAS, closers=(">",)),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
-    Dialect(name="functioncall_tag", markers=("<functioncall>",), heads=_WEAK, closers=("</functioncall>",)),
-    Dialect(name="functioncall_open", markers=("<functioncall ",), heads=_WEAK, closers=(">",)),
     # --- forms without a marker
     Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
     Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),

@@ -72,7 +72,7 @@ class _Markup:
         """Return the name that an opening tag gives, and whether its value is text; else it is JSON."""
         inside = head[head.lastindex or 0]
         if self._titled:
-            return inside.strip(), True
+            return inside.strip().strip("\"'"), True
         attributes = {key: double or single or bare for key, double, single, bare in _ATTRIBUTE.findall(inside)}
         return attributes.get("name", ""), attributes.get("string") != "false"
 
@@ -90,7 +90,7 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
             raise Unreadable
         markup = _MARKUPS[head[0]]
         parser.take(head[1].end() - parser.position)
-        draft = parser.call(markup.title(head[1])[0].strip("\"'"))
+        draft = parser.call(markup.title(head[1])[0])
         if (yield from parser.skip_space()) == "{":
             yield from json_arguments(parser, draft)
             yield from parser.read(markup.closing)

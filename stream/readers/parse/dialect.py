@@ -33,6 +33,7 @@ class Dialect:
     closers : what closes it.
     read : reads everything from the marker on; None reads the marker, a head and the body.
     otherwise : the reader of the body where no head fits.
+    cut_after_name : matches a name, its group, whose separator was cut off by the end of the stream.
     calls : whether it holds calls.
     wraps : whether a block holds several.
     weak : whether it is recognized by its shape, without a marker of its own.
@@ -46,6 +47,7 @@ class Dialect:
     closers: tuple[str, ...] = ()
     read: MarkerReader | None = None
     otherwise: Callable[..., Reading[None]] | None = None
+    cut_after_name: re.Pattern[str] | None = None
     calls: bool = True
     wraps: bool = False
     weak: bool = False

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stream import TextReader
 from stream.readers.dialects.rows import ROWS
-from tests.stream.comparing import as_case_events, matches, normalise, random_splits
+from tests.stream.comparing import as_case_events, load, matches, normalise, random_splits
 from tests.stream.grammar import DIALECTS, PROSE, SECRET, make_call, make_soup, make_stream
 
 FRAGMENTS = [
@@ -95,6 +95,15 @@ def test_text_is_held_back_by_32_characters_and_a_name_at_most():
     for fed, char in enumerate(text, 1):
         out += sum(len(event.text) for event in reader.feed(char))
         assert fed - out <= 32 + 64, text[out:fed]
+
+
+@pytest.mark.parametrize("tools", [None, ["get_weather", "search"]], ids=["no tools", "tools"])
+def test_text_full_of_triggers_waits_for_40_characters_at_most(tools):
+    for case in load("false_positive"):
+        reader, out = TextReader(case.get("tools", tools)), 0
+        for fed, char in enumerate(case["input"], 1):
+            out += sum(len(event.text) for event in reader.feed(char))
+            assert fed - out <= 40, case["input"][out:fed]
 
 
 def test_call_behind_a_thousand_pieces_of_text_is_read_like_any_other():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stream import OllamaReader, TextReader, ToolCallStart
+from stream import OllamaReader, TextReader, ToolCallStart, complete_calls
 from tests.stream.comparing import as_case_events, load, matches, splits
 
 CASES = list(load("content", "content_extra", "false_positive", "decisions"))
@@ -12,15 +12,16 @@ REVIEWED = list(load("reviewed_text"))
 
 
 def read(case, chunks):
-    """The events, and after how many characters each start came."""
+    """The events, and after how many characters the start of each complete call came."""
     reader = TextReader(tools=case.get("tools"), start=case.get("start", "text"))
-    events, starts, fed = [], [], 0
+    events, starts, fed = [], {}, 0
     for chunk in chunks:
         fed += len(chunk)
         new = reader.feed(chunk)
-        starts += [fed] * sum(isinstance(event, ToolCallStart) for event in new)
+        starts |= {event.index: fed for event in new if isinstance(event, ToolCallStart)}
         events += new
-    return events + reader.close(finish=case.get("finish", "stop")), starts
+    events += reader.close(finish=case.get("finish", "stop"))
+    return events, [starts.get(call.index, fed + 1) for call in complete_calls(events)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
