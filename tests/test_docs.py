@@ -54,6 +54,8 @@ NOT_RUN = {
     'cues speak "': "asks a live server",
     "cues batch measure s3://": "asks a live server",
 }
+# A cue lasts 0.3 s, and the waiting sound of a call without an outcome begins after 3.5 s.
+LISTENING_S = 8
 # Commands whose exit code says that they found something, as the page tells.
 FINDS = ("cues check",)
 
@@ -137,6 +139,8 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
                     if language == "python":
                         asked = re.sub(r"http://localhost:11434(/v1)?", server.base_url, code)
                         await run_block(asked, namespace, page, number)
+                    if language == "python":
+                        until_silent(namespace, f"{page}:{number}")
                     if "get_weather" in namespace:  # from here on a page's tools can be run
                         namespace["tools"] = [namespace["get_weather"]]
             finally:
@@ -144,6 +148,16 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
                     await namespace["client"].close()
 
     asyncio.run(asyncio.wait_for(run_page(), 60.0))
+
+
+def until_silent(namespace, where):
+    """Listen to every mixer of a page: after an example, nothing sounds and nothing waits for long."""
+    mixers = {id(each): each for each in namespace.values() if isinstance(each, cues.Mixer)}
+    for mixer in mixers.values():
+        heard = np.concatenate([mixer.silence(480) for _ in range(LISTENING_S * mixer.sample_rate // 480)])
+        assert np.isfinite(heard).all()
+        assert not heard[-mixer.sample_rate :].any(), f"{where}: something still sounds {LISTENING_S} s later"
+        assert not mixer.active, f"{where}: something still waits {LISTENING_S} s later"
 
 
 async def run_block(code, namespace, page, number):
