@@ -7,50 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.arrays import mono_float32
+from cues.signal.g711 import bytes_of_samples, samples_of_bytes
 from cues.signal.resample import resample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BAND_HZ", "RATE_HZ", "mulaw_decode", "mulaw_encode", "over_telephone"]
+__all__ = ["BAND_HZ", "RATE_HZ", "over_telephone"]
 
 RATE_HZ = 8000
 BAND_HZ = (300.0, 3400.0)
 _EDGE_HZ = (100.0, 300.0)
 """Widths of the transitions below and above the band, to the ends of the mask in G.712, Hz."""
-_BIAS, _CLIP = 33, 8158
-"""Bias and largest magnitude of G.711, on its 14-bit scale."""
-
-
-def mulaw_encode(samples: NDArray[np.floating]) -> NDArray[np.uint8]:
-    """`samples` as µ-law bytes (ITU-T G.711, table 2a): sign, 3 bits of segment, 4 bits of step, all inverted.
-
-    Parameters
-    ----------
-    samples : float, any shape
-        Full scale ±1.0, clipped beyond.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [hex(byte) for byte in mulaw_encode(np.array([0.0, 1.0, -1.0]))]
-    ['0xff', '0x80', '0x0']
-    """
-    scaled = np.rint(np.asarray(samples, dtype=np.float64) * 8192.0).astype(np.int64)
-    magnitude = np.minimum(np.abs(scaled), _CLIP) + _BIAS
-    segment = np.floor(np.log2(magnitude)).astype(np.int64) - 5
-    step = (magnitude >> (segment + 1)) & 0x0F
-    sign = np.where(scaled < 0, 0x80, 0x00)
-    codes: NDArray[np.uint8] = (~(sign | (segment << 4) | step) & 0xFF).astype(np.uint8)
-    return codes
-
-
-def mulaw_decode(data: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Samples of µ-law bytes (ITU-T G.711, table 2b): float32, same shape, within ±8031/8192."""
-    code = ~np.asarray(data, dtype=np.int64) & 0xFF
-    segment, step = (code >> 4) & 0x07, code & 0x0F
-    magnitude = ((2 * step + _BIAS) << segment) - _BIAS
-    return (np.where(code & 0x80, -magnitude, magnitude) / 8192.0).astype(np.float32)
 
 
 def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float32]:
@@ -74,10 +42,10 @@ def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[n
 
     References
     ----------
-    ITU-T G.711 (11/88), tables 2a and 2b; ITU-T G.712 (11/2001), the 300–3400 Hz band.
+    ITU-T G.712 (11/2001), the 300–3400 Hz band.
     """
     narrow = _band_passed(resample(mono_float32(samples), sample_rate, RATE_HZ))
-    return mulaw_decode(mulaw_encode(narrow))
+    return samples_of_bytes(bytes_of_samples(narrow.astype(np.float32)))
 
 
 def _band_passed(samples: NDArray[np.float32]) -> NDArray[np.float64]:
