@@ -42,14 +42,22 @@ class OnLoop:
 class PacedDeck:
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
-    `lead_ms` is the largest jitter buffer depth; it starts at two frames of `frame_ms`. `options` go to `PipelineCues`.
-    `router` may be called from any thread; all else belongs to the thread of the loop.
+    `lead_ms` is the largest jitter buffer depth; it starts at `first_lead_ms`, by default two frames. `options` go to
+    `PipelineCues`. `router` may be called from any thread; all else belongs to the thread of the loop.
     """
 
     def __init__(
-        self, *, sample_rate: int, clock: Clock | None, frame_ms: float, lead_ms: float, **options: Any
+        self,
+        *,
+        sample_rate: int,
+        clock: Clock | None,
+        frame_ms: float,
+        lead_ms: float,
+        first_lead_ms: float | None = None,
+        **options: Any,
     ) -> None:
-        self.clock, self.lead_ms, self._frame_ms = clock or WallClock(), lead_ms, frame_ms
+        self.clock, self.lead_ms = clock or WallClock(), lead_ms
+        self._frame_ms, self._first_lead_ms = frame_ms, first_lead_ms
         self.deck = PipelineCues(sample_rate=sample_rate, now_s=self.clock.now, **options)
         self.pacer = self._new_pacer()
         self._fading = False
@@ -61,7 +69,13 @@ class PacedDeck:
 
     def _new_pacer(self) -> cues.Pacer:
         n_samples = round(self._frame_ms * self.sample_rate / 1000.0)
-        return cues.Pacer(self.deck.mixer, frame_samples=n_samples, lead_ms=self.lead_ms, clock=self.clock.now)
+        return cues.Pacer(
+            self.deck.mixer,
+            frame_samples=n_samples,
+            lead_ms=self.lead_ms,
+            first_lead_ms=self._first_lead_ms,
+            clock=self.clock.now,
+        )
 
     def retune(self, sample_rate: int) -> None:
         """Continue at another sample rate: the router stays, queued speech is dropped, calls under way end."""
@@ -103,6 +117,7 @@ class PacedDeck:
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
         self.deck.router.barge_in(fade_ms)
+        self._resampler = None
         return self.pause(fade_ms)
 
     def pause(self, fade_ms: float = 30.0) -> int:

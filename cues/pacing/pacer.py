@@ -151,6 +151,11 @@ class Pacer:
         """Queued speech, samples."""
         return self._pushed - self._taken
 
+    @property
+    def unheard_samples(self) -> int:
+        """Released samples that have not been heard yet, by the clock."""
+        return max(0, math.ceil(self._ahead(self._clock())))
+
     def __repr__(self) -> str:
         rate = self._mixer.sample_rate
         queued_ms, lead_ms = 1000.0 * self.queued_samples / rate, 1000.0 * self.lead_samples / rate
@@ -222,6 +227,12 @@ class Pacer:
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
         return self.clear(keep_ms=fade_ms)
+
+    def recall(self) -> int:
+        """Note that the output has dropped the samples that were not heard yet, and return how many these are."""
+        n_unheard = self.unheard_samples
+        self._heard_from, self._released = None, 0
+        return n_unheard
 
     def drain(self, n_frames: int) -> list[Samples]:
         """Return the next `n_frames` mixed frames at once, due or not, and drop the rest of the queue.

@@ -57,8 +57,8 @@ def samples_of_bytes(data: bytes, law: Law = "mulaw") -> Samples:
 
     Examples
     --------
-    >>> samples_of_bytes(bytes.fromhex("ff80")).tolist()
-    [0.0, 0.98046875]
+    >>> (samples_of_bytes(bytes.fromhex("ff80")) * 8192).tolist()
+    [0.0, 8031.0]
     """
     return float_of_int16(_tables(law).levels[np.frombuffer(data, dtype=np.uint8)])
 

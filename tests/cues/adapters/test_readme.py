@@ -1,6 +1,7 @@
 """The page for the pipelines: its code runs."""
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -118,6 +119,35 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
         return [span.cue for span in handler.router.spans]
 
     assert asyncio.run(go())[0] == "tool_call"
+
+
+def test_the_lines_for_a_telephone_line_answer_a_call():
+    from tests.cues.adapters.test_telephony import MEDIA, START
+
+    names, heard = block("telephony"), []
+
+    class Socket:
+        sent = []
+
+        async def send_text(self, text):
+            self.sent.append(json.loads(text)["event"])
+
+        async def iter_text(self):
+            media = {"event": "media", "media": {"payload": MEDIA}}
+            for message in (START, media, {"event": "stop"}):
+                yield json.dumps(message)
+                await asyncio.sleep(0)
+
+    async def on_audio(line, samples):
+        heard.append(len(samples))
+        line.router.handle(ToolCallStart("read_file", "1"))
+        while not Socket.sent:
+            await asyncio.sleep(0)
+
+    names["on_audio"] = on_audio
+    asyncio.run(names["call"](Socket()))
+    assert heard == [2]
+    assert set(Socket.sent) == {"media"}
 
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():

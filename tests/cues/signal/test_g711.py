@@ -1,5 +1,6 @@
 """G.711, against the standard's own tables and, where Python still has it, the standard library's codec."""
 
+import itertools
 import sys
 import warnings
 
@@ -45,7 +46,7 @@ DECISIONS = {
 @pytest.mark.parametrize("law", SEGMENTS)
 def test_every_sample_has_the_level_of_the_interval_that_the_standards_table_puts_it_into(law):
     ends, decisions = DECISIONS[law]
-    for first, last in zip(ends[1:], ends[2:], strict=False):
+    for first, last in itertools.pairwise(ends[1:]):
         decisions = [*decisions, *np.linspace(first, last, 17)[:-1]]
     full_scale, _ = SEGMENTS[law]
     positive = ALL[ALL >= 0]

@@ -1,0 +1,166 @@
+"""The messages of telephone providers: JSON in, events out, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from cues.errors import CueValueError
+from cues.signal.g711 import Law, samples_of_bytes
+from cues.signal.pcm import float_of_pcm16
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["PROVIDERS", "Digit", "Heard", "LineEvent", "Marked", "Provider", "Started", "Stopped", "read_message"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The stream has started; `law` is None for 16-bit samples, `parameters` are those of your TwiML or command."""
+
+    stream_id: str
+    sample_rate: int = 8000
+    law: Law | None = "mulaw"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Audio of the caller: float32, shape `(n_samples,)`; `chunk` is its number, for providers that may reorder."""
+
+    samples: NDArray[np.float32]
+    chunk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A key that the caller pressed."""
+
+    digit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """All audio sent before the mark of this name has been played, or was dropped."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The stream has ended."""
+
+
+LineEvent: TypeAlias = Started | Heard | Digit | Marked | Stopped
+
+
+def read_message(message: str | bytes, started: Started | None) -> LineEvent | None:
+    """The event of one message of any provider; None for unknown and malformed ones."""
+    try:
+        told = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict):
+        return None
+    match told.get("event"):
+        case "start":
+            return _started(told)
+        case "media":
+            return _heard(_part(told, "media"), started)
+        case "dtmf":
+            return Digit(str(_part(told, "dtmf").get("digit", "")))
+        case "mark":
+            return Marked(str(_part(told, "mark").get("name", "")))
+        case "playedStream" | "played":
+            return Marked(str(told.get("name", "")))
+        case "stop":
+            return Stopped()
+    return None
+
+
+def _part(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = told.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _started(told: Mapping[str, Any]) -> Started:
+    start = _part(told, "start")
+    ids = (told.get("streamSid"), told.get("stream_id"), start.get("streamSid"), start.get("streamId"))
+    layout = _part(start, "mediaFormat") or _part(start, "media_format")
+    law, rate = _encoding(str(layout.get("encoding", "mulaw")), layout.get("sampleRate", layout.get("sample_rate")))
+    parameters = _part(start, "customParameters") or _part(start, "custom_parameters")
+    return Started(stream_id=next((str(i) for i in ids if i), ""), sample_rate=rate, law=law, parameters=parameters)
+
+
+def _encoding(encoding: str, sample_rate: Any) -> tuple[Law | None, int]:
+    """The law and the rate of a stream; Twilio and Plivo name MIME types, Telnyx RTP's names."""
+    laws: dict[str, Law | None] = {"mulaw": "mulaw", "pcmu": "mulaw", "alaw": "alaw", "pcma": "alaw", "l16": None}
+    name = encoding.lower().removeprefix("audio/").removeprefix("x-")
+    rate = str(8000 if sample_rate is None else sample_rate)
+    if name not in laws or rate not in ("8000", "16000"):
+        raise CueValueError(
+            f"the call's audio is {encoding!r} at {rate} Hz; it must be µ-law, A-law or L16 at 8000 or 16000 Hz"
+        )
+    return laws[name], int(rate)
+
+
+def _heard(media: Mapping[str, Any], started: Started | None) -> Heard | None:
+    if media.get("track", "inbound") not in ("inbound", "inbound_track"):
+        return None  # Our own speech.
+    try:
+        data = base64.b64decode(str(media.get("payload", "")), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    chunk = str(media.get("chunk", ""))
+    law = "mulaw" if started is None else started.law
+    samples = float_of_pcm16(data[: len(data) // 2 * 2]) if law is None else samples_of_bytes(data, law)
+    return Heard(samples, int(chunk) if chunk.isdecimal() else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What a provider is sent: audio, a mark, and the order to drop what it holds."""
+
+    media: Callable[[Started, bytes], str]
+    mark: Callable[[str, str], str]
+    clear: Callable[[str], str]
+
+
+def _text(**message: Any) -> str:
+    return json.dumps(message, separators=(",", ":"))
+
+
+def _payload(data: bytes) -> dict[str, str]:
+    return {"payload": base64.b64encode(data).decode("ascii")}
+
+
+def _plivo_media(started: Started, data: bytes) -> str:
+    content_type = "audio/x-l16" if started.law is None else "audio/x-mulaw"
+    media = {"contentType": content_type, "sampleRate": started.sample_rate, **_payload(data)}
+    return _text(event="playAudio", media=media)
+
+
+PROVIDERS = {
+    "twilio": Provider(
+        media=lambda started, data: _text(event="media", streamSid=started.stream_id, media=_payload(data)),
+        mark=lambda stream_id, name: _text(event="mark", streamSid=stream_id, mark={"name": name}),
+        clear=lambda stream_id: _text(event="clear", streamSid=stream_id),
+    ),
+    "telnyx": Provider(
+        media=lambda _, data: _text(event="media", media=_payload(data)),
+        mark=lambda _, name: _text(event="mark", mark={"name": name}),
+        clear=lambda _: _text(event="clear"),
+    ),
+    "plivo": Provider(
+        media=_plivo_media,
+        mark=lambda stream_id, name: _text(event="checkpoint", streamId=stream_id, name=name),
+        clear=lambda stream_id: _text(event="clearAudio", streamId=stream_id),
+    ),
+}

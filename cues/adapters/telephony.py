@@ -1,0 +1,212 @@
+"""Cues in a telephone call over a WebSocket: Twilio Media Streams, and the same shape at Telnyx and Plivo.
+
+The far end buffers what it is sent and plays it in order. So speech is queued here, before the mixer, and frames of
+20 ms leave a short lead ahead of playback. The WebSocket is yours: messages go in by `PhoneLine.feed` and out by its
+`send`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cues.adapters._paced import PacedDeck
+from cues.adapters._telephony_messages import (
+    PROVIDERS,
+    Digit,
+    Heard,
+    LineEvent,
+    Marked,
+    Started,
+    Stopped,
+    read_message,
+)
+from cues.errors import CueValueError
+from cues.signal.fades import raised_cosine
+from cues.signal.g711 import Law, bytes_of_samples
+from cues.signal.pcm import pcm16_of_float
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from cues import Cue, Pacer
+    from stream.clock import Clock
+    from stream.readers.options import Tools
+    from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
+
+__all__ = ["Digit", "Heard", "LineEvent", "Marked", "PhoneLine", "Started", "Stopped"]
+
+_FRAME_MS, _FADE_MS = 20.0, 20.0
+RATE = 8000
+
+
+class PhoneLine:
+    """One call: speech in, cues mixed into it, 20 ms messages out.
+
+    All methods belong to the thread of the event loop; `router` may be called from any thread.
+
+    Parameters
+    ----------
+    send : async callable
+        Sends one text message over the WebSocket, such as `websocket.send_text`.
+    provider : {"twilio", "telnyx", "plivo"}
+        The form of the messages; several other servers speak Twilio's.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues, rendered for 8 kHz, and the default rules.
+    lead_ms : float
+        How far ahead of playback frames are sent, milliseconds, 20 or more: it covers the network's jitter, and delays
+        a cue over speech by as much.
+    clock : Clock or None
+        `None` is the machine's clock.
+
+    Raises
+    ------
+    CueValueError
+        If the provider is unknown or the lead is shorter.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[str], Awaitable[None]],
+        *,
+        provider: str = "twilio",
+        bank: Mapping[str, Cue] | None = None,
+        rules: CueRules | None = None,
+        tools: Tools = None,
+        lead_ms: float = 80.0,
+        clock: Clock | None = None,
+    ) -> None:
+        if provider not in PROVIDERS:
+            raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
+        self._messages = PROVIDERS[provider]
+        self._send = send
+        options = {"bank": bank, "rules": rules, "tools": tools, "clock": clock, "lead_ms": lead_ms}
+        self._paced = PacedDeck(sample_rate=RATE, frame_ms=_FRAME_MS, first_lead_ms=lead_ms, **options)
+        self._started: Started | None = None
+        self._outbox: deque[str] = deque()
+        self._due: deque[NDArray[np.float32]] = deque()
+        self._sent: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        self._n_marks = 0
+        self._marks: dict[str, asyncio.Event] = {}
+        self._is_over = False
+        self._go = asyncio.Event()
+
+    @property
+    def router(self) -> CueRouter:
+        """The router, which chooses the cues; `router.muted = True` switches them off."""
+        return self._paced.router
+
+    @property
+    def pacer(self) -> Pacer:
+        """The pacer; `late_calls` and `underruns` show whether the process is fast enough."""
+        return self._paced.pacer
+
+    # From the caller.
+
+    def feed(self, message: str | bytes) -> LineEvent | None:
+        """What a message says: `Started`, `Heard`, `Digit`, `Marked` or `Stopped`; None if it says nothing we know.
+
+        Raises
+        ------
+        CueValueError
+            If the call starts with an encoding other than µ-law, A-law or 16-bit samples; then set the stream up anew.
+        """
+        event = read_message(message, self._started)
+        match event:
+            case Started():
+                self._started = event
+                if event.sample_rate != self._paced.sample_rate:
+                    self._paced.retune(event.sample_rate)
+                self._go.set()
+            case Marked(name) if name in self._marks:
+                self._marks.pop(name).set()
+            case Stopped():
+                self.close()
+        return event
+
+    # To the caller.
+
+    def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
+        """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""
+        self._paced.push(self._paced.at_own_rate(samples, sample_rate))
+
+    def end(self) -> None:
+        """End the utterance: its last samples need no more to follow."""
+        self._paced.push(self._paced.rest_at_own_rate())
+        self._paced.pacer.end()
+        self._paced.wake()
+
+    def barge_in(self) -> None:
+        """Silence the line within 40 ms: what the far end still holds is dropped, and a short fade is sent instead."""
+        n_unheard = self._paced.pacer.recall() - sum(len(frame) for frame in self._due)
+        self._due.clear()
+        self._paced.interrupt()
+        self._paced.last_frames()
+        n_fade = round(_FADE_MS * self._paced.sample_rate / 1000.0)
+        rest = self._sent[max(0, len(self._sent) - max(0, n_unheard)) :][:n_fade]
+        self._sent = self._sent[:0]
+        if n_unheard > 0 and self._started is not None:
+            fade = np.zeros(n_fade, dtype=np.float32)
+            fade[: len(rest)] = rest * raised_cosine(len(rest))[::-1]
+            self._outbox.append(self._messages.clear(self._started.stream_id))
+            self._outbox.append(self._message(fade))
+        self._paced.wake()
+
+    async def played(self) -> None:
+        """Return when all that was pushed has been played, or dropped by a barge-in."""
+        while not self._is_over and (self._paced.pacer.queued_samples or self._due or self._outbox):
+            await self._paced.clock.sleep(_FRAME_MS / 1000.0)
+        if self._started is None or self._is_over:
+            return
+        self._n_marks += 1
+        name = f"cues-{self._n_marks}"
+        self._marks[name] = asyncio.Event()
+        self._outbox.append(self._messages.mark(self._started.stream_id, name))
+        self._paced.wake()
+        await self._marks[name].wait()
+
+    async def run(self) -> None:
+        """Send what is due, from the call's start until `close` or a `Stopped`."""
+        await self._go.wait()
+        while not self._is_over:
+            self._due.extend(self._paced.frames())
+            await self._send_due()
+            await self._paced.wait()
+
+    async def _send_due(self) -> None:
+        while self._outbox or self._due:
+            if self._outbox:
+                await self._send(self._outbox.popleft())
+                continue
+            mixed = self._due.popleft()
+            self._sent = np.concatenate([self._sent, mixed])[-self._n_kept :]
+            await self._send(self._message(mixed))
+
+    def close(self) -> None:
+        """End `run` and whatever waits for `played`."""
+        self._is_over = True
+        self._go.set()
+        for mark in self._marks.values():
+            mark.set()
+        self._paced.deck.router.cancel()
+        self._paced.deck.mixer.close()
+        self._paced.wake()
+
+    @property
+    def _n_kept(self) -> int:
+        return round((self._paced.lead_ms + _FRAME_MS) * self._paced.sample_rate / 1000.0)
+
+    def _message(self, samples: NDArray[np.float32]) -> str:
+        assert self._started is not None
+        return self._messages.media(self._started, encoded(samples, self._started.law))
+
+
+def encoded(samples: NDArray[np.float32], law: Law | None) -> bytes:
+    """Samples as the call's bytes; without a law they are 16-bit."""
+    return pcm16_of_float(samples) if law is None else bytes_of_samples(samples, law)

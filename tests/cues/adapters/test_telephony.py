@@ -1,0 +1,297 @@
+"""A telephone call: what the far end hears, and what the providers' messages say."""
+
+import asyncio
+import base64
+import json
+
+import numpy as np
+import pytest
+
+import cues
+from cues.adapters.telephony import Digit, Heard, Marked, PhoneLine, Started, Stopped
+from cues.signal.g711 import bytes_of_samples, samples_of_bytes
+from cues.signal.resample import resample
+from stream.events import ToolCallStart, ToolResult
+from stream.routing.rules import CueRules
+from tests.support.far_end import RATE, FarEnd
+from tests.support.listening import first_sound, last_sound, new_clicks, speech, steady_voice
+from tests.support.virtual_clock import VirtualClock
+
+START = {
+    "event": "start",
+    "sequenceNumber": "1",
+    "start": {
+        "streamSid": "MZ1",
+        "callSid": "CA1",
+        "tracks": ["inbound"],
+        "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1},
+        "customParameters": {"name": "Ada"},
+    },
+    "streamSid": "MZ1",
+}
+STEP = 0.01  # µ-law's steps are that large at the level of speech.
+
+
+def call(script, **options):
+    """Run `script(line, far, clock)` during a call; the far end."""
+
+    async def go():
+        clock = VirtualClock(settling_turns=60)
+        far = FarEnd(clock)
+        line = PhoneLine(far.send, clock=clock, **options)
+        far.to_line = line.feed
+        line.feed(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
+        line.feed(json.dumps(START))
+        run = asyncio.create_task(line.run())
+        await clock.drive(script(line, far, clock))
+        line.feed(json.dumps({"event": "stop", "streamSid": "MZ1"}))
+        await run
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not [task for task in rest if "PhoneLine" in repr(task)]
+        for task in rest:
+            task.cancel()
+        return far
+
+    return asyncio.run(go())
+
+
+def test_the_caller_hears_all_of_the_speech_at_the_pace_of_the_clock():
+    x = speech()
+
+    async def script(line, far, clock):
+        line.push(x, 24000)
+        line.end()
+        await line.played()
+        played_s.append(clock.now())
+
+    played_s = []
+    far = call(script)
+    at_8k = resample(x, 24000, RATE)
+    heard = far.signal()[: len(at_8k)]
+    assert np.abs(heard - samples_of_bytes(bytes_of_samples(at_8k))).max() < 1e-3
+    assert played_s[0] == pytest.approx(len(x) / 24000, abs=0.06)
+    assert {len(base64.b64decode(m["media"]["payload"])) for _, m in far.messages if m["event"] == "media"} == {160}
+    assert {m["streamSid"] for _, m in far.messages} == {"MZ1"}
+
+
+@pytest.mark.parametrize("known_s", [1.001, 1.013])
+def test_a_cue_over_speech_is_heard_within_the_lead_and_a_frame(known_s):
+    async def script(line, far, clock):
+        line.push(steady_voice(3.0), 24000)
+        await clock.sleep(known_s)
+        line.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(2.5)
+
+    with_cue, without = call(script).signal(), call(script, bank={}).signal()
+    n = min(len(with_cue), len(without))
+    onset = first_sound(with_cue[:n] - without[:n], 2 * STEP)
+    assert known_s * RATE <= onset <= (known_s + 0.08 + 0.02 + 0.01) * RATE
+
+
+@pytest.mark.parametrize("event", [ToolCallStart("read_file", "1"), ToolResult("1", "a", is_error=True, content="")])
+def test_a_cue_has_the_level_of_its_8_khz_rendering_at_the_far_end(event):
+    async def script(line, far, clock):
+        line.router.handle(event)
+        await clock.sleep(1.0)
+
+    far = call(script, rules=CueRules(working=None))
+    cue = cues.load_bank(sample_rate=RATE)["tool_call" if isinstance(event, ToolCallStart) else "error"]
+    heard = cues.measure(far.signal(), RATE).m100_max_lufs
+    assert heard == pytest.approx(cue.measured.m100_max_lufs, abs=0.3)
+
+
+@pytest.mark.parametrize("moment_s", [0.5, 0.513, 1.1, 4.6], ids=["speech", "in a frame", "cue", "waiting sound"])
+def test_a_barge_in_is_silent_within_40_ms_and_does_not_click(moment_s):
+    async def script(line, far, clock):
+        line.push(steady_voice(1.5 if moment_s > 2 else 10.0), 24000)
+        line.end()
+        await clock.sleep(min(1.0, moment_s))
+        line.router.handle(ToolCallStart("read_file", "1"))
+        await clock.sleep(moment_s - clock.now())
+        line.barge_in()
+        line.barge_in()  # A second one adds nothing.
+        await clock.sleep(1.0)
+        line.router.handle(ToolResult("1", "read_file", is_error=True, content=""))  # Late: its turn is over.
+        await clock.sleep(5.0)
+
+    far = call(script)
+    heard = far.signal()
+    assert last_sound(heard, 0.0) <= (moment_s + 0.04) * RATE
+    events = [message["event"] for _, message in far.messages]
+    assert events.count("clear") == 1
+    if moment_s < 2:
+        assert last_sound(heard, STEP) > moment_s * RATE
+        assert new_clicks(heard, np.zeros_like(heard), RATE) == []
+
+
+def test_after_a_barge_in_the_next_answer_is_heard_from_its_first_word():
+    x = speech("Papa, hear me.")
+
+    async def script(line, far, clock):
+        line.push(steady_voice(5.0), 24000)
+        await clock.sleep(1.0)
+        line.barge_in()
+        await clock.sleep(0.2)
+        at_s.append(clock.now())
+        line.push(x, 24000)
+        line.end()
+        await line.played()
+
+    at_s = []
+    after = call(script).signal()[round(at_s[0] * RATE) :]
+    at_8k = resample(x, 24000, RATE)
+    assert len(after) == pytest.approx(len(at_8k), abs=0.03 * RATE)
+    assert np.abs(after).max() == pytest.approx(np.abs(at_8k).max(), rel=0.05)
+
+
+def test_a_line_that_stops_ends_who_waits_for_its_end():
+    async def script(line, far, clock):
+        line.push(steady_voice(5.0), 24000)
+        waits = asyncio.create_task(line.played())
+        await clock.sleep(1.0)
+        line.feed(json.dumps({"event": "stop"}))
+        await waits
+
+    call(script)
+
+
+def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
+    async def go():
+        clock = VirtualClock(settling_turns=60)
+        far = FarEnd(clock)
+        line = PhoneLine(far.send, clock=clock)
+        run = asyncio.create_task(line.run())
+
+        async def script():
+            line.push(steady_voice(0.2), 24000)
+            await clock.sleep(0.5)
+            assert far.messages == []
+            line.feed(json.dumps(START))
+            line.end()
+            await clock.sleep(5.0)
+
+        await clock.drive(script())
+        line.close()
+        await run
+        return far
+
+    far = asyncio.run(go())
+    assert 10 <= len(far.messages) <= 12
+
+
+MEDIA = base64.b64encode(bytes([0xFF, 0x80])).decode()
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (START, Started(stream_id="MZ1", parameters={"name": "Ada"})),
+        (
+            {
+                "event": "start",
+                "stream_id": "32DE",
+                "start": {"media_format": {"encoding": "PCMA", "sample_rate": 8000}},
+            },
+            Started(stream_id="32DE", law="alaw"),
+        ),
+        (
+            {
+                "event": "start",
+                "start": {"streamId": "b77e", "mediaFormat": {"encoding": "audio/x-l16", "sampleRate": 16000}},
+            },
+            Started(stream_id="b77e", law=None, sample_rate=16000),
+        ),
+        ({"event": "dtmf", "dtmf": {"track": "inbound_track", "digit": "5"}}, Digit("5")),
+        ({"event": "mark", "mark": {"name": "end"}}, Marked("end")),
+        ({"event": "playedStream", "streamId": "b77e", "name": "end"}, Marked("end")),
+        ({"event": "stop", "stop": {"callSid": "CA1"}}, Stopped()),
+        ({"event": "connected"}, None),
+        ({"event": "clearedAudio"}, None),
+        ({"event": "media", "media": {"track": "outbound", "payload": MEDIA}}, None),
+        ({"event": "media", "media": {"payload": "no base64!"}}, None),
+        ({"event": "media"}, Heard(np.zeros(0, dtype=np.float32))),
+        ({"event": "start", "start": None}, Started(stream_id="")),
+        ([], None),
+        ("text", None),
+        (None, None),
+    ],
+    ids=str,
+)
+def test_the_messages_of_all_three_providers_are_read(message, expected):
+    line = PhoneLine(lambda _: None)
+    told = line.feed(json.dumps(message))
+    if isinstance(expected, Heard):
+        assert (len(told.samples), told.chunk) == (0, None)
+    else:
+        assert told == expected
+
+
+@pytest.mark.parametrize("message", ["", "{", "[" * 100_000, b"\xff", '{"event": 5}', '{"event": "media", "media": 7}'])
+def test_a_message_that_cannot_be_read_says_nothing(message):
+    told = PhoneLine(lambda _: None).feed(message)
+    assert told is None or len(told.samples) == 0
+
+
+def test_the_callers_audio_is_decoded_and_numbered():
+    line = PhoneLine(lambda _: None)
+    line.feed(json.dumps(START))
+    heard = line.feed(json.dumps({"event": "media", "media": {"track": "inbound", "chunk": "7", "payload": MEDIA}}))
+    np.testing.assert_array_equal(heard.samples, np.array([0.0, 8031 / 8192], dtype=np.float32))
+    assert heard.chunk == 7
+
+
+@pytest.mark.parametrize("layout", [{"encoding": "OPUS", "sampleRate": 48000}, {"encoding": "PCMU", "sampleRate": "x"}])
+def test_a_call_in_another_codec_is_refused_with_a_sentence(layout):
+    with pytest.raises(cues.CueValueError, match="must be µ-law, A-law or L16 at 8000 or 16000 Hz"):
+        PhoneLine(lambda _: None).feed(json.dumps({"event": "start", "start": {"mediaFormat": layout}}))
+
+
+def test_an_unknown_provider_is_refused_with_a_sentence():
+    with pytest.raises(cues.CueValueError, match="provider is 'acme'; it must be one of twilio, telnyx, plivo"):
+        PhoneLine(lambda _: None, provider="acme")
+
+
+@pytest.mark.parametrize(
+    ("provider", "start", "expected"),
+    [
+        ("twilio", START, [{"event": "media", "streamSid": "MZ1"}, {"event": "clear", "streamSid": "MZ1"}]),
+        ("telnyx", {"event": "start", "stream_id": "32DE", "start": {}}, [{"event": "media"}, {"event": "clear"}]),
+        (
+            "plivo",
+            {
+                "event": "start",
+                "start": {"streamId": "b77e", "mediaFormat": {"encoding": "audio/x-l16", "sampleRate": 8000}},
+            },
+            [{"event": "playAudio"}, {"event": "clearAudio", "streamId": "b77e"}],
+        ),
+    ],
+    ids=["twilio", "telnyx", "plivo"],
+)
+def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expected):
+    sent = []
+
+    async def send(text):
+        sent.append(json.loads(text))
+
+    async def go():
+        clock = VirtualClock(settling_turns=60)
+        line = PhoneLine(send, provider=provider, clock=clock)
+        line.feed(json.dumps(start))
+        run = asyncio.create_task(line.run())
+
+        async def script():
+            line.push(steady_voice(1.0), 24000)
+            await clock.sleep(0.5)
+            line.barge_in()
+            await clock.sleep(0.5)
+
+        await clock.drive(script())
+        line.close()
+        await run
+
+    asyncio.run(go())
+    media = sent[0].pop("media")
+    if provider == "plivo":
+        assert (media["contentType"], media["sampleRate"]) == ("audio/x-l16", 8000)
+    assert len(base64.b64decode(media["payload"])) == (320 if provider == "plivo" else 160)
+    assert [sent[0], next(message for message in sent if "clear" in message["event"])] == expected
