@@ -60,12 +60,12 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         The output that takes the frames, such as the room's.
     bank, rules, tools
         As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     lead_ms : float
         Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
     clock : Clock or None
         `None` is the machine's clock.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
         tools: Tools = None,
+        limits: Limits | None = None,
         lead_ms: float = 80.0,
         clock: Clock | None = None,
-        limits: Limits | None = None,
     ) -> None:
         rate = sink.sample_rate or 24000
         super().__init__(

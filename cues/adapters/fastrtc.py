@@ -105,6 +105,8 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         if self._asked is not None and self._asked.done():
             self._asked = None  # An item of the interrupted answer.
         self._paced.interrupt()
+        self._replies = False
+        self._note_question()
 
     # Called by FastRTC; all but `emit` delegates to the inner handler.
 
@@ -176,6 +178,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
     async def _from_inner(self) -> Any:
         """An item of the inner handler that is not audio; audio is queued."""
         if self._asked is None and self._paced.clock.now() >= self._ask_at_s:
+            self._note_question()
             self._asked = asyncio.ensure_future(_result(self.inner.emit))
             await asyncio.sleep(0)
         if self._asked is None or not self._asked.done():
@@ -200,10 +203,16 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         """Whether a reply function gave its item while a `ReplyOnPause` closed it: the item is of the old answer."""
         return isinstance(self.inner, ReplyOnPause) and self.inner.generator is None
 
+    def _note_question(self) -> None:
+        """Begin a turn when a `ReplyOnPause` has heard the end of a question."""
+        if not self._replies and isinstance(self.inner, ReplyOnPause) and self.inner.event.is_set():
+            self._replies = True
+            self.router.begin_turn()
+
     def _note_reply(self) -> None:
         """End the turn when the reply function of a `ReplyOnPause` has ended: no result comes any more."""
-        replied, self._replies = self._replies, isinstance(self.inner, ReplyOnPause) and self.inner.event.is_set()
-        if replied and not self._replies:
+        if self._replies and not self.inner.event.is_set():
+            self._replies = False
             self.router.end_stream()
 
     def _take(self, item: Any) -> Any:
@@ -245,9 +254,9 @@ def with_cues(
     bank: Mapping[str, Cue] | None = None,
     rules: CueRules | None = None,
     tools: Tools = None,
+    limits: Limits | None = None,
     lead_ms: float = 80.0,
     clock: Clock | None = None,
-    limits: Limits | None = None,
 ) -> CuedHandler:
     """Your handler with cues, for `Stream(…)`.
 
@@ -257,12 +266,12 @@ def with_cues(
         It must emit mono audio, and gets the router as its attribute `cues`.
     bank, rules, tools
         As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     lead_ms : float
         Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
     clock : Clock or None
         `None` is the machine's clock.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     """
     options = {"bank": bank, "rules": rules, "tools": tools, "limits": limits}
     return CuedHandler(handler, {**options, "lead_ms": lead_ms, "clock": clock, "frame_ms": _FRAME_MS})

@@ -15,7 +15,7 @@ import numpy as np
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.resample import resample
-from stream.events import Finish, InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
 
@@ -134,7 +134,9 @@ class SessionCues:
                 call = update.function_call
                 self._started_calls.add(call.call_id)
                 self.router.handle(ToolCallStart(call.name, call.call_id))
-                self.router.handle(ToolCallEnd(call.name, call.call_id))  # its arguments are complete
+                self.router.handle(ToolCallEnd(call.name, call.call_id))
+            case "tool_call_updated":  # It has given an interim answer, and runs on in the background.
+                self.router.end_call(update.call_id)
             case "tool_call_ended" if update.status == "cancelled":
                 self.router.end_call(update.call_id)
             case "tool_call_ended":
@@ -148,15 +150,21 @@ class SessionCues:
                 is_unknown = "Unknown function" in str(output.output)
                 reason: Literal["unknown_tool", "not_json"] = "unknown_tool" if is_unknown else "not_json"
                 self.router.handle(InvalidToolCall(call.name, call.call_id, index, reason, str(output.output)))
+                self.router.handle(ToolResult(call.call_id, call.name, is_error=True, content=str(output.output)))
             self._started_calls.discard(call.call_id)
 
     def _on_agent_state(self, event: Any) -> None:
-        if event.new_state in ("listening", "idle"):
-            self.router.handle(Finish("stop"))
+        router = self.router
+        if event.new_state == "thinking" and router.phase == "done":
+            router.begin_turn()
+        elif event.new_state in ("listening", "idle") and not router.waits:
+            router.end_stream()
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":
             self.router.hush()
+        elif self.router.waits:
+            self.router.begin_turn()  # A false interruption: the tools have run on.
 
     def _on_error(self, event: Any) -> None:
         if not getattr(event.error, "recoverable", True) and event.error.type != "stt_error":

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.clock import Clock
     from stream.readers.options import Tools
+    from stream.routing.limits import Limits
     from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
@@ -59,6 +60,8 @@ class PhoneLine:
         The form of the messages; several other servers speak Twilio's.
     bank, rules, tools
         As in `stream.CueRouter`; `None` takes the built-in cues, rendered for 8 kHz, and the default rules.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
     lead_ms : float
         How far ahead of playback frames are sent, milliseconds, 20 or more: it covers the network's jitter, and delays
         a cue over speech by as much.
@@ -79,6 +82,7 @@ class PhoneLine:
         bank: Mapping[str, Cue] | None = None,
         rules: CueRules | None = None,
         tools: Tools = None,
+        limits: Limits | None = None,
         lead_ms: float = 80.0,
         clock: Clock | None = None,
     ) -> None:
@@ -86,7 +90,7 @@ class PhoneLine:
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
         self._messages = PROVIDERS[provider]
         self._send = send
-        options = {"bank": bank, "rules": rules, "tools": tools, "clock": clock, "lead_ms": lead_ms}
+        options = {"bank": bank, "rules": rules, "tools": tools, "limits": limits, "clock": clock, "lead_ms": lead_ms}
         self._paced = PacedDeck(sample_rate=RATE, frame_ms=_FRAME_MS, first_lead_ms=lead_ms, **options)
         self._started: Started | None = None
         self._outbox: deque[str] = deque()

@@ -371,7 +371,8 @@ class CueRouter:
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
-        call = self._calls.find(event.tool_call_id, event.tool_name)
+        found = self._calls.find(event.tool_call_id, event.tool_name)
+        call = found or self._calls.begin(event.tool_call_id, event.tool_name)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
         return self._cannot_run(call, event, cue)
 

@@ -127,10 +127,12 @@ def test_the_lines_for_a_telephone_line_answer_a_call():
     names, heard = block("telephony"), []
 
     class Socket:
-        sent = []
+        def __init__(self):
+            self.sent, self.has_sent = [], asyncio.Event()
 
         async def send_text(self, text):
             self.sent.append(json.loads(text)["event"])
+            self.has_sent.set()
 
         async def iter_text(self):
             media = {"event": "media", "media": {"payload": MEDIA}}
@@ -141,13 +143,18 @@ def test_the_lines_for_a_telephone_line_answer_a_call():
     async def on_audio(line, samples):
         heard.append(len(samples))
         line.router.handle(ToolCallStart("read_file", "1"))
-        while not Socket.sent:
-            await asyncio.sleep(0)
+        await socket.has_sent.wait()
 
+    async def go():
+        nonlocal socket
+        socket = Socket()
+        await names["call"](socket)
+
+    socket = None
     names["on_audio"] = on_audio
-    asyncio.run(names["call"](Socket()))
+    asyncio.run(go())
     assert heard == [2]
-    assert set(Socket.sent) == {"media"}
+    assert set(socket.sent) == {"media"}
 
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
