@@ -90,8 +90,17 @@ class PhoneLine:
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
         self._messages = PROVIDERS[provider]
         self._send = send
-        options = {"bank": bank, "rules": rules, "tools": tools, "limits": limits, "clock": clock, "lead_ms": lead_ms}
-        self._paced = PacedDeck(sample_rate=RATE, frame_ms=_FRAME_MS, first_lead_ms=lead_ms, **options)
+        self._paced = PacedDeck(
+            sample_rate=RATE,
+            frame_ms=_FRAME_MS,
+            lead_ms=lead_ms,
+            first_lead_ms=lead_ms,
+            clock=clock,
+            bank=bank,
+            rules=rules,
+            tools=tools,
+            limits=limits,
+        )
         self._started: Started | None = None
         self._outbox: deque[str] = deque()
         self._due: deque[NDArray[np.float32]] = deque()

@@ -88,7 +88,8 @@ def _mulaw_levels(codes: NDArray[np.int_]) -> NDArray[np.int_]:
     inverted = ~codes & 0xFF
     segment, step = (inverted >> 4) & 0x07, inverted & 0x0F
     magnitude = (((2 * step + _BIAS) << segment) - _BIAS) * 4
-    return np.where(inverted & 0x80, -magnitude, magnitude)
+    levels: NDArray[np.int_] = np.where(inverted & 0x80, -magnitude, magnitude)
+    return levels
 
 
 def _mulaw_codes(magnitudes: NDArray[np.int32], signs: NDArray[np.int_]) -> NDArray[np.int_]:
@@ -103,7 +104,8 @@ def _alaw_levels(codes: NDArray[np.int_]) -> NDArray[np.int_]:
     plain = codes ^ 0x55
     segment, step = (plain >> 4) & 0x07, plain & 0x0F
     magnitude = np.where(segment == 0, 2 * step + 1, (2 * step + 33) << np.maximum(segment - 1, 0)) * 8
-    return np.where(plain & 0x80, magnitude, -magnitude)
+    levels: NDArray[np.int_] = np.where(plain & 0x80, magnitude, -magnitude)
+    return levels
 
 
 def _alaw_codes(magnitudes: NDArray[np.int32], signs: NDArray[np.int_]) -> NDArray[np.int_]:
