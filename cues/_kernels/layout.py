@@ -10,51 +10,6 @@ another in mid-course. A negative `n` marks the equal-power law.
 
 from __future__ import annotations
 
-__all__ = [
-    "BUS_BYTES",
-    "COUNTED",
-    "FLAGS_I32",
-    "FLAG_BUSY",
-    "FLAG_FOLLOW",
-    "FLAG_GUARD",
-    "FLAG_LIMITER",
-    "FLAG_LISTEN",
-    "HEADER_FLOATS",
-    "HEARD_I64",
-    "LEVEL_I64",
-    "LIMITED_I32",
-    "LIMITER_I64",
-    "LINE_BYTES",
-    "MIXED",
-    "NEVER",
-    "NEXT_G1_F32",
-    "NEXT_N_I32",
-    "NEXT_T0_I64",
-    "NONFINITE_I32",
-    "PASSED",
-    "POSITION_I64",
-    "QUIET_BITS",
-    "RAMP_MASK",
-    "REFUSED",
-    "SLOTS_I32",
-    "SPEECH_G0_F32",
-    "SPEECH_G1_F32",
-    "SPEECH_N_I32",
-    "SPEECH_SLOPE_F32",
-    "SPEECH_T0_I64",
-    "VOICE_BYTES",
-    "VOICE_ENDS",
-    "VOICE_G0_F32",
-    "VOICE_G1_F32",
-    "VOICE_LOOPS",
-    "VOICE_N_I32",
-    "VOICE_SOUND_I64",
-    "VOICE_START_I64",
-    "VOICE_T0_I32",
-    "WAKE_I64",
-    "row_bytes",
-]
-
 NEVER = 1 << 62
 """A position that no session reaches."""
 
@@ -107,8 +62,3 @@ REFUSED, PASSED, MIXED = 0, 1, 2
 
 HEADER_FLOATS = 4
 """A sound in memory: its length (int64), its peak (float32), padding, then its samples (float32)."""
-
-
-def row_bytes(voices: int) -> int:
-    """Bytes of state of a session with `voices` voices and the slot for stolen tails, without limiter."""
-    return -(-(BUS_BYTES + VOICE_BYTES * (voices + 1)) // LINE_BYTES) * LINE_BYTES

@@ -24,8 +24,9 @@ _INT = struct.Struct("=i")
 
 
 def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
-    """Rows of `sessions` idle sessions: int64, shape `(sessions, row_bytes / 8)`."""
-    words = layout.row_bytes(options.voices) // 8
+    """Rows of `sessions` idle sessions: int64, shape `(sessions, words)`; stolen tails have a slot of their own."""
+    used = layout.BUS_BYTES + layout.VOICE_BYTES * (options.voices + 1)
+    words = -(-used // layout.LINE_BYTES) * layout.LINE_BYTES // 8
     memory = np.zeros(sessions * words + layout.LINE_BYTES // 8, dtype=np.int64)
     first = -memory.ctypes.data % layout.LINE_BYTES // 8
     table = memory[first : first + sessions * words].reshape(sessions, words)

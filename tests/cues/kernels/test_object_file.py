@@ -8,7 +8,8 @@ import tempfile
 import pytest
 from llvmlite import binding
 
-from cues._kernels import machine_code, object_file
+from cues._kernels import building, entries, machine_code, object_file
+from cues._kernels.compiling import kernel
 from cues.mixing.warmup import load_kernels
 
 CODE, LEVEL = b"machine code", "x86-64-v3"
@@ -149,3 +150,18 @@ def test_the_code_needs_nothing_but_functions_of_cpython():
     code = object_file.find(machine_code.usable_levels())
     assert b"PyObject_GetBuffer" in code
     assert not any(name in code for name in (b"numba_", b"NRT_", b"PyErr_SetString"))
+
+
+def test_code_that_would_need_numba_at_run_time_is_refused(monkeypatch):
+    """An unresolved name ends a process that loads it."""
+
+    @kernel
+    def fail(number):
+        if number:
+            raise ValueError("numba makes the exception")
+        return 0
+
+    monkeypatch.setattr(entries, "EXPORTED", (fail,))
+    monkeypatch.setattr(entries, "NAMES", ("fail",))
+    with pytest.raises(RuntimeError, match="numba_"):
+        building.build(machine_code.usable_levels()[0])

@@ -145,6 +145,17 @@ def test_a_processor_without_the_features_of_the_object_file_does_not_run_it(ful
     assert_numpy_mixes(run(body, cache=full), sound)
 
 
+def test_where_a_system_refuses_new_code_numpy_mixes(full, sound):
+    refuse = """
+from llvmlite import binding
+def refuse(): raise OSError(13, "cannot allocate executable memory")
+binding.check_jit_execution = refuse
+"""
+    report = run(refuse + "cues.warm_up()" + SOUND, cache=full)
+    assert "cannot allocate executable memory" in report["logs"][-1][1]
+    assert_numpy_mixes(report, sound)
+
+
 DAMAGES = {
     "cut off": lambda content: content[:5000],
     "empty": lambda _: b"",
