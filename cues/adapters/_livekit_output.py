@@ -114,8 +114,8 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
 
     @property
     def router(self) -> CueRouter:
-        """The router, which chooses the cues; `router.muted = True` switches them off."""
-        return self._paced.deck.router
+        """The router, for any thread; `router.muted = True` switches the cues off."""
+        return self._paced.router
 
     @property
     def pacer(self) -> Pacer:

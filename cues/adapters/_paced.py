@@ -150,8 +150,9 @@ class PacedDeck:
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Call `function` in the thread of the loop: at once if this is it, else as soon as the loop gets to it."""
         if self._loop is None or self._loop.is_closed() or self._loop is _running_loop():
+            self._news.set()  # A turn may have begun, which has limits.
             return function(*arguments, **options)
-        self._loop.call_soon_threadsafe(partial(function, *arguments, **options))
+        self._loop.call_soon_threadsafe(partial(self.call, function, *arguments, **options))
         return None
 
     def use_running_loop(self) -> None:

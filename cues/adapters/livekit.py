@@ -48,7 +48,7 @@ class SessionCues:
         self._options = options
         self._session: Any = None
         self._output: CueOutput | None = None
-        self._started_calls: set[str] = set()
+        self._speech_of: dict[str, Any] = {}  # of each call that has started, by its id
         self._listeners = {
             "tool_execution_updated": lambda event: self._on_tool(event.update),
             "function_tools_executed": self._on_tools_executed,
@@ -132,26 +132,31 @@ class SessionCues:
         match update.type:
             case "tool_call_started":
                 call = update.function_call
-                self._started_calls.add(call.call_id)
+                self._speech_of[call.call_id] = self._session.current_speech
                 self.router.handle(ToolCallStart(call.name, call.call_id))
                 self.router.handle(ToolCallEnd(call.name, call.call_id))
             case "tool_call_updated":  # It has given an interim answer, and runs on in the background.
                 self.router.end_call(update.call_id)
-            case "tool_call_ended" if update.status == "cancelled":
+            case "tool_call_ended" if update.status == "cancelled" or self._was_interrupted(update.call_id):
                 self.router.end_call(update.call_id)
             case "tool_call_ended":
                 failed = update.status == "error"
                 self.router.handle(ToolResult(update.call_id, "", is_error=failed, content=update.message or ""))
 
+    def _was_interrupted(self, call_id: str) -> bool:
+        """Whether the turn of a call was interrupted: no answer will follow its result."""
+        speech = self._speech_of.get(call_id)
+        return speech is not None and bool(speech.interrupted)
+
     def _on_tools_executed(self, event: Any) -> None:
         """Play the error cue for calls that were refused: of an unknown tool, or with arguments that are not JSON."""
         for index, (call, output) in enumerate(event.zipped()):
-            if call.call_id not in self._started_calls and output.is_error:
+            if call.call_id not in self._speech_of and output.is_error:
                 is_unknown = "Unknown function" in str(output.output)
                 reason: Literal["unknown_tool", "not_json"] = "unknown_tool" if is_unknown else "not_json"
                 self.router.handle(InvalidToolCall(call.name, call.call_id, index, reason, str(output.output)))
                 self.router.handle(ToolResult(call.call_id, call.name, is_error=True, content=str(output.output)))
-            self._started_calls.discard(call.call_id)
+            self._speech_of.pop(call.call_id, None)
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router

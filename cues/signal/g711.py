@@ -97,7 +97,8 @@ def _mulaw_codes(magnitudes: NDArray[np.int32], signs: NDArray[np.int_]) -> NDAr
     segment = _highest_bit(biased) - 5
     step = (biased >> (segment + 1)) & 0x0F
     inverted = (signs ^ 0x80) | (segment << 4) | step
-    return ~inverted & 0xFF
+    codes: NDArray[np.int_] = ~inverted & 0xFF
+    return codes
 
 
 def _alaw_levels(codes: NDArray[np.int_]) -> NDArray[np.int_]:
@@ -112,7 +113,8 @@ def _alaw_codes(magnitudes: NDArray[np.int32], signs: NDArray[np.int_]) -> NDArr
     steps = magnitudes >> 4
     segment = np.maximum(_highest_bit(np.maximum(steps, 1)) - 3, 0)
     step = (steps >> np.maximum(segment - 1, 0)) & 0x0F
-    return (signs | (segment << 4) | step) ^ 0x55
+    codes: NDArray[np.int_] = (signs | (segment << 4) | step) ^ 0x55
+    return codes
 
 
 def _highest_bit(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
