@@ -5,7 +5,7 @@ const RATE_HZ = 24000, LATE_S = 0.15;
 const at = (id) => document.getElementById(id);
 const timeline = new Timeline(at("timeline"));
 const worker = new Worker("worker.js");
-const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, playing: false, words: [] };
+const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null, words: [] };
 // For tests and for the console.
 window.live = { state, timeline, context: null, player: null, events: [], report: null };
 
@@ -29,19 +29,45 @@ window.live.startSound = startSound;
 
 function takeReport(report) {
   window.live.report = report;
-  state.playing = report.state === "playing";
+  state.peak = Math.max(state.peak, report.peak);
   state.heardS = report.position / RATE_HZ;
   state.reportedAt = performance.now();
-  showLevel(report.peak);
-  at("buffer").textContent = report.state === "idle" ? "–" : `${Math.round(1000 * report.waitingS)} ms`;
-  at("underruns").textContent = report.underruns;
-  at("underruns").classList.toggle("bad", report.underruns > 0);
+}
+
+// Pictures of the time axis 25 times a second; numbers less often. Nothing is drawn while nothing happens.
+
+setInterval(() => requestAnimationFrame(() => {
+  const playing = window.live.report?.state === "playing";
+  const sinceS = playing ? (performance.now() - state.reportedAt) / 1000 : 0;
+  timeline.show(state.heardS + Math.min(sinceS, 0.1));
+}), 40);
+
+setInterval(() => {
+  const { report } = window.live;
+  if (!report || !state.open) { return; }
+  showLevel(state.peak);
+  state.peak = 0;
+  write("buffer", report.state === "idle" ? "–" : `${Math.round(1000 * report.waitingS)} ms`);
+  write("underruns", `${report.underruns}`, report.underruns > 0);
+  if (state.lateS === null) { return; }
+  const late = `${Math.round(1000 * state.lateS)} ms`, isLate = state.lateS > LATE_S;
+  write("late", late, isLate);
+  write("connection", isLate ? `the connection lags by ${late}` : "connected");
+  at("connection").dataset.state = isLate ? "late" : "open";
+  state.lateS *= 0.8;
+}, 200);
+
+function write(id, text, isBad = false) {
+  const element = at(id);
+  if (element.textContent !== text) { element.textContent = text; }
+  element.classList.toggle("bad", isBad);
 }
 
 function showLevel(peak) {
-  const level = Math.max(FLOOR_DB, 20 * Math.log10(peak + 1e-9));
+  const level = Math.round(Math.max(FLOOR_DB, 20 * Math.log10(peak + 1e-9)));
   const bar = at("level");
-  bar.setAttribute("aria-valuenow", Math.round(level));
+  if (bar.getAttribute("aria-valuenow") === `${level}`) { return; }
+  bar.setAttribute("aria-valuenow", level);
   bar.firstElementChild.style.transform = `scaleX(${1 - level / FLOOR_DB})`;
 }
 
@@ -182,22 +208,14 @@ function setOpen(open, text = "connected") {
   if (!open) { at("interrupt").disabled = true; }
 }
 
-function showLateness({ lateS }) {
-  state.lateS = Math.max(lateS, 0.98 * (state.lateS ?? 0));
-  at("late").textContent = `${Math.round(1000 * state.lateS)} ms`;
-  at("late").classList.toggle("bad", state.lateS > LATE_S);
-  at("connection").dataset.state = state.lateS > LATE_S ? "late" : "open";
-  at("connection").textContent = state.lateS > LATE_S ? `the connection lags by ${Math.round(1000 * state.lateS)} ms` : "connected";
-}
-
 worker.onmessage = ({ data }) => {
   if (data.event) {
     window.live.events.push(data.event);
     shown[data.event.type]?.(data.event);
   } else if (data.level) {
-    const { position, samples, mixed, speech } = data.level;
+    const { position, samples, mixed, speech, lateS } = data.level;
     timeline.level(position / RATE_HZ, samples / RATE_HZ, mixed, speech);
-    showLateness(data.level);
+    state.lateS = Math.max(lateS, state.lateS ?? 0);
   } else if (data.closed) {
     if (state.running) { silence(); note("the connection was lost", "error"); }
     if (state.open) { note("a new conversation begins when it is back"); }
@@ -206,9 +224,3 @@ worker.onmessage = ({ data }) => {
   }
 };
 worker.postMessage({ url: new URL("socket", location.href.replace(/^http/, "ws")).href });
-
-// 25 pictures a second are enough, and none while nothing happens.
-setInterval(() => requestAnimationFrame(() => {
-  const sinceS = state.playing ? (performance.now() - state.reportedAt) / 1000 : 0;
-  timeline.show(state.heardS + Math.min(sinceS, 0.1));
-}), 40);
