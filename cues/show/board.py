@@ -1,12 +1,18 @@
-"""The sound board: one HTML page that needs no network."""
+"""The sound board: one HTML page that needs no network.
+
+Samples are in the page once, as 16-bit PCM: the speech, each cue, and the stretches in which a cue changes the speech.
+The browser puts them together, plays them and draws them (`templates/board.js`, with wavesurfer.js).
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cues.cue import Cue
 from cues.extras import needed
@@ -16,9 +22,8 @@ from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import over_speech
-from cues.show.pictures import picture_svg
 from cues.show.sketch import SKETCH, SKETCH_RATE_HZ
-from cues.show.sounds import at_loudness, turns, wav_uri
+from cues.show.sounds import at_loudness, pcm_text
 from cues.signal.resample import resample
 from cues.synthesis.catalog import CATALOG
 from cues.units import s_to_samples
@@ -26,8 +31,9 @@ from cues.units import s_to_samples
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    Samples = NDArray[np.float32]
 
 __all__ = ["Set", "board_page"]
 
@@ -54,24 +60,15 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
-    """One `<audio>` element: its key, its label and its sound."""
-
-    key: str
-    label: str
-    uri: str
-
-
-@dataclass(frozen=True, slots=True)
 class Column:
-    """One sound with its players, picture and measures."""
+    """One sound with its samples and measures; `offset_db` is the gain that makes it as loud as the first column's."""
 
     label: str
     source: str
-    svg: str
-    players: tuple[Player, ...]
+    sounds: dict[str, Any]
     measures: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
+    offset_db: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +79,33 @@ class Card:
     name: str
     meaning: str
     columns: tuple[Column, ...]
+    modes: tuple[tuple[str, str], ...] = (("alone", "alone"), ("speech", "over speech"), ("phone", "telephone"))
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """The speech under the cues, and as a telephone carries it."""
+
+    samples: Samples
+    sample_rate: int
+    phone: Samples = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phone", over_telephone(self.samples, self.sample_rate))
+
+    def sounds(self) -> dict[str, Any]:
+        """The samples, for the page."""
+        return {
+            "rate": self.sample_rate,
+            "speech": pcm_text(self.samples),
+            "phone": pcm_text(self.phone),
+            "phoneRate": RATE_HZ,
+        }
 
 
 def board_page(
     sets: Sequence[Set],
-    speech: NDArray[np.float32],
+    speech: Samples,
     sample_rate: int,
     *,
     title: str = "Sound board",
@@ -113,56 +132,61 @@ def board_page(
     MissingFeatureError
         If jinja2 is not installed.
     """
+    under = Speech(speech, sample_rate)
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
-    cards = [_card(number, name, sets, speech) for number, name in enumerate(names, start=1)]
+    cards = [_card(number, name, sets, under) for number, name in enumerate(names, start=1)]
     sketches = [
         _sketch_card(number, name, sets[0].cues[name])
         for number, name in enumerate((name for name in SKETCH if name in sets[0].cues), start=len(cards) + 1)
     ]
-    speech_player = Player("", "the speech alone", wav_uri(speech, sample_rate))
-    return _rendered(
-        title=title, sets=sets, cards=cards, sketches=sketches, speech=speech_player, speaker=speaker, reload=reload
-    )
+    data = {**under.sounds(), "cards": [[column.sounds for column in card.columns] for card in (*cards, *sketches)]}
+    return _rendered(title=title, sets=sets, cards=cards, sketches=sketches, data=data, speaker=speaker, reload=reload)
 
 
-def _card(number: int, name: str, sets: Sequence[Set], speech: NDArray[np.float32]) -> Card:
+def _card(number: int, name: str, sets: Sequence[Set], speech: Speech) -> Card:
     own = [cue_set for cue_set in sets if name in cue_set.cues]
     first = own[0].cues[name]
-    level_lufs = _m100(first)
     columns = []
     for cue_set in own:
         cue = cue_set.cues[name]
-        leveled = cue if cue is first else at_loudness(cue, level_lufs)
-        columns.append(_column(cue_set.label, cue_set.sources.get(name, ""), leveled, speech))
+        leveled = cue if cue is first else at_loudness(cue, _m100(first))
+        offset_db = "" if cue is first else f"{_m100(leveled) - _m100(cue):+.1f} dB".replace("-", "−")
+        columns.append(_column(cue_set.label, cue_set.sources.get(name, ""), leveled, speech, offset_db))
     meaning = CATALOG[name].meaning if name in CATALOG else ""
     return Card(number, name, meaning, tuple(columns))
 
 
-def _column(label: str, source: str, cue: Cue, speech: NDArray[np.float32]) -> Column:
-    rate = cue.sample_rate
-    alone = turns(cue)
-    mixed = over_speech([cue], speech, rate, first_at_s=min(_CUE_AT_S, len(speech) / rate / 2))
-    players = (
-        Player("p", "alone", wav_uri(alone, rate)),
-        Player("o", "over speech", wav_uri(mixed, rate)),
-        Player("t", "telephone", wav_uri(over_telephone(mixed, rate), RATE_HZ)),
-    )
+def _column(label: str, source: str, cue: Cue, speech: Speech, offset_db: str) -> Column:
+    rate = speech.sample_rate
+    onset_s = min(_CUE_AT_S, len(speech.samples) / rate / 2)
+    mixed = over_speech([cue], speech.samples, rate, first_at_s=onset_s)
+    sounds = {
+        "alone": pcm_text(cue.samples),
+        "loop": cue.loop,
+        "onsetS": onset_s,
+        "speech": _change(speech.samples, mixed),
+        "phone": _change(speech.phone, over_telephone(mixed, rate)),
+    }
     warnings = tuple(f"{problem.message} — {problem.fix}" for problem in check_cue(cue))
-    title = f"Waveform, spectrogram and loudness of {cue.name} ({label})"
-    svg = picture_svg(alone, rate, title=title)
-    return Column(label, source, svg, players, _measures(cue), warnings)
+    return Column(label, source, sounds, _measures(cue), warnings, offset_db)
+
+
+def _change(before: Samples, after: Samples) -> dict[str, Any]:
+    """The stretch of `after` that differs from `before` followed by silence, with its position and the whole length."""
+    padded = np.pad(before, (0, len(after) - len(before)))
+    changed = np.flatnonzero(padded != after)
+    start, end = (int(changed[0]), int(changed[-1]) + 1) if len(changed) else (0, 0)
+    return {"at": start, "length": len(after), "samples": pcm_text(after[start:end])}
 
 
 def _sketch_card(number: int, name: str, ours: Cue) -> Card:
     rough = resample(SKETCH[name](), SKETCH_RATE_HZ, ours.sample_rate)
     sketch = at_loudness(Cue(name=name, samples=rough, sample_rate=ours.sample_rate), _m100(ours))
     columns = (_click_column("first sketch", sketch), _click_column("now", ours))
-    return Card(number, name, "at equal loudness; listen for its edges", columns)
+    return Card(number, name, "at equal loudness; listen for its edges", columns, (("alone", "alone"),))
 
 
 def _click_column(label: str, cue: Cue) -> Column:
-    import numpy as np
-
     rate = cue.sample_rate
     # Silence around the sound, as in use: a hard edge counts as a click.
     margin = s_to_samples(0.05, rate)
@@ -171,11 +195,10 @@ def _click_column(label: str, cue: Cue) -> Column:
     spoken = ", ".join(f"{1000 * (click - margin) / rate:.0f} ms" for click in clicks)
     counted = "1 click" if len(clicks) == 1 else f"{len(clicks)} clicks"
     warnings = (f"{counted}, at {spoken}",) if clicks else ()
-    players = (Player("p", "alone", wav_uri(padded, rate)),)
-    svg = picture_svg(padded, rate, title=f"{cue.name}, {label}", clicks=clicks)
     last = float(np.abs(cue.samples[-max(1, s_to_samples(_EDGE_S, rate)) :]).max()) / float(np.abs(cue.samples).max())
     measures = (*_measures(cue), ("its last 2 ms", f"{100 * last:.1f} % of its peak"))
-    return Column(label, "", svg, players, measures, warnings)
+    sounds = {"alone": pcm_text(padded), "loop": False, "onsetS": 0.0, "clicks": [click / rate for click in clicks]}
+    return Column(label, "", sounds, measures, warnings)
 
 
 def _m100(cue: Cue) -> float:
@@ -196,7 +219,7 @@ def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
 
 def _rendered(**values: object) -> str:
     jinja2 = needed("jinja2", "page", "the sound board needs jinja2")
-    # The template escapes all but the pictures, the style and the script, which come from this package.
+    # The template escapes all but the style and the scripts, which come from this package.
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("cues.show"),
         autoescape=True,
@@ -204,10 +227,9 @@ def _rendered(**values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, script = _template_text("board.css"), _template_text("board.js")
+    style, script = _template_text("board.css"), _template_text("vendor/wavesurfer.js") + _template_text("board.js")
     template = environment.get_template("board.html.jinja")
-    hashes = {"script_hash": _hash(script), "style_hash": _hash(style)}
-    return str(template.render(style=style, script=script, **hashes, **values))
+    return str(template.render(style=style, script=script, script_hash=_hash(script), **values))
 
 
 def _template_text(name: str) -> str:
@@ -215,5 +237,5 @@ def _template_text(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Hash of a script or a style for the content security policy."""
+    """Hash of a script for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from html import escape
 from typing import TYPE_CHECKING
 
-from cues.show.pictures import picture_svg
-from cues.show.sounds import turns, wav_uri
+from cues.errors import MissingFeatureError
+from cues.show.sounds import data_uri, turns, wav_uri
 
 if TYPE_CHECKING:
     from cues.cue import Cue
@@ -14,15 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["cue_html"]
 
 _MAX_RATE_HZ, _MIN_RATE_HZ = 192_000, 8_000
-_STYLE = (
-    ".cue-engine{max-width:34rem}.cue-engine text{fill:currentColor;font:10px sans-serif;opacity:.8}"
-    ".cue-engine .frame{fill:none;stroke:currentColor;stroke-opacity:.3}"
-    ".cue-engine .grid{stroke:currentColor;stroke-opacity:.3;stroke-dasharray:2 3}"
-    ".cue-engine .band{stroke:#fff;stroke-opacity:.5;stroke-dasharray:1 3}"
-    ".cue-engine .wave{fill:#4a86c5;stroke:#4a86c5;stroke-width:.6}"
-    ".cue-engine .loudness{fill:none;stroke:#d0643a;stroke-width:1.5}"
-    ".cue-engine .playhead{visibility:hidden}"
-)
 
 
 def cue_html(cue: Cue) -> str:
@@ -31,10 +23,22 @@ def cue_html(cue: Cue) -> str:
     levels = f"{1000 * cue.duration_s:.0f} ms at {cue.sample_rate} Hz"
     if cue.measured is not None:
         levels += f", {cue.measured.m100_max_lufs:.1f} LUFS, {cue.measured.true_peak_dbtp:.1f} dBTP"
-    alone = turns(cue)
-    player = f'<audio controls aria-label="{name}" src="{wav_uri(alone, cue.sample_rate)}"></audio>'
-    # The meters do not take other rates: play such a cue, but do not draw it.
-    drawable = _MIN_RATE_HZ <= cue.sample_rate <= _MAX_RATE_HZ
-    picture = picture_svg(alone, cue.sample_rate, title=f"Picture of {cue.name}") if drawable else ""
+    player = f'<audio controls aria-label="{name}" src="{wav_uri(turns(cue), cue.sample_rate)}"></audio>'
     heading = f"<strong>{name}</strong> {escape(levels)}"
-    return f'<div class="cue-engine"><style>{_STYLE}</style>{heading}<br>{player}{picture}</div>'
+    return f'<div class="cue-engine">{heading}<br>{player}{_picture(cue)}</div>'
+
+
+def _picture(cue: Cue) -> str:
+    """The picture; empty without matplotlib, and at rates that the meters do not take."""
+    from cues.show.plots import picture
+
+    if not _MIN_RATE_HZ <= cue.sample_rate <= _MAX_RATE_HZ:
+        return ""
+    try:
+        figure = picture(cue)
+    except MissingFeatureError:
+        return ""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=80)
+    uri = data_uri("image/png", file.getvalue())
+    return f'<br><img alt="Waveform, spectrogram and loudness of {escape(cue.name)}" src="{uri}">'

@@ -1,4 +1,4 @@
-"""Sounds for a page: WAV files as data URIs, cues at equal loudness."""
+"""Sounds for a page: files as data URIs, samples as text, cues at equal loudness."""
 
 from __future__ import annotations
 
@@ -14,15 +14,25 @@ from cues.units import db_to_gain
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["at_loudness", "turns", "wav_uri"]
+__all__ = ["at_loudness", "data_uri", "pcm_text", "turns", "wav_uri"]
 
 _CEILING_DBTP = -1.0
 
 
+def data_uri(kind: str, data: bytes) -> str:
+    """A file as a `data:` URI."""
+    return f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
 def wav_uri(samples: NDArray[np.float32], sample_rate: int) -> str:
     """WAV file as a `data:` URI, 16 bits with dither."""
-    data = encoded(samples, sample_rate, "wav", "16")
-    return "data:audio/wav;base64," + base64.b64encode(data).decode("ascii")
+    return data_uri("audio/wav", encoded(samples, sample_rate, "wav", "16"))
+
+
+def pcm_text(samples: NDArray[np.float32]) -> str:
+    """16-bit little-endian PCM in Base64, without dither: silence stays silent."""
+    pcm = np.rint(np.clip(samples, -1.0, 1.0) * 32767.0).astype("<i2")
+    return base64.b64encode(pcm.tobytes()).decode("ascii")
 
 
 def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
@@ -43,5 +53,5 @@ def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
 
 
 def turns(cue: Cue) -> NDArray[np.float32]:
-    """Samples of the "alone" player: the cue once, or twice if it loops."""
+    """The cue once, or twice if it loops: float32, shape `(n_samples,)`."""
     return np.tile(cue.samples, 2) if cue.loop else cue.samples

@@ -1,14 +1,18 @@
 import base64
 import hashlib
 import html.parser
+import json
 import re
 
+import numpy as np
 import pytest
 
 import cues
 from cues.library.bank import make_cue
-from cues.show.audition import stand_in_speech
+from cues.meters.telephone import over_telephone
+from cues.show.audition import over_speech, stand_in_speech
 from cues.show.board import Set, board_page
+from cues.show.sounds import pcm_text
 from cues.synthesis.catalog import CATALOG
 
 HOSTILE = [
@@ -55,20 +59,59 @@ def page():
     return board_page([built_in()], SPEECH, 24000, speaker="voice-like")
 
 
-def test_every_cue_has_a_card_with_three_players(page):
+def sounds_of(page):
+    """The samples in a page."""
+    return json.loads(re.search(r'<script type="application/json" id="sounds">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def pcm(text):
+    return np.frombuffer(base64.b64decode(text), "<i2")
+
+
+def put_together(sounds, column, mode):
+    """What the page's script makes of a mode: the speech and silence, with the stretch that the cue changes."""
+    change = sounds["cards"][column[0]][column[1]][mode]
+    whole = np.zeros(change["length"], dtype=np.int16)
+    speech = pcm(sounds[mode])
+    whole[: len(speech)] = speech
+    samples = pcm(change["samples"])
+    whole[change["at"] : change["at"] + len(samples)] = samples
+    return whole
+
+
+def test_every_cue_has_a_card_with_one_play_button_and_three_ways_to_hear_it(page):
     parsed = Page(page)
-    labels = [attributes.get("aria-label") for attributes in parsed.all("audio")]
+    labels = [attributes.get("aria-label") for attributes in parsed.all("button")]
     for name in CATALOG:
-        for kind in ("alone", "over speech", "telephone"):
-            assert f"{name}, built in, {kind}" in labels
-    assert [attributes["id"] for attributes in parsed.all("article")] == [f"cue-{k}" for k in range(1, 12)]
+        assert labels.count(f"Play {name}") == (2 if name in ("tool_call", "agent", "error") else 1)
+    modes = [attributes["data-mode"] for attributes in parsed.all("button") if "data-mode" in attributes]
+    assert modes == ["alone", "speech", "phone"] * len(CATALOG)
+    assert [attributes["id"] for attributes in parsed.all("article")] == [
+        f"cue-{k}" for k in range(1, len(CATALOG) + 4)
+    ]
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_what_is_heard_is_what_the_mixer_makes_of_speech_and_cue(page, name):
+    sounds, number = sounds_of(page), list(CATALOG).index(name)
+    cue = make_cue(name, None, 24000, -20.0)
+    mixed = over_speech([cue], SPEECH, 24000, first_at_s=0.9)
+    expected = {"speech": mixed, "phone": over_telephone(mixed, 24000)}
+    for mode, samples in expected.items():
+        np.testing.assert_allclose(put_together(sounds, (number, 0), mode) / 32767, samples, atol=0.51 / 32767)
+    np.testing.assert_allclose(pcm(sounds["cards"][number][0]["alone"]) / 32767, cue.samples, atol=0.51 / 32767)
+
+
+def test_the_speech_is_in_the_page_once_and_the_page_stays_small(page):
+    assert page.count(pcm_text(SPEECH)) == 1
+    assert len(page) < 3 * 2**20
 
 
 def test_the_first_sketch_stands_beside_ours_with_its_clicks(page):
-    labels = [attributes.get("aria-label") for attributes in Page(page).all("audio")]
+    labels = [attributes.get("aria-label") for attributes in Page(page).all("section")]
     for name in ("tool_call", "agent", "error"):
-        assert f"{name}, first sketch, alone" in labels
-        assert f"{name}, now, alone" in labels
+        assert f"{name}, first sketch" in labels
+        assert f"{name}, now" in labels
     assert "3 clicks, at 83 ms, 167 ms, 250 ms" in page
 
 
@@ -81,13 +124,18 @@ def test_the_page_loads_nothing(page):
     assert "url(" not in page
 
 
-def test_only_its_own_script_and_style_may_run(page):
+def test_only_its_own_script_may_run(page):
     policy = next(a["content"] for a in Page(page).all("meta") if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'")
-    for tag in ("script", "style"):
-        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{tag}-src 'sha256-{digest}'" in policy
+    (text,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "connect-src" not in policy
+
+
+def test_the_licence_of_the_library_in_the_page_goes_with_it(page):
+    assert "BSD 3-Clause License" in page
+    assert "katspaugh and contributors" in page
 
 
 def test_hostile_names_stay_text():
@@ -101,7 +149,8 @@ def test_hostile_names_stay_text():
         speaker=HOSTILE[1],
     )
     parsed = Page(page)
-    assert len(parsed.all("script")) == len(parsed.all("style")) == 1
+    assert len(parsed.all("script")) == 2  # the samples and the program
+    assert len(parsed.all("style")) == 1
     assert parsed.all("img") == []
     assert {name for _, attributes in parsed.elements for name in attributes if name.startswith("on")} == set()
     shown = {text.strip() for text in parsed.texts}
@@ -114,6 +163,7 @@ def test_packs_stand_beside_each_other_at_equal_loudness():
     page = board_page([built_in(("agent",)), Set("mine", {"agent": quiet}, {})], SPEECH, 24000)
     levels = re.findall(r"<dt>loudest 100 ms</dt><dd>(.*?)</dd>", page)
     assert set(levels) == {"−26.0 LUFS"}
+    assert "<small>+20.0 dB</small>" in page
     assert "at equal loudness" in page
 
 
