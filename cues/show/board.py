@@ -150,10 +150,14 @@ def _card(number: int, name: str, sets: Sequence[Set], speech: Speech) -> Card:
     for cue_set in own:
         cue = cue_set.cues[name]
         leveled = cue if cue is first else at_loudness(cue, _m100(first))
-        offset_db = "" if cue is first else f"{_m100(leveled) - _m100(cue):+.1f} dB".replace("-", "−")
+        offset_db = "" if cue is first else _offset(_m100(leveled) - _m100(cue))
         columns.append(_column(cue_set.label, cue_set.sources.get(name, ""), leveled, speech, offset_db))
     meaning = CATALOG[name].meaning if name in CATALOG else ""
     return Card(number, name, meaning, tuple(columns))
+
+
+def _offset(gain_db: float) -> str:
+    return f"{gain_db:+.1f} dB".replace("-", "−") if abs(gain_db) >= 0.05 else "±0 dB"
 
 
 def _column(label: str, source: str, cue: Cue, speech: Speech, offset_db: str) -> Column:
