@@ -337,7 +337,7 @@ def test_page_shows_two_packs_over_speech_of_ones_own(run, tmp_path):
     assert run("page", "board.html", "--pack", "one", "--pack", "two", "--over", "speech.wav").code == 0
     page = (tmp_path / "board.html").read_text()
     assert "one beside two, at equal loudness" in page
-    assert "the speech alone, speech.wav" in page
+    assert "Speech: speech.wav." in page
     assert "<dd>agent.wav</dd>" in page
     assert str(tmp_path) not in page
 
