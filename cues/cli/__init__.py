@@ -29,6 +29,7 @@ COMMANDS = {
     "record": ("cues.cli.record", "Record what a model server streams."),
     "check-model": ("cues.cli.check_model", "Ask a live model to call a tool, and report the result."),
     "mix": ("cues.cli.mix", "Mix cues into a speech file."),
+    "diff": ("cues.cli.diff", "Compare two packs or two cues: levels, spectrum, similarity; a picture."),
     "export": ("cues.cli.export", "Write the cues as audio files."),
     "list": ("cues.cli.list", "List the cues: length, loudness, peak, notes, source."),
     "show": ("cues.cli.show", "Show one cue: waveform, envelope, measures, warnings; or a picture of it."),

@@ -16,16 +16,19 @@ FAST_SPEED = 4.0
 
 
 class OutFile(click.Path):
-    """A file to write, with one of the extensions `endings`, such as `.wav`; checked before any work."""
+    """A file to write, with one of the extensions `endings`, such as `.wav`; checked before any work.
 
-    def __init__(self, *endings: str) -> None:
-        super().__init__(path_type=Path, dir_okay=False)
+    With `standard`, it may also be `-`, standard output.
+    """
+
+    def __init__(self, *endings: str, standard: bool = False) -> None:
+        super().__init__(path_type=Path, dir_okay=False, allow_dash=standard)
         self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path."""
         path = Path(super().convert(value, param, ctx))  # type: ignore[arg-type]  # bytes only for another path_type
-        if path.suffix.lower() not in self.endings:
+        if path.suffix.lower() not in self.endings and not (self.allow_dash and str(path) == "-"):
             allowed = " or ".join(", ".join(self.endings).rsplit(", ", 1))
             self.fail(f"{str(path)!r} must end in {allowed}", param, ctx)
         return path

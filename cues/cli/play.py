@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cues.cli import _options
-from cues.cli._records import bank_of, complete_cue, pick
+from cues.cli import _options, _system_player
+from cues.cli._records import bank_of, complete_cue
+from cues.cli._sounds import STANDARD, read_standard_input, sound_of
 from cues.cli.live.sound_device import play
-from cues.library.recordings import read_recording
+from cues.errors import CueError
+from cues.library.recordings import MAX_RECORDING_BYTES, read_recording
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ STAND_IN = Path("voice-like")
 @click.option(
     "--over",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, allow_dash=True),
     help=f"Play them over this speech; '{STAND_IN}' needs no file.",
 )
 @click.option("--telephone", is_flag=True, help="Play as over a telephone: 300 to 3400 Hz, 8 kHz, µ-law.")
@@ -39,17 +42,31 @@ STAND_IN = Path("voice-like")
 def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack: Path | None) -> None:
     """Play the cues NAME... one after the other.
 
-    `motif:TOOL` is the sound derived from the name of a tool. Needs the extra `play`; without loudspeakers use
-    `cues mix` or `cues export`, which write files.
+    `motif:TOOL` is the sound derived from the name of a tool, - an audio file on standard input, and x.wav a file. Uses
+    the extra `play`, else a program of the system (pw-play, paplay, afplay, aplay, play). Without loudspeakers
+    use `cues mix` or `cues export`, which write files.
     """
-    sounds = pick(bank_of(pack), names)
+    if [*names, str(over)].count(STANDARD) > 1:
+        raise click.UsageError("standard input holds one sound: give - once")
+    bank = bank_of(pack)
+    sounds = [sound_of(bank, name) for name in names]
     samples = in_a_row(sounds) if over is None else _over(sounds, over)
     rate = _RATE_HZ
     if telephone:
         from cues.meters.telephone import RATE_HZ, over_telephone
 
         samples, rate = over_telephone(samples, rate), RATE_HZ
-    play(samples, rate)
+    _play(samples, rate)
+
+
+def _play(samples: NDArray[np.float32], sample_rate: int) -> None:
+    try:
+        play(samples, sample_rate)
+    except CueError:
+        program = _system_player.play(samples, sample_rate)
+        if program is None:
+            raise
+        click.echo(f"played by {program}", err=True)
 
 
 def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
@@ -57,5 +74,8 @@ def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
         return over_speech(sounds, stand_in_speech(_RATE_HZ), _RATE_HZ)
     from cues.signal.resample import resample
 
-    speech = read_recording(over)
+    if str(over) == STANDARD:
+        speech = read_recording(io.BytesIO(read_standard_input(MAX_RECORDING_BYTES)), "standard input")
+    else:
+        speech = read_recording(over)
     return over_speech(sounds, resample(speech.samples, speech.sample_rate, _RATE_HZ), _RATE_HZ)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cues.cli import _options
-from cues.cli._records import bank_of, complete_cue, cue_record, number, pick, print_json, source_of
+from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
+from cues.cli._sounds import STANDARD, sound_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
-from cues.files import explained
 from cues.library.lint import check_cue
 from cues.units import db_to_gain, gain_to_db
 
@@ -29,36 +29,35 @@ _NO_DC_DBFS = -120.0
 @click.command()
 @click.argument("name", shell_complete=complete_cue)
 @_options.pack
-@click.option("--png", type=_options.OutFile(".png"), help="Write a picture: waveform, spectrogram and loudness.")
+@click.option(
+    "--png", type=_options.OutFile(".png", standard=True), help="Write a picture: waveform, spectrogram, loudness."
+)
 @_options.json_output
 def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) -> None:
     """Show the cue NAME: its waveform and envelope, its measures and its problems.
 
-    `motif:TOOL` is the sound derived from the name of a tool.
+    `motif:TOOL` is the sound derived from the name of a tool, - an audio file on standard input, and x.wav a file.
     """
     bank = bank_of(pack)
-    (cue,) = pick(bank, [name])
-    record = cue_record(cue, source_of(bank, name))
+    cue = sound_of(bank, name)
+    record = cue_record(cue, source_of(bank, name) if name in bank else cue.name)
     record["warnings"] = [problem.message for problem in check_cue(cue)]
     record["spec"] = cue.spec.to_table() if cue.spec else None
     if png:
-        _save_picture(cue, png)
+        from cues.cli._pictures import save_picture
+        from cues.show.plots import picture
+
+        save_picture(picture(cue), png)
     if as_json:
         print_json(record)
+        return
+    if str(png) == STANDARD:
         return
     out = console()
     _print_pictures(out, cue)
     _print_measures(out, record)
     if png:
         out.print(f"\npicture: {harmless(str(png))}", overflow="fold")
-
-
-def _save_picture(cue: Cue, path: Path) -> None:
-    from cues.show.plots import picture
-
-    figure = picture(cue)
-    with explained(path):
-        figure.savefig(path, format="png", dpi=120)
 
 
 def _print_pictures(out: Console, cue: Cue) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "overview", "picture"]
+__all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "new_figure", "overview", "picture"]
 
 _INK, _ACCENT = "#1f3a5f", "#c8553d"
 _FLOOR_DB = -90.0
@@ -128,7 +128,7 @@ def picture(cue: Cue) -> Figure:
     MissingFeatureError
         If matplotlib is not installed.
     """
-    figure = _figure(7.0, 6.5)
+    figure = new_figure(7.0, 6.5)
     waveform, spectrogram, loudness = figure.subplots(3, 1, sharex=True)
     draw_waveform(waveform, cue.samples, cue.sample_rate)
     image = draw_spectrogram(spectrogram, cue.samples, cue.sample_rate)
@@ -157,7 +157,7 @@ def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float =
     MissingFeatureError
         If matplotlib is not installed.
     """
-    figure = _figure(9.0, 1.35 * len(bank) + 0.6)
+    figure = new_figure(9.0, 1.35 * len(bank) + 0.6)
     grid = figure.subplots(len(bank), 2, sharex=True, squeeze=False)
     for (waveform, spectrogram), cue in zip(grid, bank.values(), strict=True):
         samples = np.zeros(round(length_s * cue.sample_rate), dtype=np.float32)
@@ -183,10 +183,11 @@ def check_matplotlib() -> None:
     MissingFeatureError
         If matplotlib is not installed.
     """
-    _figure(1.0, 1.0)
+    new_figure(1.0, 1.0)
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of this size, inches."""
     module = needed("matplotlib.figure", "plots", "pictures need matplotlib")
     figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
     return figure

@@ -188,14 +188,16 @@ def test_pictures_of_any_length_have_the_size_asked_for(n_samples):
     assert len(levels(samples, 30, 3)) == 3
 
 
-def test_play_without_a_sound_device_says_so(run, monkeypatch):
+def test_play_without_a_sound_device_says_so(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))  # without programs that play
     monkeypatch.setattr(sound_device, "device_names", list)
     result = run("play", "agent")
     assert result.code == 1
     assert result.err == "cues: no sound device to play on; `cues mix` and `cues export` write files instead\n"
 
 
-def test_play_without_miniaudio_says_how_to_get_it(run, monkeypatch):
+def test_play_without_miniaudio_says_how_to_get_it(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "miniaudio", None)
     result = run("play", "agent")
     assert result.code == 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
+import sys
 
+import matplotlib.image
 import numpy as np
 import pytest
 import soundfile
@@ -133,3 +137,39 @@ def test_a_speech_that_was_cut_short_is_not_mixed(speech_wav, tmp_path):
     assert isinstance(error, cues.AudioFileError)
     assert "is cut off" in str(error)
     assert not (tmp_path / "x.wav").exists()
+
+
+def piped(arguments, data=b""):
+    """The command in a process of its own, with bytes on standard input: its standard output, and its errors."""
+    program = [sys.executable, "-m", "cues", *arguments]
+    done = subprocess.run(program, input=data, capture_output=True, check=False)
+    return done.stdout, done.stderr.decode()
+
+
+def test_mix_reads_and_writes_pipes(speech_wav, tmp_path):
+    file = tmp_path / "out.wav"
+    CliRunner().invoke(command, [str(speech_wav), "--cue", "error@0.5", "-o", str(file)])
+    out, err = piped(["mix", "-", "--cue", "error@0.5", "-o", "-"], speech_wav.read_bytes())
+    assert (out, err) == (file.read_bytes(), "")
+    again, _ = piped(["mix", "-", "--cue", "agent@1", "-o", "-"], out)
+    assert len(soundfile.read(io.BytesIO(again))[0]) >= 48000
+
+
+def test_what_is_no_sound_on_standard_input_is_one_line():
+    _, err = piped(["mix", "-", "--cue", "error@0.5"], b"no sound")
+    assert err.startswith("cues: standard input: cannot be read as audio: ")
+    assert err.count("\n") == 1
+
+
+def test_the_picture_of_a_mix_shades_each_cue(speech_wav, tmp_path):
+    plain, shaded = tmp_path / "plain.png", tmp_path / "shaded.png"
+    quiet = ["--gain-db", "-120"]
+    out = ["-o", str(tmp_path / "out.wav")]
+    for path, at in ((plain, "0.1"), (shaded, "1.5")):
+        arguments = [str(speech_wav), "--cue", f"error@{at}", *quiet, *out, "--png", str(path)]
+        assert CliRunner().invoke(command, arguments).exit_code == 0
+    pictures = [matplotlib.image.imread(path) for path in (plain, shaded)]
+    differs = np.abs(pictures[0] - pictures[1]).max(axis=2).max(axis=0) > 0.05
+    columns = np.flatnonzero(differs)
+    assert columns.min() < 0.25 * len(differs)
+    assert columns.max() > 0.6 * len(differs)

@@ -1,0 +1,70 @@
+"""Sounds named on the command line: a cue, an audio file, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cues.cli._records import pick
+from cues.cue import Cue
+from cues.errors import AudioFileError, CueError
+from cues.library.audiofile import ENDINGS, MAX_FILE_BYTES, decoded, read_audio
+from cues.meters.loudness import measure
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues.library.bank import Bank
+
+__all__ = ["STANDARD", "read_standard_input", "sound_of", "write_standard_output"]
+
+STANDARD = "-"
+"""Name of standard input and output."""
+_INPUT = "standard input"
+
+
+def sound_of(bank: Bank, name: str) -> Cue:
+    """The cue of a name; `-` is an audio file on standard input, and a name such as `x.wav` a file.
+
+    Such a sound keeps its level, and gets the bank's sample rate.
+    """
+    if name == STANDARD:
+        return _as_cue(_INPUT, *decoded(read_standard_input(MAX_FILE_BYTES), _INPUT), bank.sample_rate)
+    if name not in bank and Path(name).suffix.lower() in ENDINGS:
+        return _as_cue(name, *read_audio(Path(name)), bank.sample_rate)
+    (cue,) = pick(bank, [name])
+    return cue
+
+
+def _as_cue(name: str, samples: NDArray[np.float32], sample_rate: int, bank_rate: int) -> Cue:
+    from cues.signal.resample import resample
+
+    samples = resample(samples, sample_rate, bank_rate)
+    return Cue(name=name, samples=samples, sample_rate=bank_rate, measured=measure(samples, bank_rate))
+
+
+def read_standard_input(most_bytes: int) -> bytes:
+    """All of standard input.
+
+    Raises
+    ------
+    AudioFileError
+        If it is a terminal, or longer than `most_bytes`.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise AudioFileError(f"{_INPUT}: is a terminal; it must be an audio file, as in `cat x.wav | cues …`")
+    data = sys.stdin.buffer.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise AudioFileError(f"{_INPUT}: has more than {most_bytes} bytes")
+    return data
+
+
+def write_standard_output(data: bytes) -> None:
+    """Write a file to standard output, unless it is a terminal."""
+    if sys.stdout.isatty():
+        raise CueError("standard output is a terminal; `-` writes a file to a pipe, as in `cues … > x.wav`")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

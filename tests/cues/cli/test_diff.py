@@ -1,0 +1,70 @@
+"""`cues diff`: two packs, two cues or two files, in a terminal, for programs, as a picture."""
+
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from tests.support.packs import rhythm, write
+
+
+@pytest.fixture
+def packs(tmp_path):
+    for name, text in {
+        "a": "[cues]\nerror = { gain_db = -1 }\n",
+        "b": '[cues]\nerror = { gain_db = -5 }\nagent = { spec = "success" }\n'
+        'mail = { spec = "agent" }\n[rules]\nx = "mail"\n',
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pack.toml").write_text(text)
+    return tmp_path
+
+
+def test_two_packs_are_compared_cue_by_cue(run, packs):
+    said = json.loads(run("diff", "a", "b", "--json").out)
+    pairs = {pair["a"]: pair for pair in said["pairs"]}
+    assert [name for name, pair in pairs.items() if not pair["same"]] == ["agent", "error"]
+    assert pairs["error"]["m100_lu"] == pytest.approx(-4.0, abs=0.01)
+    assert pairs["error"]["true_peak_db"] == pytest.approx(-4.0, abs=0.01)
+    assert pairs["error"]["similarity"] == pytest.approx(1.0, abs=0.001)
+    assert all(level == pytest.approx(0.0, abs=0.01) for level in pairs["error"]["bands_db"].values())
+    assert pairs["agent"]["similarity"] < 0.8
+    assert (said["only_a"], said["only_b"]) == ([], ["mail"])
+
+
+def test_the_table_is_for_people_at_any_width(run, packs, monkeypatch):
+    wide = run("diff", "a", "b")
+    assert wide.code == 0
+    rows = {line.split()[0]: line for line in wide.out.splitlines()}
+    assert "−4.0 LU" in rows["error"]
+    assert rows["success"].split()[1:] == ["same"]
+    assert wide.out.endswith("only in b: mail\n")
+    assert all(len(line) <= 80 for line in wide.out.splitlines())
+    monkeypatch.setenv("COLUMNS", "40")
+    assert all(len(line) <= 40 for line in run("diff", "a", "b").out.splitlines())
+
+
+def test_a_file_is_compared_with_a_cue(run, tmp_path):
+    write(tmp_path / "x.wav", rhythm(0, 100, hz=500.0))
+    (pair,) = json.loads(run("diff", "x.wav", "tool_call", "--json").out)["pairs"]
+    assert (pair["a"], pair["b"]) == ("x.wav", "tool_call")
+    assert pair["bands_db"]["500"] < 0
+
+
+def test_the_picture_shows_both_sides(run, packs):
+    assert run("diff", "a", "b", "--png", "d.png").code == 0
+    picture = matplotlib.image.imread(packs / "d.png")[:, :, :3]
+    halves = picture[:, : picture.shape[1] // 2], picture[:, picture.shape[1] // 2 :]
+    assert all(np.ptp(half) > 0.5 for half in halves)
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "tool_call"), ("-", "-"), ("tool_call", "a")])
+def test_what_cannot_be_compared_is_a_usage_error(run, packs, one, other):
+    assert run("diff", one, other).code == 2
+
+
+def test_an_unknown_name_is_answered_with_the_one_that_is_meant(run):
+    result = run("diff", "agnt", "error")
+    assert result.code == 2
+    assert result.err.endswith("did you mean 'agent'?\n")
