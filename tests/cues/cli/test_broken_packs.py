@@ -21,6 +21,7 @@ LINES = {
     "export": ("export", "exported"),
     "list": ("list",),
     "show": ("show", "agent"),
+    "diff": ("diff", "agent", "error"),
     "play": ("play", "agent", "--over", "none.wav"),
     "page": ("page", "board.html", "--over", "speech.wav"),
     "doctor": ("doctor", "--json"),
