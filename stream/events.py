@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
+    "AnswerParts",
     "AskedAgain",
     "AudioDelta",
     "CallStatus",
@@ -291,6 +292,24 @@ class InvalidToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerParts:
+    """An answer with calls in the provider's own form, with signed thinking and thought signatures.
+
+    It goes back unchanged with the results: as `{api: parts}` under `provider_parts` in the assistant's message.
+
+    Attributes
+    ----------
+    api : str
+        `"responses"`, `"anthropic"` or `"gemini"`.
+    parts : tuple of dict
+        Output items, content blocks, or parts, as JSON values.
+    """
+
+    api: str
+    parts: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AskedAgain:
     """The answer was empty, and the model is asked again; nothing of the empty answer was spoken.
 
@@ -319,5 +338,5 @@ Event: TypeAlias = (
     | StreamFailed
 )
 """Events of the readers."""
-ServiceEvent: TypeAlias = Event | ToolsLeftOut | InvalidToolCall | AskedAgain
+ServiceEvent: TypeAlias = Event | ToolsLeftOut | InvalidToolCall | AskedAgain | AnswerParts
 """Events of the model services, which stand above the readers."""

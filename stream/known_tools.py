@@ -73,7 +73,8 @@ class KnownInStream:
     """The known tools in one stream, which may show that the server runs tools.
 
     Such a server also runs undeclared tools, which the model discovers while it answers (just-in-time discovery). After
-    a `TaskStatus`, a `ToolResult` of the server, or a call that matches a pattern, every name in the stream is known.
+    a `TaskStatus` without a name, a `ToolResult` of the server, or a call that matches a pattern, every name in the
+    stream is known.
     """
 
     __slots__ = ("_all_known", "_known")
@@ -83,7 +84,10 @@ class KnownInStream:
 
     def note(self, event: object) -> None:
         """Look at an event of the stream, before `knows` is called about it."""
-        if isinstance(event, TaskStatus) or (isinstance(event, ToolResult) and event.by_server):
+        if isinstance(event, TaskStatus):
+            if not event.tool_name:  # one with a name is a tool of the server's own, beside the client's
+                self._known.server_reports()
+        elif isinstance(event, ToolResult) and event.by_server:
             self._known.server_reports()
         elif isinstance(event, ToolCallStart):
             if self._all_known:

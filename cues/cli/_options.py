@@ -9,7 +9,7 @@ import click
 
 from stream.speech.choice import SPEAKERS
 
-__all__ = ["FAST_SPEED", "OutFile", "ServerUrl", "fast", "json_output", "out", "pack", "speaker"]
+__all__ = ["FAST_SPEED", "OutFile", "ServerUrl", "api", "fast", "json_output", "out", "pack", "speaker"]
 
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
@@ -42,10 +42,10 @@ class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in t
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The address, unchanged and checked."""
         from stream.errors import StreamValueError
-        from stream.services.connection import endpoint_of
+        from stream.services.addresses import api_and_address
 
         try:
-            endpoint_of(value)
+            api_and_address(value)
         except StreamValueError:
             self.fail(f"{value!r} must be an http:// or https:// address", param, ctx)
         return str(value)
@@ -57,6 +57,13 @@ out = click.option(
     default=Path(),
     show_default="the current folder",
     help="Folder for the files.",
+)
+api = click.option(
+    "--api",
+    type=click.Choice(["auto", "chat", "responses", "ollama", "anthropic", "gemini"]),
+    default="auto",
+    show_default=True,
+    help="Chat Completions, OpenAI's Responses, Ollama's own, Anthropic's or Gemini's; auto decides by the address.",
 )
 speaker = click.option(
     "--speaker",

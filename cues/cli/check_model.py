@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,23 +27,28 @@ __all__ = ["command"]
     help="Address of the server, such as http://localhost:11434.",
 )
 @click.option("--model", required=True, help="The model's name on the server.")
-@click.option(
-    "--endpoint",
-    type=click.Choice(["auto", "openai", "ollama"]),
-    default="auto",
-    show_default=True,
-    help="OpenAI-compatible or Ollama's native endpoint; auto decides by the address.",
-)
-@click.option("--api-key", envvar="CUES_API_KEY", help="Bearer token (CUES_API_KEY).")
+@_options.api
+@click.option("--endpoint", type=click.Choice(["auto", "openai", "ollama"]), hidden=True)  # the old name of --api
+@click.option("--api-key", envvar="CUES_API_KEY", help="Key of the server (CUES_API_KEY).")
 @click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest pause.")
 @_options.json_output
-def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float, as_json: bool) -> None:
+def command(
+    *,
+    base_url: str,
+    model: str,
+    api: str,
+    endpoint: str | None,
+    api_key: str | None,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
     """Ask a live model a question that needs a tool and one that does not, and report the result.
 
     The exit code is 1 if the model made no valid call, gave no answer after the results, or did not answer the plain
     question without a call; the first line says which. The last lines are an entry for a file of model capabilities.
     """
-    report = asyncio.run(_check(base_url, model, endpoint, api_key, timeout_s))
+    chosen = "chat" if endpoint == "openai" else endpoint or api
+    report = asyncio.run(_check(base_url, model, chosen, api_key, timeout_s))
     if as_json:
         # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
@@ -53,13 +58,12 @@ def command(*, base_url: str, model: str, endpoint: str, api_key: str | None, ti
         sys.exit(1)
 
 
-async def _check(base_url: str, model: str, endpoint: str, api_key: str | None, timeout_s: float) -> ProbeReport:
+async def _check(base_url: str, model: str, api: Any, api_key: str | None, timeout_s: float) -> ProbeReport:
     from stream.services.probe import Observer, probe
 
     observer = Observer()
-    kind = cast("Literal['auto', 'openai', 'ollama']", endpoint)
     async with stream.connect(
-        base_url, model, endpoint=kind, api_key=api_key, timeout_s=timeout_s, tap=observer.tap
+        base_url, model, api=api, api_key=api_key, timeout_s=timeout_s, tap=observer.tap
     ) as connection:
         await connection.learn()
         return await probe(connection, observer)
@@ -67,7 +71,7 @@ async def _check(base_url: str, model: str, endpoint: str, api_key: str | None, 
 
 def _text(report: ProbeReport) -> str:
     verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
-    head = harmless(f"{report.model} ({report.endpoint}): {verdict}")
+    head = harmless(f"{report.model} ({report.api}): {verdict}")
     if report.silent:
         return head + ("; is the server running?" if str(report.failure).startswith("cannot reach") else "")
     form = {"structured": "structured, parsed by the server", "none": "none came"}

@@ -27,7 +27,7 @@ __all__ = ["command"]
 # extra → (purpose, modules)
 EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "openai": ("model servers and speech servers", ("openai", "h11")),
-    "services": ("tools and model services: cues check-model", ("httpx2", "jsonschema", "pydantic", "stamina")),
+    "services": ("tools and model services: cues check-model", ("httpx2", "jsonschema", "pydantic")),
     "plots": ("pictures", ("matplotlib",)),
     "espeak": ("a real voice without a server", ("espeakng_loader",)),
     "play": ("loudspeakers: cues play", ("miniaudio",)),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from cues.cli._terminal import harmless
 from cues.errors import did_you_mean
 from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, load_recording
@@ -47,17 +49,29 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     help="Pace of the events.",
 )
 @click.option("--as-recorded", is_flag=True, help="Play each read at its recorded time.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for each request.")
+@click.option("--certfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Certificate, for TLS.")
+@click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Key of the certificate.")
 def command(
-    *, files: tuple[Path, ...], scenario: str | None, port: int, host: str, tokens_per_s: float, as_recorded: bool
+    *,
+    files: tuple[Path, ...],
+    scenario: str | None,
+    port: int,
+    host: str,
+    tokens_per_s: float,
+    as_recorded: bool,
+    verbose: bool,
+    certfile: Path | None,
+    keyfile: Path | None,
 ) -> None:
-    """Serve recordings or a scenario over HTTP, at the pace of a model.
+    """Serve recordings or a scenario over HTTP or WebSocket, at the pace of a model.
 
-    Each FILE is a recording (.sse or .ndjson) of one turn: the first answers a new conversation, the second follows the
-    first tool results, and so on. Point any OpenAI or Ollama client at the printed address; the model and the messages
-    of a request do not matter.
+    Each FILE is a recording of one turn: the first answers a new conversation, the second follows the first tool
+    results, and so on. Point a client of the recordings' API at the printed address: OpenAI's (Chat Completions,
+    Responses, Realtime), Ollama's, Anthropic's or Google's (Gemini, Live). The model and the messages of a request do
+    not matter. A Realtime or Live session is one FILE (.jsonl); google-genai opens Live sessions over TLS alone.
 
-    A scenario is a server's behavior with tool calls, such as `fork-duplicate` or `vllm-fragments`, in the format of
-    the endpoint: /v1/chat/completions or /api/chat.
+    A scenario is a server's behavior with tool calls, such as `fork-duplicate` or `anthropic-spliced`.
     """
     if (scenario is None) == (not files):
         raise click.UsageError("give either recordings or --scenario")
@@ -70,9 +84,26 @@ def command(
         return
     script = [load_recording(file) for file in files] if scenario is None else _scenario(scenario)
     pace = None if as_recorded else tokens_per_s
-    server = ReplayServer(script, tokens_per_s=pace, clock=WallClock(), host=host, port=port)
+    on_answer = _print_answer if verbose else None
+    tls = _tls(certfile, keyfile) if certfile else None
+    server = ReplayServer(
+        script, tokens_per_s=pace, clock=WallClock(), host=host, port=port, on_answer=on_answer, tls=tls
+    )
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(server))
+
+
+def _print_answer(method: str, path: str, status: int) -> None:
+    click.echo(f"{method} {harmless(path)} {status}")
+
+
+def _tls(certfile: Path, keyfile: Path | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certfile, keyfile)
+    except (OSError, ssl.SSLError) as error:
+        raise click.UsageError(f"--certfile {str(certfile)!r} and --keyfile cannot be used: {error}") from error
+    return context
 
 
 def _scenario(name: str) -> Script:

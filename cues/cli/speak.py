@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from cues.cli._terminal import harmless
 from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
+from stream.services.addresses import api_and_address
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
@@ -28,10 +29,9 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("prompt", required=False, default="")
-@click.option(
-    "--base-url", type=_options.ServerUrl(), help="OpenAI-compatible server, such as http://localhost:11434/v1."
-)
+@click.option("--base-url", type=_options.ServerUrl(), help="Model server, such as http://localhost:11434/v1.")
 @click.option("--model", help="The model's name on the server.")
+@_options.api
 @click.option(
     "--tools",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -61,6 +61,7 @@ def command(
     prompt: str,
     base_url: str | None,
     model: str | None,
+    api: Any,
     tools: Path | None,
     folder: Path | None,
     system: str | None,
@@ -74,7 +75,8 @@ def command(
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
 
-    The API key is read from OPENAI_API_KEY; local servers need none. Writes speak.wav, speak-speech.wav (without cues),
+    The API key is read from OPENAI_API_KEY (Anthropic: ANTHROPIC_API_KEY, Gemini: GEMINI_API_KEY); local servers need
+    none. Writes speak.wav, speak-speech.wav (without cues),
     speak.png and speak.json. Ctrl-C interrupts the answer, like a barge-in.
     """
     if not recordings and not (prompt and base_url and model):
@@ -97,8 +99,10 @@ def command(
         assert base_url is not None
         assert model is not None
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
-        request = Request(base_url=base_url, model=model, messages=messages, tools=offered)
-        key = os.environ.get("OPENAI_API_KEY")
+        request = Request(base_url=base_url, model=model, messages=messages, api=api, tools=offered)
+        # A provider with an API of its own gets its own key alone, from `connect`.
+        speaks_openai = api_and_address(base_url, api)[0] in ("chat", "responses")
+        key = os.environ.get("OPENAI_API_KEY") if speaks_openai else None
         turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))
     report(turn, as_json=as_json)
 
@@ -107,9 +111,11 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
 
     turns = [load_recording(file) for file in files]
-    endpoint: Literal["openai", "ollama"] = "ollama" if turns[0].kind == "ndjson" else "openai"
+    api: Any = turns[0].api or "chat"
+    if api in ("realtime", "live"):
+        raise click.UsageError(f"{files[0].name} is a recording of a WebSocket session; speak takes those of answers")
     async with ReplayServer(turns, clock=setup.clock) as server:
-        request = Request(base_url=server.base_url, model="replay", messages=messages, endpoint=endpoint)
+        request = Request(base_url=server.base_url, model="replay", messages=messages, api=api)
         names = ", ".join(file.name for file in files)
         # An error comes from the recording, not from the replay server.
         return replace(await run_turn(request, setup, title=names), server=names)

@@ -18,7 +18,7 @@ from stream.errors import StreamValueError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Behavior", "native_lines", "sse_events"]
+__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "sse_events", "words"]
 
 Json = dict[str, Any]
 
@@ -47,6 +47,9 @@ class Behavior:
         `task_id` and `task_status`, because the server runs the tools itself.
     reasoning, kind : str
         The field for reasoning on the OpenAI-compatible endpoint; the channel of the text.
+    quirks : tuple of str
+        Of `provider_streams`: `"comments"` (between events), `"rotating-ids"` (of items, in every event), `"spliced"`
+        (a second message begins in the middle of a call), `"no-end"` (of streamed arguments).
     """
 
     role_everywhere: bool = False
@@ -65,6 +68,7 @@ class Behavior:
     task: bool = False
     reasoning: str = "reasoning"
     kind: str = ""
+    quirks: tuple[str, ...] = ()
 
 
 def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
@@ -77,7 +81,7 @@ def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -
             break
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
         body = value if "error" in value else {**head, **value}
-        pieces.append(b"data: " + _dumped(body) + b"\n\n")
+        pieces.append(b"data: " + dumped(body) + b"\n\n")
     ended = complete and not (steps and steps[-1][0] == "fail")
     if ended and behavior.done:
         pieces.append(b"data: [DONE]\n\n")
@@ -91,13 +95,13 @@ def native_lines(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str)
         if value is None:
             return pieces, False
         head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
-        pieces.append(_dumped(value if set(value) == {"error"} else {**head, **value}) + b"\n")
+        pieces.append(dumped(value if set(value) == {"error"} else {**head, **value}) + b"\n")
     return pieces, True
 
 
 def _chunks(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
     first, reason, calls = True, "stop", 0
-    for step in _grouped(steps):
+    for step in grouped(steps):
         kind = step[0]
         if kind == "break":
             yield None
@@ -136,9 +140,9 @@ def _chunk(delta: Json, behavior: Behavior, *, finish: str | None = None, first:
 def _deltas(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[Json]:
     kind = step[0]
     if kind == "say":
-        yield from ({"content": word} for word in _words(step[1]))
+        yield from ({"content": word} for word in words(step[1]))
     elif kind == "think":
-        yield from ({behavior.reasoning: word} for word in _words(step[1]))
+        yield from ({behavior.reasoning: word} for word in words(step[1]))
     elif kind == "announce":
         yield {"tool_calls": []}
     elif kind == "calls":
@@ -152,7 +156,7 @@ def _deltas(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Itera
 def _call_pieces(name: str, arguments: Any, place: int, behavior: Behavior) -> Iterator[Json]:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     index = 0 if behavior.same_index else place
-    head: Json = {"index": index, "id": _call_id(place, behavior), "type": "function"}
+    head: Json = {"index": index, "id": call_id(place, behavior), "type": "function"}
     if not behavior.fragment:
         yield {**head, "function": {"name": name, "arguments": text}}
         return
@@ -168,7 +172,7 @@ def _call_pieces(name: str, arguments: Any, place: int, behavior: Behavior) -> I
 def _lines(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
     on_done: list[Json] = []
     calls, working = 0, False
-    for step in _grouped(steps):
+    for step in grouped(steps):
         kind = step[0]
         if kind == "break":
             yield None
@@ -178,7 +182,7 @@ def _lines(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json 
             return
         if kind in ("say", "think"):
             field = "content" if kind == "say" else "thinking"
-            yield from (_line(behavior, **{field: word}) for word in _words(step[1]))
+            yield from (_line(behavior, **{field: word}) for word in words(step[1]))
         elif kind == "announce":
             yield _line(behavior, tool_calls=[])
         elif kind == "results":
@@ -210,9 +214,9 @@ def _task(status: str) -> Json:
 
 
 def _native_call(name: str, arguments: Any, place: int, behavior: Behavior) -> Json:
-    call_id = _call_id(place, behavior)
+    identity = call_id(place, behavior)
     function = {"index": 0 if behavior.same_index else place, "name": name, "arguments": arguments}
-    return {"id": call_id, "function": function} if call_id else {"function": function}
+    return {"id": identity, "function": function} if identity else {"function": function}
 
 
 def _failed(error: Any) -> Json:
@@ -232,7 +236,7 @@ _TIMINGS = {
 }
 
 
-def _grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+def grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     """The steps, with consecutive calls joined to one."""
     row: list[tuple[str, Any]] = []
     for step in steps:
@@ -247,16 +251,18 @@ def _grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
         yield ["calls", row]
 
 
-def _call_id(place: int, behavior: Behavior) -> str:
+def call_id(place: int, behavior: Behavior) -> str:
+    """The id of a call; `""` if the server gives none."""
     if behavior.ids == "none":
         return ""
     return f"call_{place:08x}" if behavior.ids == "call" else f"chatcmpl-tool-{place:032x}"
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """The text in pieces of about one token: words with the space before them."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text) or [text]
 
 
-def _dumped(value: Json) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+def dumped(value: Json) -> bytes:
+    """An object as JSON; lone surrogates, which UTF-8 does not have, become `?`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

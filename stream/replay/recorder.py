@@ -1,22 +1,33 @@
-"""Records a model server's stream; a list of allowed fields keeps secrets out."""
+"""Records a model server's stream; allowed fields, and a search for what was sent, keep secrets out."""
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from stream.errors import MissingFeatureError, StreamError
-from stream.extras import pip_install
 from stream.replay.recording import Kind, Recording
+from stream.sendable import sendable
+from stream.urls import server_url, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["KEPT_HEADERS", "record"]
+__all__ = ["KEPT_HEADERS", "record", "record_session"]
 
 KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "transfer-encoding", "x-request-id"})
 """Response headers that are recorded; request headers never are."""
+
+SECRET_FIELDS = ("client_secret", "authorization", "authorization_token", "api_key", "newHandle", "ephemeral_key")
+"""JSON fields whose texts are recorded as asterisks, in requests and answers, such as a Realtime session's secret."""
+
+PUBLIC_HEADERS = frozenset({"content-type", "accept", "user-agent", "anthropic-version", "anthropic-beta"})
+_SECRET_JSON = re.compile(
+    rb'("(?:%b)"\s*:\s*(?:\{[^{}]*?"value"\s*:\s*)?")((?:[^"\\]|\\.)*)' % "|".join(SECRET_FIELDS).encode()
+)
 
 
 def record(
@@ -28,7 +39,8 @@ def record(
 ) -> Recording:
     """Send `request` as JSON to `url`, and record every byte of the answer with its time.
 
-    An answer that breaks off is recorded as far as it came.
+    An answer that breaks off is recorded as far as it came. Keys are recorded neither from the headers and the URL nor
+    where the server quotes them.
 
     Parameters
     ----------
@@ -44,16 +56,18 @@ def record(
     Raises
     ------
     StreamError
-        If the server cannot be reached, or sends no answer.
+        If `url` is no address, or the server cannot be reached or sends no answer.
     """
+    server_url("url", url)
     try:
         import httpx2
     except ImportError as error:
-        raise MissingFeatureError(f"recording needs httpx2: {pip_install('services')}") from error
+        raise MissingFeatureError("recording needs httpx2: pip install 'cue-engine[services]'") from error
+    sent = sendable(dict(request))
     start_s = time.perf_counter()
     body, reads = bytearray(), []
     try:
-        with httpx2.stream("POST", url, json=dict(request), headers=dict(headers or {}), timeout=timeout_s) as response:
+        with httpx2.stream("POST", url, json=sent, headers=dict(headers or {}), timeout=timeout_s) as response:
             status, answered = response.status_code, response.headers
             complete = True
             try:
@@ -63,22 +77,104 @@ def record(
             except httpx2.HTTPError:
                 complete = False  # The bytes so far are the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise StreamError(f"cannot reach {_without_secrets(url)}: {str(error) or type(error).__name__}") from error
+        raise StreamError(f"cannot reach {shown_url(url)}: {str(error) or type(error).__name__}") from error
     kept = {name.lower(): value for name, value in answered.items() if name.lower() in KEPT_HEADERS}
-    kind: Kind = "ndjson" if body.lstrip()[:1] == b"{" else "sse"
+    first = body.lstrip()[:1]
+    kind: Kind = "ndjson" if first == b"{" else "json" if first == b"[" else "sse"
+    secrets = _secrets(url, headers or {})
     return Recording(
         name="recorded",
         kind=kind,
-        body=bytes(body),
+        body=_hidden(bytes(body), secrets),
         status=status,
         reads=tuple(reads),
         headers=kept,
-        request=request,
+        request=_hidden_request(sent, secrets),
         complete=complete,
     )
 
 
-def _without_secrets(url: str) -> str:
-    """The URL without user, password and query."""
+def record_session(
+    url: str,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = 120.0,
+) -> Recording:
+    """Send `messages` over a WebSocket (Realtime, Live), and record what the server sends until its turn is over.
+
+    The parameters, and what is kept out, are as in `record`. The first message waits for nothing; each further one
+    waits for the answer to the first.
+
+    Raises
+    ------
+    StreamError
+        If `url` is no address, the session cannot be opened, or it ends before the turn does.
+    """
+    server_url("url", url, ("ws", "wss"))
+    try:
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import connect
+    except ImportError as error:
+        raise MissingFeatureError("recording needs websockets: pip install 'cue-engine[openai]'") from error
+    start_s = time.perf_counter()
+    secrets = _secrets(url, headers or {})
+    lines, times = [], []
+    try:
+        with connect(url, additional_headers=dict(headers or {}), open_timeout=timeout_s, max_size=None) as socket:
+            waiting = [json.dumps(sendable(dict(message))) for message in messages]
+            socket.send(waiting.pop(0))
+            over = False
+            while not over:
+                data = socket.recv(timeout=timeout_s)
+                times.append(round((time.perf_counter() - start_s) * 1000.0, 1))
+                raw = data if isinstance(data, bytes) else data.encode()
+                message = json.loads(raw)
+                lines.append(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+                if waiting and _is_set_up(message):
+                    for text in waiting:
+                        socket.send(text)
+                    waiting = []
+                over = _is_over(message)
+    except (OSError, WebSocketException, ValueError) as error:
+        raise StreamError(f"cannot record {shown_url(url)}: {str(error) or type(error).__name__}") from error
+    return Recording(
+        name="recorded",
+        kind="jsonl",
+        body=b"".join(_hidden(line, secrets) for line in lines),
+        reads=tuple((len(line), at_ms) for line, at_ms in zip(lines, times, strict=True)),
+        request={"messages": [_hidden_request(sendable(dict(message)), secrets) for message in messages]},
+    )
+
+
+def _is_set_up(message: Mapping[str, Any]) -> bool:
+    return message.get("type") == "session.updated" or "setupComplete" in message
+
+
+def _is_over(message: Mapping[str, Any]) -> bool:
+    """Whether the server's turn is over: it has answered, called a tool, or refused."""
+    content = message.get("serverContent")
+    turn_is_complete = isinstance(content, dict) and bool(content.get("turnComplete"))
+    return message.get("type") in ("response.done", "error") or "toolCall" in message or turn_is_complete
+
+
+def _secrets(url: str, headers: Mapping[str, str]) -> list[bytes]:
+    """What a server may quote and nobody should read: passwords, values of the query, and headers with their words."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    found = [parts.password or "", *(value for _, value in parse_qsl(parts.query))]
+    for name, value in headers.items():
+        if name.lower() not in PUBLIC_HEADERS:
+            found += [value, *value.split()]
+    # Short ones, such as `alt=sse`, are words of the answer and no secrets.
+    return sorted({secret.encode() for secret in found if len(secret) >= 8}, key=len, reverse=True)
+
+
+def _hidden(body: bytes, secrets: Sequence[bytes]) -> bytes:
+    """The body with asterisks for secrets; its length, and with it the size of each read, stays."""
+    for secret in secrets:
+        body = body.replace(secret, b"*" * len(secret))
+    return _SECRET_JSON.sub(lambda found: found[1] + b"*" * len(found[2]), body)
+
+
+def _hidden_request(request: Mapping[str, Any], secrets: Sequence[bytes]) -> Any:
+    return json.loads(_hidden(json.dumps(request, ensure_ascii=False).encode(), secrets))

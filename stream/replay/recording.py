@@ -1,39 +1,53 @@
 """A recording: the bytes that a model server streamed, and how they arrived.
 
-On disk: `NAME.sse` (server-sent events) or `NAME.ndjson` (JSON lines) with the body, and two optional files,
-`NAME.http.json` (status, some headers, size and time of each read) and `NAME.request.json`.
+On disk: `NAME.sse` (server-sent events), `NAME.ndjson` (JSON lines), `NAME.json` (Gemini's array) or `NAME.jsonl` (the
+server's messages of a WebSocket, one a line) with the body, and two optional files, `NAME.http.json` (status, some
+headers, size and time of each read) and `NAME.request.json`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from stream.errors import RecordingError
+from stream.readers.ndjson import NdjsonDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "APIS",
     "DEFAULT_TOKENS_PER_S",
     "ENDINGS",
     "MAX_RECORDING_BYTES",
     "SERVED_HEADERS",
     "SIDE_ENDINGS",
     "Kind",
+    "RecordedApi",
     "Recording",
     "load_recording",
     "samples_folder",
     "save_recording",
 ]
 
-Kind: TypeAlias = Literal["sse", "ndjson"]
+Kind: TypeAlias = Literal["sse", "ndjson", "json", "jsonl"]
+RecordedApi: TypeAlias = Literal["chat", "responses", "ollama", "anthropic", "gemini", "realtime", "live"]
 
-CONTENT_TYPES: dict[Kind, str] = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
+CONTENT_TYPES: dict[Kind, str] = {
+    "sse": "text/event-stream",
+    "ndjson": "application/x-ndjson",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+}
+# Between two pieces of a body: server-sent events end with an empty line, Gemini's array has a comma in between.
+SEPARATORS: dict[Kind, bytes] = {"sse": rb"(?<=\n\n)|(?<=\r\n\r\n)", "json": rb"(?<=\n,)"}
+APIS: tuple[RecordedApi, ...] = get_args(RecordedApi)
 
-ENDINGS = (".sse", ".ndjson")
+ENDINGS = (".sse", ".ndjson", ".json", ".jsonl")
 """Suffixes of the body's file."""
 
 SIDE_ENDINGS = (".http.json", ".request.json")
@@ -84,11 +98,43 @@ class Recording:
         return self.headers.get("content-type") or CONTENT_TYPES[self.kind]
 
     def pieces(self) -> list[bytes]:
-        """The body in whole events (SSE) or lines (NDJSON), as a server writes it; a cut end is a piece, too."""
-        separator = b"\n\n" if self.kind == "sse" else b"\n"
-        parts = self.body.split(separator)
-        whole = [part + separator for part in parts[:-1]]
-        return [piece for piece in (*whole, parts[-1]) if piece]
+        """The body in whole events, lines or messages, as a server writes it; a cut end is a piece, too."""
+        return [piece for piece in re.split(SEPARATORS.get(self.kind, rb"(?<=\n)"), self.body) if piece]
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The decoded objects of the body; those that cannot be read are left out."""
+        if self.kind == "json":
+            try:
+                values = json.loads(self.body)
+            except (ValueError, RecursionError):
+                return []
+            return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else [values]
+        return NdjsonDecoder().feed(self.body + b"\n")
+
+    @property
+    def api(self) -> RecordedApi | None:
+        """The format of the body; `None` if nothing in it tells, as in the answer to a refused request."""
+        return next((api for message in self.messages() if (api := _api_of(message))), None)
+
+
+def _api_of(message: Mapping[str, Any]) -> RecordedApi | None:
+    kind = str(message.get("type", ""))
+    if kind.startswith(_REALTIME) or (kind.startswith("response.") and "event_id" in message):
+        return "realtime"
+    return next((api for api, fields, types in _SIGNS if kind.startswith(types) or fields & message.keys()), None)
+
+
+_REALTIME = ("session.", "conversation.", "input_audio_buffer.", "output_audio_buffer.", "rate_limits.")
+_LIVE = {"setupComplete", "serverContent", "toolCall", "toolCallCancellation", "goAway", "sessionResumptionUpdate"}
+_SIGNS: tuple[tuple[RecordedApi, set[str], tuple[str, ...]], ...] = (
+    ("chat", {"choices"}, ()),
+    ("anthropic", set(), ("message_", "content_block_")),
+    ("responses", set(), ("response.",)),
+    ("live", _LIVE, ()),
+    ("gemini", {"candidates", "promptFeedback"}, ()),
+    ("ollama", {"done"}, ()),
+)
+"""What tells an API: one of these fields, or a type that begins so."""
 
 
 def load_recording(path: Path | str) -> Recording:
@@ -97,7 +143,7 @@ def load_recording(path: Path | str) -> Recording:
     Raises
     ------
     RecordingError
-        If the file cannot be read, holds neither server-sent events nor JSON lines, or does not match its `.http.json`.
+        If the file cannot be read, holds neither server-sent events nor JSON, or does not match its `.http.json`.
     """
     file = Path(path)
     body = _read(file)
@@ -186,10 +232,12 @@ def _kind(file: Path, body: bytes) -> Kind:
     if head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         return "sse"
     if head.startswith(b"{"):
-        return "ndjson"
+        return "jsonl" if file.suffix == ".jsonl" else "ndjson"
+    if head.startswith(b"["):
+        return "json"
     if not head and file.suffix in ENDINGS:
-        return "sse" if file.suffix == ".sse" else "ndjson"
+        return next(kind for kind in CONTENT_TYPES if file.suffix == f".{kind}")
     raise RecordingError(
         f"{file} is not a recording: it begins with {head[:24]!r}; "
-        "a recording begins with `data:` (server-sent events) or `{` (JSON lines)"
+        "a recording begins with `data:` (server-sent events), `{` (JSON lines) or `[` (an array)"
     )

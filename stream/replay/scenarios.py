@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamValueError
 from stream.replay.behavior import Behavior, native_lines, sse_events
+from stream.replay.endpoints import PATHS, api_of_path, turn_index
+from stream.replay.provider_streams import anthropic_events, gemini_events, responses_events
 from stream.replay.recording import Recording
-from stream.replay.server import turn_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ class Scenario:
     without_tools : script or None
         The answer if no tools are offered; `None` for the same as with tools.
     endpoints : tuple of str
-        `"openai"`, `"ollama"` or both.
+        The APIs that have it: `"chat"`, `"ollama"`, `"responses"`, `"anthropic"`, `"gemini"`.
     refusal, refuses_tools_only : Mapping or None, bool
         Status, headers and body of an answer that is not a stream; whether only requests with tools get it.
     read_bytes, read_ms : int, float
@@ -48,12 +49,17 @@ class Scenario:
     behavior: Behavior = field(default_factory=Behavior)
     turns: Sequence[Sequence[Sequence[Any]]]
     without_tools: Sequence[Sequence[Any]] | None = None
-    endpoints: tuple[str, ...] = ("openai", "ollama")
+    endpoints: tuple[str, ...] = ("chat", "ollama")
     refusal: Mapping[str, Any] | None = None
     refuses_tools_only: bool = False
     read_bytes: int = 0
     read_ms: float = 0.0
     pages: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> list[str]:
+        """The ends of the paths that are answered."""
+        return [path for path, api in PATHS.items() if api in self.endpoints]
 
     @property
     def as_recorded(self) -> bool:
@@ -68,18 +74,17 @@ class Scenario:
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
         """The answer to a chat request; `None` if the server has no such endpoint."""
-        endpoint = "ollama" if path.endswith("/api/chat") else "openai"
-        if endpoint not in self.endpoints:
+        api = api_of_path(path)
+        if api not in self.endpoints or api is None:
             return None
         if self.refusal is not None and (request.get("tools") or not self.refuses_tools_only):
             headers = {"content-type": "application/json", **self.refusal.get("headers", {})}
             body = self.refusal["body"].encode()
-            return Recording(name=self.name, kind="ndjson", body=body, status=self.refusal["status"], headers=headers)
-        write = native_lines if endpoint == "ollama" else sse_events
-        pieces, complete = write(self.steps(request), self.behavior, str(request.get("model", "model")))
+            return Recording(name=self.name, kind="json", body=body, status=self.refusal["status"], headers=headers)
+        pieces, complete = _WRITERS[api](self.steps(request), self.behavior, str(request.get("model", "model")))
         return Recording(
             name=self.name,
-            kind="ndjson" if endpoint == "ollama" else "sse",
+            kind="ndjson" if api == "ollama" else "sse",
             body=b"".join(pieces),
             reads=self._reads(pieces),
             complete=complete,
@@ -113,6 +118,15 @@ def scenario(name: str) -> Scenario:
     return _table()[name]
 
 
+_WRITERS = {
+    "chat": sse_events,
+    "ollama": native_lines,
+    "responses": responses_events,
+    "anthropic": anthropic_events,
+    "gemini": gemini_events,
+}
+
+
 @cache
 def _table() -> dict[str, Scenario]:
     table = tomllib.loads(files("stream.replay").joinpath("scenarios.toml").read_text(encoding="utf-8"))
@@ -121,6 +135,7 @@ def _table() -> dict[str, Scenario]:
 
 def _made(entry: dict[str, Any], behaviors: Mapping[str, Mapping[str, Any]]) -> Scenario:
     own = {**behaviors[entry.pop("as")], **entry.pop("with", {})}
-    entry["endpoints"] = tuple(entry.get("endpoints", own.pop("endpoints", ("openai", "ollama"))))
+    entry["endpoints"] = tuple(entry.get("endpoints", own.pop("endpoints", ("chat", "ollama"))))
     own.pop("endpoints", None)
+    own["quirks"] = tuple(own.get("quirks", ()))
     return Scenario(behavior=Behavior(**own), **entry)

@@ -1,7 +1,7 @@
-"""A server that replays recordings or scenarios over HTTP, at the pace of a model.
+"""A server that replays recordings or scenarios over HTTP and WebSocket, at the pace of a model.
 
-It answers `POST …/chat/completions` and `POST /api/chat` with the turn that the conversation has reached: each round of
-tool results in the request moves on by one turn. So it keeps no state and serves any number of clients.
+It answers the endpoint of the recordings (`endpoints.PATHS`) with the turn that the conversation has reached: each
+round of tool results in the request moves on by one turn. So it keeps no state and serves any number of clients.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
+from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, turn_index, unstreamed
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
+from stream.replay.sockets import play_session
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["ReplayServer", "Script", "turn_index"]
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
-CHAT_PATHS = ("/chat/completions", "/api/chat")
 
 
 class Script(Protocol):
@@ -40,8 +42,13 @@ class Script(Protocol):
         """Other paths, and their JSON answers."""
         ...
 
+    @property
+    def paths(self) -> Sequence[str]:
+        """The ends of the paths that are answered, for the message about any other path."""
+        ...
+
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
-        """The answer to a chat request; `None` for an unknown path."""
+        """The answer to a chat request; `None` for a path of another API."""
         ...
 
 
@@ -54,11 +61,16 @@ class Turns:
     def __init__(self, turns: Sequence[Recording]) -> None:
         if not turns:
             raise StreamValueError("turns is empty; a replay needs at least one recording")
-        self._turns = tuple(turns)
+        self._turns = tuple((turn, turn.api) for turn in turns)
+        known = {api for _, api in self._turns}
+        if len(known - {None}) > 1:
+            raise StreamValueError(f"turns are of {sorted(filter(None, known))}; they must be of one API")
+        self.paths = [path for path, api in PATHS.items() if api in known or None in known]
 
-    def answer(self, path: str, request: Mapping[str, Any]) -> Recording:  # noqa: ARG002  (of the protocol)
-        """The turn that the conversation has reached, on either path."""
-        return self._turns[min(turn_index(request), len(self._turns) - 1)]
+    def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
+        """The turn that the conversation has reached; on any path if nothing in it tells its API."""
+        turn, api = self._turns[min(turn_index(request), len(self._turns) - 1)]
+        return turn if api in (None, api_of_path(path)) else None
 
 
 class ReplayServer:
@@ -72,9 +84,13 @@ class ReplayServer:
         Pace of the events, above 0; `None` replays each read at its recorded time.
     on_request : callable or None
         Gets the path and the JSON of every chat request.
+    on_answer : callable or None
+        Gets method, path and status of every answer.
     clock : Clock or None
     host, port : str, int
         The address to listen on; port 0 takes a free one.
+    tls : ssl.SSLContext or None
+        With it the server speaks TLS; `google-genai` opens Live sessions over TLS alone.
 
     Examples
     --------
@@ -87,9 +103,11 @@ class ReplayServer:
         *,
         tokens_per_s: float | None = DEFAULT_TOKENS_PER_S,
         on_request: Callable[[str, Mapping[str, Any]], None] | None = None,
+        on_answer: Callable[[str, str, int], None] | None = None,
         clock: Clock | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if tokens_per_s is not None and not tokens_per_s > 0.0:
             raise StreamValueError(
@@ -97,16 +115,16 @@ class ReplayServer:
             )
         self._script: Script = Turns(turns) if isinstance(turns, Sequence) else turns
         self._tokens_per_s = None if self._script.as_recorded else tokens_per_s
-        self._on_request = on_request
+        self._on_request, self._on_answer = on_request, on_answer
         self._clock = clock or WallClock()
-        self._host, self._port = host, port
+        self._host, self._port, self._tls = host, port, tls
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Listen; raises `StreamError` if the port is not available."""
         try:
-            self._server = await asyncio.start_server(self._accept, self._host, self._port)
+            self._server = await asyncio.start_server(self._accept, self._host, self._port, ssl=self._tls)
         except OSError as error:
             raise StreamError(f"cannot listen on {self._host}:{self._port}: {error.strerror or error}") from error
         self._port = self._server.sockets[0].getsockname()[1]
@@ -124,7 +142,7 @@ class ReplayServer:
     @property
     def base_url(self) -> str:
         """The `base_url` for an OpenAI client."""
-        return f"http://{self._host}:{self._port}/v1"
+        return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}/v1"
 
     async def serve_forever(self) -> None:
         """Serve until cancelled."""
@@ -137,13 +155,13 @@ class ReplayServer:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         # A client that disconnects, or does not speak HTTP, ends only its own connection.
-        with contextlib.suppress(ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
+        with contextlib.suppress(OSError, h11.ProtocolError, asyncio.CancelledError):
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1024)
             while await self._answer_one(connection, reader, writer):
                 connection.start_next_cycle()
-        writer.close()
-        with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            writer.close()
             await writer.wait_closed()
+        writer.transport.abort()  # no waiting for a client that does not read
 
     async def _answer_one(
         self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -153,21 +171,43 @@ class ReplayServer:
         if request is None:
             return False
         path = request.target.decode("latin-1").split("?")[0]
-        payload = _decoded(body)
-        is_chat = request.method == b"POST" and path.endswith(CHAT_PATHS)
-        if is_chat and self._on_request is not None:
-            self._on_request(path, payload)
-        recording = self._script.answer(path, payload) if is_chat else None
+        upgrade = dict(request.headers).get(b"upgrade", b"").lower() == b"websocket"
+        recording, status, value = self._chosen(request.method.decode(), path, body, upgrade=upgrade)
+        if self._on_answer is not None:
+            self._on_answer(request.method.decode(), path, status)
+        if recording is not None and upgrade:
+            await play_session(
+                reader, writer, _written(request), recording, schedule=self._schedule(recording), clock=self._clock
+            )
+            return False
         if recording is not None:
             return await self._play(connection, writer, recording)
-        if path in self._script.pages:
-            await _send_json(connection, writer, 200, self._script.pages[path])
-        elif request.method == b"GET" and path.endswith("/models"):
-            await _send_json(connection, writer, 200, {"object": "list", "data": [{"id": "replay", "object": "model"}]})
-        else:
-            message = f"a replay answers POST …{CHAT_PATHS[0]} and POST {CHAT_PATHS[1]}, not {path}"
-            await _send_json(connection, writer, 404, {"error": {"message": message, "code": "not_found"}})
+        await _send_json(connection, writer, status, value, is_head=request.method == b"HEAD")
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
+
+    def _chosen(self, method: str, path: str, body: bytes, *, upgrade: bool) -> tuple[Recording | None, int, Any]:
+        """The recording to play, or `None`; and the status with the JSON of any other answer."""
+        api = api_of_path(path)
+        if api in ("realtime", "live") if upgrade else api is not None and method == "POST":
+            try:
+                payload = json.loads(body) if body else {}
+                broken = "" if isinstance(payload, dict) and (body or upgrade) else "it must be a JSON object"
+            except (ValueError, RecursionError) as error:
+                payload, broken = {}, str(error)
+            if broken:
+                return None, 400, error_of(api, path, 400, f"the body of the request cannot be parsed: {broken}")
+            if self._on_request is not None:
+                self._on_request(path, payload)
+            recording = self._script.answer(path, payload)
+            if recording is not None and (upgrade or recording.kind != "jsonl"):
+                recording = unstreamed(recording, api, path, payload)
+                return recording, 101 if upgrade else recording.status, None
+        page = self._script.pages.get(path, pages(path))
+        if page is not None and (method in ("GET", "HEAD") or path in self._script.pages):
+            return None, 200, page
+        known = ", ".join(f"…{one}" for one in self._script.paths)
+        message = f"no answer to {method} {path}; this replay answers {known}"
+        return None, 404, error_of(api, path, 404, message)
 
     async def _play(self, connection: h11.Connection, writer: asyncio.StreamWriter, recording: Recording) -> bool:
         """Send a recording; False if the connection must close, as after an incomplete answer."""
@@ -197,30 +237,10 @@ class ReplayServer:
             start += size
 
 
-def turn_index(request: Mapping[str, Any]) -> int:
-    """Number of rounds of tool results after the last user message of a request.
-
-    Examples
-    --------
-    >>> turn_index({"messages": [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]})
-    1
-    """
-    try:
-        roles = [message.get("role") for message in request["messages"]]
-    except (KeyError, TypeError, AttributeError):
-        return 0
-    last_user = max((place for place, role in enumerate(roles) if role == "user"), default=-1)
-    since = roles[last_user + 1 :]
-    return sum(role == "tool" and previous != "tool" for previous, role in zip([None, *since], since, strict=False))
-
-
-def _decoded(body: bytes) -> Mapping[str, Any]:
-    """The JSON object of a request; empty if it is not one."""
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+def _written(request: h11.Request) -> bytes:
+    """A request without a body, as it was on the wire."""
+    lines = [b"GET " + request.target + b" HTTP/1.1", *(name + b": " + value for name, value in request.headers)]
+    return b"\r\n".join([*lines, b"", b""])
 
 
 async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:
@@ -243,10 +263,13 @@ async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> 
             return None, b""
 
 
-async def _send_json(connection: h11.Connection, writer: asyncio.StreamWriter, status: int, value: Any) -> None:
+async def _send_json(
+    connection: h11.Connection, writer: asyncio.StreamWriter, status: int, value: Any, *, is_head: bool
+) -> None:
     data = json.dumps(value).encode()
     headers = [("content-type", "application/json"), ("content-length", str(len(data)))]
     writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
-    writer.write(connection.send(h11.Data(data=data)) or b"")
+    if not is_head:
+        writer.write(connection.send(h11.Data(data=data)) or b"")
     writer.write(connection.send(h11.EndOfMessage()) or b"")
     await writer.drain()

@@ -1,14 +1,20 @@
-"""Default addresses and the default model, from the environment."""
+"""Addresses of servers and their APIs; default addresses, keys and the default model, from the environment."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, get_args
+from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamValueError
+from stream.urls import server_url
+from stream.whole_answers import Api
 
-__all__ = ["CLOUD_HOSTS", "cloud_address", "default_model", "local_address"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CLOUD_HOSTS", "HOSTS", "api_and_address", "cloud_address", "default_model", "key_for", "local_address"]
 
 LOCAL_DEFAULT = "http://127.0.0.1:11434"
 CLOUD_DEFAULT = "https://ollama.com"
@@ -16,6 +22,68 @@ MODEL_DEFAULT = "qwen3-coder:480b"
 
 CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
 OLLAMA_PORT = 11434
+HOSTS: Mapping[str, str] = {"anthropic": "api.anthropic.com", "gemini": "generativelanguage.googleapis.com"}
+"""The hosts of the providers with an API of their own."""
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "api.openai.com": ("OPENAI_API_KEY",),
+    HOSTS["anthropic"]: ("ANTHROPIC_API_KEY",),
+    HOSTS["gemini"]: ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+}
+"""Variables with the keys of a host."""
+# The ends of paths, and the APIs that they name; `None` leaves it to the caller.
+PATHS: Mapping[str, Api | None] = {
+    "/chat/completions": None,
+    "/responses": "responses",
+    "/messages": "anthropic",
+    "/api/chat": None,
+    "/api": None,
+    "/v1beta": "gemini",
+}
+
+
+def key_for(host: str, *, asks_cloud: bool) -> str | None:
+    """The key in the environment that belongs to a host, which gets no other key."""
+    names = ("OLLAMA_API_KEY",) if asks_cloud else KEYS.get(host, ())
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def api_and_address(base_url: str, api: str = "auto") -> tuple[Api, str, str]:
+    """The API to use, the server's root URL, and the base URL for the API's client.
+
+    Raises
+    ------
+    StreamValueError
+        If `base_url` is no address, or `api` is unknown.
+
+    Examples
+    --------
+    >>> api_and_address("http://localhost:11434")
+    ('chat', 'http://localhost:11434', 'http://localhost:11434/v1')
+    >>> api_and_address("https://api.anthropic.com/v1/messages")
+    ('anthropic', 'https://api.anthropic.com', 'https://api.anthropic.com')
+    """
+    parts = server_url("base_url", base_url)
+    if api != "auto" and api not in get_args(Api):
+        raise StreamValueError(f"api is {api!r}; it must be 'auto' or one of {get_args(Api)}")
+    path = parts.path.split("/models/")[0].rstrip("/")
+    ending = next((ending for ending in PATHS if path.endswith(ending)), "")
+    path = path.removesuffix(ending)
+    kind = _api(parts.hostname or "", PATHS.get(ending)) if api == "auto" else _checked(api)
+    root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
+    if kind in ("chat", "responses"):  # any other path, such as /openai/v2, is the server's own and kept
+        return kind, root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
+    return kind, root, root
+
+
+def _api(host: str, by_path: Api | None) -> Api:
+    if host in CLOUD_HOSTS:
+        return "ollama"
+    return by_path or _checked(next((api for api, own in HOSTS.items() if own == host), "chat"))
+
+
+def _checked(api: str) -> Api:
+    known: tuple[Api, ...] = get_args(Api)
+    return next(one for one in known if one == api)
 
 
 def default_model() -> str:

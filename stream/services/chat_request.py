@@ -1,7 +1,7 @@
 """A chat request, and its body for each endpoint: pure functions.
 
 Messages are in OpenAI's form: `tool_calls` with arguments as JSON text, results as messages of role `tool` with
-`tool_call_id`. They are converted here for Ollama's own endpoint.
+`tool_call_id`. They are converted here for Ollama's own endpoint, and in `provider_requests` for other APIs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import StreamTypeError, StreamValueError
-from stream.services.sendable import sendable
+from stream.sendable import sendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ChatRequest", "Endpoint", "Message", "Think", "ollama_body", "openai_body", "with_guidance"]
+__all__ = [
+    "EFFORTS",
+    "ChatRequest",
+    "Message",
+    "Think",
+    "arguments_of",
+    "ollama_body",
+    "openai_body",
+    "response_format_of",
+    "schema_of",
+    "tool_fields",
+    "with_guidance",
+]
 
-Endpoint: TypeAlias = Literal["openai", "ollama"]
 Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
 
@@ -31,7 +42,7 @@ EFFORTS: dict[object, str] = {False: "none", True: "medium"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One request for either endpoint, with the fields of `Connection.chat`.
+    """One request for any API, with the fields of `Connection.chat`.
 
     Tools are in OpenAI's form; `tool_choice` is a word or the object that forces one function. `None` is not sent.
     """
@@ -74,11 +85,10 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     }
     if usage and request.stream:  # an answer that is not streamed has the counts anyway
         body["stream_options"] = {"include_usage": True}
-    body.update(_tools(request))
-    if request.response_format is not None:
-        body["response_format"] = dict(request.response_format)
-    elif request.format is not None:
-        body["response_format"] = _response_format(request.format)
+    body.update(tool_fields(request))
+    wanted = response_format_of(request)
+    if wanted is not None:
+        body["response_format"] = wanted
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.think is not None:
@@ -93,8 +103,8 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
         "messages": [*_ollama_messages(request.messages)],
         "stream": request.stream,
     }
-    body.update(_tools(request))
-    wanted = request.format if request.response_format is None else _format_of(request.response_format)
+    body.update(tool_fields(request))
+    wanted = schema_of(request)
     if wanted is not None:
         body["format"] = wanted
     if request.temperature is not None:
@@ -113,8 +123,8 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     return [{"role": "system", "content": words}, *messages]
 
 
-def _tools(request: ChatRequest) -> dict[str, Any]:
-    """The fields about tools, the same for both endpoints.
+def tool_fields(request: ChatRequest) -> dict[str, Any]:
+    """The fields about tools, in OpenAI's form.
 
     Stock Ollama ignores `tool_choice` and `parallel_tool_calls`; they are sent for servers that read them. For `"none"`
     no tools are sent; a named tool is sent alone.
@@ -126,6 +136,18 @@ def _tools(request: ChatRequest) -> dict[str, Any]:
     chosen = [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
     fields = {"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls}
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def response_format_of(request: ChatRequest) -> dict[str, Any] | None:
+    """The format of the answer in OpenAI's form; `None` for plain text."""
+    if request.response_format is not None:
+        return dict(request.response_format)
+    return None if request.format is None else _response_format(request.format)
+
+
+def schema_of(request: ChatRequest) -> Any:
+    """The format of the answer as `"json"` or a JSON Schema; `None` for plain text."""
+    return request.format if request.response_format is None else _format_of(request.response_format)
 
 
 def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -146,15 +168,15 @@ def _format_of(response_format: Mapping[str, Any]) -> Any:
     schema = (response_format.get("json_schema") or {}).get("schema")
     if kind != "json_schema" or schema is None:
         raise StreamValueError(
-            f"response_format has type {kind!r}; for /api/chat it must be 'text', 'json_object', or 'json_schema' with"
+            f"response_format has type {kind!r}; for this API it must be 'text', 'json_object', or 'json_schema' with"
             " `json_schema.schema`"
         )
     return schema
 
 
 def _openai_message(message: Message) -> dict[str, Any]:
-    """The message without `thinking`, a field of Ollama that strict servers refuse."""
-    return {key: value for key, value in message.items() if key != "thinking"}
+    """The message without fields of other APIs, which strict servers refuse."""
+    return {key: value for key, value in message.items() if key not in ("thinking", "provider_parts", "is_error")}
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
@@ -177,15 +199,19 @@ def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
 
 
 def _ollama_call(call: Mapping[str, Any], place: int) -> dict[str, Any]:
-    function = call["function"]
-    arguments = function.get("arguments") or {}
+    written = {"index": place, "name": call["function"]["name"], "arguments": arguments_of(call)}
+    return {"id": call["id"], "function": written} if call.get("id") else {"function": written}
+
+
+def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call as an object; `{}` for any others: the call's result says what was wrong."""
+    arguments = call["function"].get("arguments") or {}
     if isinstance(arguments, str):
         try:
             arguments = sendable(json.loads(arguments), DEEPEST_ARGUMENTS)
         except (ValueError, RecursionError):
-            arguments = {}  # This form holds objects only; the call's result says what was wrong.
-    written = {"index": place, "name": function["name"], "arguments": arguments if isinstance(arguments, dict) else {}}
-    return {"id": call["id"], "function": written} if call.get("id") else {"function": written}
+            return {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _text_and_images(content: Any) -> tuple[str, list[str]]:

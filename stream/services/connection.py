@@ -1,22 +1,31 @@
-"""One interface over two endpoints: OpenAI-compatible `/v1/chat/completions` and Ollama's own `/api/chat`."""
+"""One interface over the APIs of model servers: Chat Completions, Responses, Ollama, Anthropic and Gemini."""
 
 from __future__ import annotations
 
 import logging
-import os
+import warnings
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from stream.errors import StreamTypeError, StreamValueError
+from stream.errors import StreamTypeError
 from stream.events import StreamFailed, ToolsLeftOut
-from stream.services.addresses import CLOUD_HOSTS, cloud_address, default_model, local_address
+from stream.services.addresses import (
+    CLOUD_HOSTS,
+    HOSTS,
+    api_and_address,
+    cloud_address,
+    default_model,
+    key_for,
+    local_address,
+)
 from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
+from stream.services.provider_requests import anthropic_body, gemini_body, responses_body
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
 from stream.services.tool import as_tools, tool_choice_field
@@ -25,12 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from stream.events import Event, ServiceEvent
-    from stream.services.chat_request import Endpoint, Message, Think
+    from stream.events import ServiceEvent
+    from stream.services.anthropic_endpoint import AnthropicEndpoint
+    from stream.services.chat_request import Message, Think
+    from stream.services.gemini_endpoint import GeminiEndpoint
     from stream.services.models import ModelCapabilities
+    from stream.services.openai_endpoint import OpenAIEndpoint
     from stream.services.tool import ToolLike
+    from stream.whole_answers import Api
 
-__all__ = ["Connection", "connect", "endpoint_of"]
+__all__ = ["Connection", "connect"]
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +52,7 @@ def connect(
     base_url: str | None = None,
     model: str | None = None,
     *,
-    endpoint: Literal["auto", "openai", "ollama"] = "auto",
+    api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto",
     api_key: str | None = None,
     capabilities: ModelCapabilities | None = None,
     overrides: Path | str | Sequence[Mapping[str, Any]] | None = None,
@@ -49,22 +62,25 @@ def connect(
     timeout_s: float = 120.0,
     connect_timeout_s: float = 5.0,
     tap: Callable[[Any], None] | None = None,
+    endpoint: Literal["auto", "openai", "ollama"] | None = None,
 ) -> Connection:
     """A connection to one model of one server. It sends nothing until `chat` or `learn`.
 
     Parameters
     ----------
     base_url : str or None
-        With or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
-        (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`); `"cloud"` is Ollama's cloud
-        (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
+        With or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is Anthropic or Google for their APIs,
+        else the Ollama of this machine (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`);
+        `"cloud"` is Ollama's cloud (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
     model : str or None
         Name; names of cloud models are rewritten as the server expects them. `None` takes `ACTOR_MODEL`, else
         `qwen3-coder:480b`.
-    endpoint : {"auto", "openai", "ollama"}
-        `"auto"` is Ollama's own endpoint for Ollama's cloud, the OpenAI-compatible one otherwise.
+    api : {"auto", "chat", "responses", "ollama", "anthropic", "gemini"}
+        `"auto"` decides by the address: by its host (Ollama's cloud, Anthropic, Google), or a path such as
+        `/v1/responses`; otherwise it is OpenAI-compatible Chat Completions.
     api_key : str or None
-        `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, and no key for other hosts.
+        `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
+        Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google, and no key for other hosts.
     capabilities : ModelCapabilities or None
         What the model can do with tools; `None` looks it up with `capabilities_of`.
     overrides : Path, str, Sequence[Mapping] or None
@@ -78,23 +94,29 @@ def connect(
         Longest wait for the next bytes, and for the connection, seconds.
     tap : Callable or None
         Gets all input before it is parsed: decoded chunks, or bytes from Ollama's own endpoint.
+    endpoint : {"auto", "openai", "ollama"} or None
+        Old name of `api`, in which `"openai"` is `"chat"`; it goes in 0.3.
 
     Raises
     ------
     StreamValueError
-        If the URL is not http(s), the model's name is empty, or `endpoint` is unknown.
+        If the URL is not http(s), the model's name is empty, or `api` is unknown.
     MissingFeatureError
-        If the `services` extra is not installed.
+        If the `services` extra is not installed, or the one of the API (`anthropic`, `google`).
     """
+    if endpoint is not None:
+        warnings.warn("endpoint is now api; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
+        renamed: dict[str, Any] = {"openai": "chat"}
+        api = renamed.get(endpoint, endpoint)
     asks_cloud = base_url == "cloud"
-    address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
-    kind, root, url = endpoint_of(address, "ollama" if asks_cloud and endpoint == "auto" else endpoint)
+    own_host = HOSTS.get(api)
+    default = f"https://{own_host}" if own_host and base_url is None else local_address() if base_url is None else ""
+    address = cloud_address() if asks_cloud else default if base_url is None else base_url
+    kind, root, url = api_and_address(address, "ollama" if asks_cloud and api == "auto" else api)
     host = urlsplit(url).hostname or ""
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
-    # A key from the environment goes to its own host only.
-    variable = "OLLAMA_API_KEY" if asks_cloud else "OPENAI_API_KEY" if host == "api.openai.com" else ""
-    key = api_key or os.environ.get(variable)
+    key = api_key or key_for(host, asks_cloud=asks_cloud)
     known = capabilities or capabilities_of(name, overrides)
     waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
     return Connection(
@@ -112,37 +134,12 @@ def connect(
     )
 
 
-def endpoint_of(base_url: str, endpoint: str = "auto") -> tuple[Endpoint, str, str]:
-    """The endpoint to use, the server's root URL, and the base URL of the endpoint.
-
-    Examples
-    --------
-    >>> endpoint_of("http://localhost:11434")
-    ('openai', 'http://localhost:11434', 'http://localhost:11434/v1')
-    >>> endpoint_of("https://ollama.com")[0]
-    'ollama'
-    """
-    parts = urlsplit(str(base_url).strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StreamValueError(f"base_url is {base_url!r}; it must be an http:// or https:// address")
-    if endpoint not in ("auto", "openai", "ollama"):
-        raise StreamValueError(f"endpoint is {endpoint!r}; it must be 'auto', 'openai' or 'ollama'")
-    path = parts.path.rstrip("/")
-    for ending in ("/chat/completions", "/api/chat", "/api"):
-        path = path.removesuffix(ending)
-    root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
-    if endpoint == "ollama" or (endpoint == "auto" and parts.hostname in CLOUD_HOSTS):
-        return "ollama", root, root
-    # Any other path, such as /openai/v2, is the server's own and kept.
-    return "openai", root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
-
-
 class Connection:
     """One model of one server; made by `connect`.
 
     Attributes
     ----------
-    endpoint : {"openai", "ollama"}
+    api : {"chat", "responses", "ollama", "anthropic", "gemini"}
     base_url : str
         Address of the server, without the endpoint's path.
     model : str
@@ -155,7 +152,7 @@ class Connection:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        api: Api,
         root: str,
         url: str,
         model: str,
@@ -168,19 +165,33 @@ class Connection:
         usage: bool,
         tap: Callable[[Any], None] | None,
     ) -> None:
-        self.endpoint, self.model, self.capabilities = endpoint, model, capabilities
+        self.api, self.model, self.capabilities = api, model, capabilities
         self.base_url, self.server_too_old = root, ""
         self._retries, self._guide, self._usage, self._tap = retries, guide, usage, tap
-        self._http = http_client(api_key=key, **waits)
-        self._openai: Any = None
+        # Only an Ollama has pages about models, and only its cloud wants the key for them.
+        self._http = http_client(api_key=key if api in ("chat", "responses", "ollama") else None, **waits)
         self._logged_left_out: tuple[str, ...] = ()
-        if endpoint == "openai":
-            from stream.services.openai_endpoint import OpenAIEndpoint, openai_client
+        self._wire: OpenAIEndpoint | AnthropicEndpoint | GeminiEndpoint | OllamaEndpoint
+        if api == "anthropic":
+            from stream.services.anthropic_endpoint import AnthropicEndpoint
 
-            self._openai = openai_client(url, api_key=key, **waits)
-            self._wire: OllamaEndpoint | OpenAIEndpoint = OpenAIEndpoint(self._openai)
-        else:
+            self._wire = AnthropicEndpoint(url, api_key=key, **waits)
+        elif api == "gemini":
+            from stream.services.gemini_endpoint import GeminiEndpoint
+
+            self._wire = GeminiEndpoint(url, model, api_key=key, **waits)
+        elif api == "ollama":
             self._wire = OllamaEndpoint(self._http, url)
+        else:
+            from stream.services.openai_endpoint import OpenAIEndpoint
+
+            self._wire = OpenAIEndpoint(url, api, api_key=key, **waits)
+
+    @property
+    def endpoint(self) -> str:
+        """Old name of `api`, in which `"chat"` is `"openai"`; it goes in 0.3."""
+        warnings.warn("Connection.endpoint is now api; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
+        return "openai" if self.api == "chat" else self.api
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -193,15 +204,15 @@ class Connection:
     async def close(self) -> None:
         """Close the sockets; a stream that is being read ends with a failure."""
         await self._http.aclose()
-        if self._openai is not None:
-            await self._openai.close()
+        await self._wire.close()
 
     async def learn(self) -> ModelCapabilities:
         """The model's capabilities, corrected by the server if it is an Ollama, and used from now on.
 
         Logs a warning if the Ollama is older than the model's `min_ollama`.
         """
-        shown = await self._page("POST", "/api/show", json={"model": self.model})
+        is_ollama = self.api in ("chat", "responses", "ollama")  # or may be one
+        shown = await self._page("POST", "/api/show", json={"model": self.model}) if is_ollama else {}
         if shown:
             self.capabilities = with_server_word(self.capabilities, shown)
             page = await self._page("GET", "/api/version")
@@ -239,7 +250,7 @@ class Connection:
         Parameters
         ----------
         messages : Sequence[Mapping]
-            In OpenAI's form, for either endpoint.
+            In OpenAI's form, for every API.
         tools : Iterable or None
             Tools to offer, in the model's own style; without them the request mentions no tools.
         tool_choice : str, Mapping or None
@@ -282,7 +293,7 @@ class Connection:
             response_format=response_format,
             temperature=temperature,
             think=think,
-            stream=self.capabilities.streaming or not names,
+            stream=self.capabilities.streaming or not names or self.api not in ("chat", "ollama"),
             extra=extra,
         )
         while True:
@@ -312,8 +323,8 @@ class Connection:
             logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
         return ToolsLeftOut(names, reason)
 
-    async def _asked(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
-        body = ollama_body(request) if self.endpoint == "ollama" else openai_body(request, usage=self._usage)
+    async def _asked(self, request: ChatRequest) -> AsyncGenerator[ServiceEvent, None]:
+        body = _BODIES[self.api](request) if self.api != "chat" else openai_body(request, usage=self._usage)
         names = [tool["function"]["name"] for tool in request.tools]
         ask = partial(self._wire.ask, body, names or None, self._tap)
         async with aclosing(with_retries(ask, self._retries)) as events:
@@ -321,6 +332,12 @@ class Connection:
                 yield event
 
 
+_BODIES: dict[str, Callable[[ChatRequest], dict[str, Any]]] = {
+    "responses": responses_body,
+    "ollama": ollama_body,
+    "anthropic": anthropic_body,
+    "gemini": gemini_body,
+}
 _WHY = {
     "maximum": "more than the model can tell apart",
     "untrained": "the model calls no tools",
@@ -328,9 +345,12 @@ _WHY = {
 }
 
 
-def _refused(event: Event, request: ChatRequest) -> str:
-    """The part of a request because of which Ollama refused it: `"tools"`, `"thinking"`, or `""` for neither."""
+def _refused(event: ServiceEvent, request: ChatRequest) -> str:
+    """The part of a request because of which it was refused: `"tools"`, `"thinking"`, or `""` for neither."""
     if not isinstance(event, StreamFailed) or event.status != 400:
         return ""
     asked = {"tools": request.tools, "thinking": request.think}
-    return next((what for what in asked if asked[what] and f"does not support {what}" in event.message), "")
+    said = event.message
+    return next(
+        (w for w in asked if asked[w] and (f"does not support {w}" in said or f"{w} is not supported" in said)), ""
+    )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from stream.errors import StreamValueError
 from stream.services.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["FILESYSTEM_TOOLS", "filesystem_tools"]
 
@@ -48,21 +54,37 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
 
     def list_directory(path: Annotated[str, "folder, relative to the root; '.' is the root itself"] = ".") -> list[str]:
         """List the files and folders in a folder; folders end with a slash."""
-        entries = sorted(_inside(base, path).iterdir(), key=lambda entry: entry.name)
-        return [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries[:LONGEST_LISTING]]
+        with _inside(base, path) as folder:
+            entries = sorted(folder.iterdir(), key=lambda entry: entry.name)[:LONGEST_LISTING]
+            return [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
 
     def read_file(path: Annotated[str, "file, relative to the root"]) -> str:
         """Read a text file."""
-        with _inside(base, path).open("rb") as file:
+        with _inside(base, path) as target, open(target, "rb", opener=_regular) as file:
             return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
 
     listing, reading = Tool.of_function(list_directory), Tool.of_function(read_file)
     return replace(listing, group="filesystem"), replace(reading, group="filesystem")
 
 
-def _inside(base: Path, path: str) -> Path:
-    """The path with links resolved. The error does not say whether a path outside exists."""
-    target = (base / path).resolve()
-    if not target.is_relative_to(base):
-        raise PermissionError("the path leads out of the folder")
-    return target
+@contextmanager
+def _inside(base: Path, path: str) -> Iterator[Path]:
+    """The path with links resolved. Errors do not say whether a path outside exists, and name no path of the host."""
+    try:
+        target = (base / path).resolve()
+        if not target.is_relative_to(base):
+            raise PermissionError("the path leads out of the folder")
+        yield target
+    except OSError as error:
+        raise type(error)(f"{error.strerror or error}: {path!r}") from None
+    except RuntimeError:  # of `resolve`, below Python 3.13
+        raise OSError(f"the links form a circle: {path!r}") from None
+
+
+def _regular(path: str, flags: int) -> int:
+    """The descriptor of a regular file; a pipe would block the thread, and a device may."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise PermissionError("this is not a regular file")
+    return descriptor

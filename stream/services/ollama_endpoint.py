@@ -9,8 +9,8 @@ from stream.errors import MissingFeatureError
 from stream.events import StreamFailed
 from stream.extras import pip_install
 from stream.readers.ollama_reader import OllamaReader
+from stream.sendable import sendable
 from stream.services.failures import failure_of_answer, failure_of_transport
-from stream.services.sendable import sendable
 
 if TYPE_CHECKING:
     import ssl
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from stream.events import Event
+    from stream.events import ServiceEvent
 
 __all__ = ["OllamaEndpoint", "http_client", "trusted"]
 
@@ -27,7 +27,6 @@ def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: flo
     """The HTTP client for all requests outside the `openai` package."""
     try:
         import httpx2
-        import stamina  # noqa: F401  (imported now, so that the first request need not wait for it)
     except ImportError as error:
         raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
@@ -51,7 +50,7 @@ class OllamaEndpoint:
 
     async def ask(
         self, body: Mapping[str, Any], tools: Sequence[str] | None, tap: Callable[[Any], None] | None
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; every failure is a `StreamFailed`. `tap` gets the bytes of each read."""
         import httpx2
 
@@ -74,3 +73,6 @@ class OllamaEndpoint:
             last = reader.fail(failure_of_transport(error, url=self._url, timed_out=timed_out))
         for event in last:
             yield event
+
+    async def close(self) -> None:
+        """Nothing: the connection closes its HTTP client."""

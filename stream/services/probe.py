@@ -110,7 +110,7 @@ class ProbeReport:
     """
 
     model: str
-    endpoint: str
+    api: str
     form: Literal["structured", "raw", "none"]
     dialect: str
     calls: int
@@ -208,7 +208,7 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
     )
     return ProbeReport(
         model=connection.model,
-        endpoint=connection.endpoint,
+        api=connection.api,
         form=form,
         dialect=dialect if form == "raw" else "",
         calls=len(ends),

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.errors import StreamTypeError
-from stream.events import AskedAgain, EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
+from stream.events import (
+    AnswerParts,
+    AskedAgain,
+    EmptyToolCalls,
+    Finish,
+    StreamFailed,
+    TextDelta,
+    ToolCallEnd,
+    ToolResult,
+    Usage,
+)
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.runner import ToolRunner
@@ -214,4 +224,4 @@ class _Attempt:
 def _is_something(event: ServiceEvent) -> bool:
     if isinstance(event, TextDelta):
         return bool(event.text.strip())
-    return isinstance(event, ToolCallEnd) and event.status != "incomplete"
+    return isinstance(event, AnswerParts) or (isinstance(event, ToolCallEnd) and event.status != "incomplete")

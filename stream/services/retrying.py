@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
 import time
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stream.errors import StreamValueError
-from stream.events import Event, StreamFailed
+from stream.events import StreamFailed
 from stream.services.failures import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
+
+    from stream.events import ServiceEvent
 
 __all__ = ["Retries", "with_retries"]
 
@@ -47,60 +52,35 @@ class Retries:
             if not getattr(self, name) >= 0.0:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
 
-    def wait_for(self, error: Exception) -> bool | float:
-        """Whether to retry, or the wait that the server asked for, seconds."""
-        if not isinstance(error, _FirstEventError):
-            return False
-        asked_ms = error.failure.retry_after_ms
-        if asked_ms is None:
-            return True
-        return asked_ms / 1000.0 if asked_ms / 1000.0 <= self.wait_max_s else False
+    def wait_before(self, attempt: int, failure: StreamFailed) -> float | None:
+        """The wait before an attempt (the second is 2), seconds; `None` if there is none."""
+        if attempt > self.attempts or not is_transient(failure):
+            return None
+        if failure.retry_after_ms is not None:
+            asked_s = failure.retry_after_ms / 1000.0
+            return asked_s if asked_s <= self.wait_max_s else None
+        doubled_s = self.wait_s * 2.0 ** min(attempt - 2, 64)
+        return min(doubled_s + random.uniform(0.0, self.wait_s), self.wait_max_s)  # noqa: S311  (no secret)
 
 
-class _FirstEventError(Exception):
-    """A failure as the first event. Logs show its text, so it quotes neither the server nor the user."""
-
-    def __init__(self, failure: StreamFailed) -> None:
-        # Without a status the failure, and its code, is our own.
-        super().__init__(failure.code if failure.status is None else f"status {failure.status}")
-        self.failure = failure
-
-
-async def with_retries(ask: Callable[[], AsyncGenerator[Event, None]], retries: Retries) -> AsyncGenerator[Event, None]:
+async def with_retries(
+    ask: Callable[[], AsyncGenerator[ServiceEvent, None]], retries: Retries
+) -> AsyncGenerator[ServiceEvent, None]:
     """The events of `ask()`, which is repeated while its first event is a transient failure."""
-    import stamina
-
-    pace: dict[str, Any] = {
-        "attempts": retries.attempts,
-        "timeout": retries.timeout_s,
-        "wait_initial": retries.wait_s,
-        "wait_jitter": retries.wait_s,
-        "wait_max": retries.wait_max_s,
-    }
-    events: AsyncGenerator[Event, None] | None = None
-    why, failed_s = "", 0.0
-    try:
-        async for attempt in stamina.retry_context(on=retries.wait_for, **pace):
-            if why:
-                wait_s = time.monotonic() - failed_s
-                logger.info(
-                    "Attempt %d of %d, after %s and a wait of %.2f s", attempt.num, retries.attempts, why, wait_s
-                )
-            with attempt:
-                events = ask()
-                first = await anext(events, None)
-                if isinstance(first, StreamFailed) and is_transient(first):
-                    await events.aclose()
-                    failed = _FirstEventError(first)
-                    why, failed_s = str(failed), time.monotonic()
-                    raise failed
-    except _FirstEventError as error:
-        first = error.failure
-    assert events is not None
-    try:
-        if first is not None:
-            yield first
-        async for event in events:
-            yield event
-    finally:
-        await events.aclose()
+    start_s, attempt = time.monotonic(), 1
+    while True:
+        async with aclosing(ask()) as events:
+            first = await anext(events, None)
+            failed = first if isinstance(first, StreamFailed) else None
+            wait_s = None if failed is None else retries.wait_before(attempt + 1, failed)
+            if failed is None or wait_s is None or time.monotonic() + wait_s - start_s > retries.timeout_s:
+                if first is not None:
+                    yield first
+                async for event in events:
+                    yield event
+                return
+        await asyncio.sleep(wait_s)
+        attempt += 1
+        # Without a status the failure, and its code, is our own: the log quotes neither the server nor the user.
+        why = failed.code if failed.status is None else f"status {failed.status}"
+        logger.info("Attempt %d of %d, after %s and a wait of %.2f s", attempt, retries.attempts, why, wait_s)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from stream.errors import StreamValueError
 from stream.events import (
+    AnswerParts,
     Finish,
     InvalidToolCall,
     ReasoningDelta,
@@ -24,8 +25,9 @@ from stream.events import (
     ToolResult,
 )
 from stream.known_tools import SERVER_TOOLS
+from stream.readers.finish_reasons import calls_are_the_clients, calls_follow
+from stream.sendable import sendable_text
 from stream.services.redaction import logged_arguments, logged_list, logged_name
-from stream.services.sendable import sendable_text
 from stream.services.source import capabilities_behind
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
@@ -53,8 +55,10 @@ class ToolRunner:
 
     The calls of one answer run at the same time, after it has ended; one after the other if the request
     (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Nothing runs here if the stream
-    shows that the server runs the tools, as some forks of Ollama do. Each call gets a `ToolResult`, also if the tool
-    raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an error.
+    shows that the server runs the tools, as some forks of Ollama do; with Responses, Anthropic and Gemini every call is
+    the client's. An answer that Anthropic has paused goes back, and is continued. Each call gets a `ToolResult`, also
+    if the tool raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an
+    error.
 
     Parameters
     ----------
@@ -158,7 +162,8 @@ class ToolRunner:
                 async for event in checked:
                     self._count(event)
                     yield turn.take(event)
-            if not self._is_ours(turn):
+            goes_on = turn.reason == "pause_turn" and not turn.calls and not turn.failed
+            if not goes_on and not self._is_ours(turn):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
@@ -244,27 +249,23 @@ class ToolRunner:
 
     async def _called(self, tool: Tool, call: ToolCallEnd) -> tuple[bool, str]:
         """Whether the tool failed, and its result or exception as text."""
-        assert tool.function is not None
-        limit = asyncio.timeout(self._timeout_s)
-        task = asyncio.current_task()
-        cancelled_before = task.cancelling() if task else 0
         try:
             arguments = self.validator.arguments(call)
-            async with limit:
-                if inspect.iscoroutinefunction(tool.function):
-                    value = await tool.function(**arguments)
-                else:
-                    value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
-                    if inspect.isawaitable(value):
-                        value = await value
-            return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
-        except asyncio.CancelledError as error:
-            if task is None or task.cancelling() > cancelled_before:
-                raise  # the turn was cancelled, not a task inside the tool
+        except (ValueError, RecursionError) as error:
             return True, _words(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  (a tool may raise anything; the model gets it as the result)
-            if limit.expired():
-                return True, f"The tool took longer than {self._timeout_s:g} s."
+        # A task of its own: a tool that cancels its task does not cancel the turn.
+        outcome: Future[Any] = Future()
+        work = asyncio.create_task(_try_here(tool, arguments, outcome))
+        try:
+            await asyncio.wait({work}, timeout=self._timeout_s)
+        finally:
+            work.cancel()
+        if not work.done():
+            return True, f"The tool took longer than {self._timeout_s:g} s."
+        try:
+            value = (outcome if outcome.done() else work).result()
+            return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  (a tool may raise anything)
             return True, _words(error)
 
 
@@ -276,6 +277,20 @@ def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future
     except BaseException as error:  # noqa: BLE001  (`result` raises it again)
         outcome.set_exception(error)
     return outcome
+
+
+async def _try_here(tool: Tool, arguments: Mapping[str, Any], outcome: Future[Any]) -> None:
+    """Put a tool's result or exception into a future: a task passes a SystemExit to the event loop."""
+    assert tool.function is not None
+    try:
+        if inspect.iscoroutinefunction(tool.function):
+            value = await tool.function(**arguments)
+        else:
+            value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
+            value = await value if inspect.isawaitable(value) else value
+        outcome.set_result(value)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (`result` raises it again)
+        outcome.set_exception(error)
 
 
 def _words(error: BaseException) -> str:
@@ -301,6 +316,7 @@ class _Turn:
     said_after: bool = False
     reported: bool = False
     reason: str = ""
+    parts: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
     def take(self, event: ServiceEvent) -> ServiceEvent:
         """Record an event; return it with an index that counts through all rounds."""
@@ -320,8 +336,10 @@ class _Turn:
             self.said_after = self.said_after or bool(event.text.strip())
         elif isinstance(event, ReasoningDelta):
             self.thinking.append(event.text)
-        elif isinstance(event, (TaskStatus, ToolResult)):
-            self.reported = True
+        elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
+            self.reported = True  # a task with a name is a tool of the server's own, beside the client's
+        elif isinstance(event, AnswerParts):
+            self.parts[event.api] = event.parts
         elif isinstance(event, Finish):
             self.reason = event.reason
         elif isinstance(event, StreamFailed):
@@ -330,8 +348,13 @@ class _Turn:
 
     @property
     def server_ran(self) -> bool:
-        """Whether the server reported on tools, or wrote text after the calls and its last word is not `tool_calls`."""
-        return self.reported or (self.said_after and self.reason != "tool_calls")
+        """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
+
+        Never where the API says which calls are the client's.
+        """
+        if self.parts or calls_are_the_clients(self.reason):
+            return False
+        return self.reported or (self.said_after and not calls_follow(self.reason))
 
     def messages(self, results: Sequence[ToolResult]) -> list[Message]:
         """The answer and its results as messages in OpenAI's form; a call without an id gets one."""
@@ -339,12 +362,21 @@ class _Turn:
         assistant: dict[str, Any] = {
             "role": "assistant",
             "content": "".join(self.text),
-            "tool_calls": [_written(call, own_id) for call, own_id in zip(self.calls, ids, strict=True)],
         }
+        if self.calls:
+            assistant["tool_calls"] = [_written(call, own_id) for call, own_id in zip(self.calls, ids, strict=True)]
+        if self.parts:
+            assistant["provider_parts"] = {api: [*parts] for api, parts in self.parts.items()}
         if self.thinking:
             assistant["thinking"] = "".join(self.thinking)
         answers = [
-            {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
+            {
+                "role": "tool",
+                "tool_call_id": own_id,
+                "name": result.tool_name,
+                "content": result.content,
+                **({"is_error": True} if result.is_error else {}),
+            }
             for own_id, result in zip(ids, results, strict=True)
         ]
         return [assistant, *answers]

@@ -40,7 +40,7 @@ class Nowhere:
 def turn(path):
     async def go():
         recording = load_recording(path)
-        endpoint = "ollama" if recording.kind == "ndjson" else "openai"
+        endpoint = "ollama" if recording.kind == "ndjson" else "chat"
         mixer, listener = cues.Mixer(24000), Listener()
         router = stream.CueRouter(cues.load_bank(), mixer)
         session = VoiceSession(
@@ -48,7 +48,7 @@ def turn(path):
         )
         async with (
             ReplayServer([recording], tokens_per_s=100_000.0) as server,
-            stream.connect(server.base_url, "replay", endpoint=endpoint) as connection,
+            stream.connect(server.base_url, "replay", api=endpoint) as connection,
         ):
             journal = await session.run(connection.chat([{"role": "user", "content": "?"}]))
         return listener.told, journal

@@ -74,7 +74,10 @@ READ_FILE = tool("read_file", lambda path: f"hello from {path}", path={"type": "
 TOOLS = [LIST_DIRECTORY, READ_FILE]
 
 
-def chat(script, *, endpoint="openai", model="qwen3:8b", messages=QUESTION, wrap=None, options=None, **fields):
+API = {"openai": "chat"}  # the names of scenarios and tests, and of `connect`
+
+
+def chat(script, *, endpoint="chat", model="qwen3:8b", messages=QUESTION, wrap=None, options=None, **fields):
     """Ask a scenario (or any script) over HTTP; `wrap` puts services in front of the connection."""
 
     async def go():
@@ -85,7 +88,9 @@ def chat(script, *, endpoint="openai", model="qwen3:8b", messages=QUESTION, wrap
         )
         async with server:
             settings = {"retries": QUICK, **(options or {})}
-            async with stream.connect(server.base_url, model, endpoint=endpoint, **settings) as connection:
+            async with stream.connect(
+                server.base_url, model, api=API.get(endpoint, endpoint), **settings
+            ) as connection:
                 source = wrap(connection) if wrap else connection
                 async for event in source.chat(messages, **fields):
                     exchange.events.append(event)
@@ -94,7 +99,7 @@ def chat(script, *, endpoint="openai", model="qwen3:8b", messages=QUESTION, wrap
     return asyncio.run(asyncio.wait_for(go(), 20.0))
 
 
-def recovering(name, endpoint="openai", attempts=None, **options):
+def recovering(name, endpoint="chat", attempts=None, **options):
     """Ask through a `Recovery`, which gets the other options."""
     tools = options.pop("tools", TOOLS)
     messages = options.pop("messages", QUESTION)

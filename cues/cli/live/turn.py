@@ -40,8 +40,8 @@ class Request:
     ----------
     base_url, model : str
         The server, and the model's name there.
-    endpoint : str
-        `"openai"`, `"ollama"`, or `"auto"` to decide by the address.
+    api : str
+        As in `stream.connect`.
     messages : Sequence of Mapping
         The conversation so far, in OpenAI's format.
     tools : Sequence of Tool
@@ -51,7 +51,7 @@ class Request:
     base_url: str
     model: str
     messages: Sequence[Mapping[str, Any]]
-    endpoint: Literal["auto", "openai", "ollama"] = "auto"
+    api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto"
     tools: Sequence[stream.Tool] = ()
 
 
@@ -134,9 +134,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     bank = bank_of(setup.pack)
     mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
-    connection = stream.connect(
-        request.base_url, request.model, endpoint=request.endpoint, api_key=api_key, tap=arrival.mark
-    )
+    connection = stream.connect(request.base_url, request.model, api=request.api, api_key=api_key, tap=arrival.mark)
     runs_tools = bool(request.tools) and all(tool.function is not None for tool in request.tools)
     source = stream.ToolRunner(connection, request.tools) if runs_tools else connection
     speaker = await choose_speaker(setup.speaker, language=setup.language)

@@ -15,20 +15,20 @@ from stream.services.models import capabilities_of
 from stream.services.probe import Observer, probe
 
 WEATHER = [["call", "get_weather", {"city": "Oslo"}], ["call", "get_weather", {"city": "Lisbon"}]]
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def says(*turns, **options):
     return Scenario(name="own", about="a test's own", turns=turns, without_tools=[["say", "Hello!"]], **options)
 
 
-def check(server, endpoint="openai", model="some-model"):
+def check(server, endpoint="chat", model="some-model"):
     async def go():
         served = scenario(server) if isinstance(server, str) else server
         observer = Observer()
         async with (
             ReplayServer(served, tokens_per_s=None) as running,
-            stream.connect(running.base_url, model, endpoint=endpoint, tap=observer.tap) as connection,
+            stream.connect(running.base_url, model, api=endpoint, tap=observer.tap) as connection,
         ):
             await connection.learn()
             return await probe(connection, observer)
@@ -143,22 +143,22 @@ def test_the_command_says_that_the_server_is_too_old_for_the_models_calls(versio
 
 
 def test_the_command_prints_json_for_programs():
-    result = run("ollama-weather", "--json", "--endpoint", "ollama")
+    result = run("ollama-weather", "--json", "--api", "ollama")
     report = json.loads(result.stdout)
     assert report["passed"] is True
-    assert report["endpoint"] == "ollama"
+    assert report["api"] == "ollama"
 
 
 def test_the_command_ends_with_1_where_the_check_fails():
     result = run("ollama-plain-text")
     assert result.exit_code == 1
-    assert result.output.startswith("qwen3:8b (openai): the check failed: no call came\n")
+    assert result.output.startswith("qwen3:8b (chat): the check failed: no call came\n")
 
 
 def test_the_command_ends_with_1_where_there_is_no_server():
     result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m"])
     assert result.exit_code == 1
-    assert result.output.startswith("m (openai): the check failed: cannot reach http://127.0.0.1:9")
+    assert result.output.startswith("m (chat): the check failed: cannot reach http://127.0.0.1:9")
     assert result.output.endswith("; is the server running?\n")
     assert result.output.count("\n") == 1
 

@@ -8,11 +8,12 @@ import pytest
 
 from stream.errors import StreamError, StreamValueError
 from stream.replay.recorder import record
-from stream.replay.recording import Recording, load_recording, samples_folder
+from stream.replay.recording import Recording, load_recording, samples_folder, save_recording
 from stream.replay.server import ReplayServer, turn_index
 
 FIRST = Recording(name="first", kind="sse", body=b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n')
-SECOND = Recording(name="second", kind="ndjson", body=b'{"done":true}\n')
+SECOND = Recording(name="second", kind="sse", body=b'data: {"choices":[{"delta":{"content":"b"}}]}\n\n')
+NATIVE = Recording(name="native", kind="ndjson", body=b'{"done":true}\n')
 USER, CALL, RESULT = {"role": "user"}, {"role": "assistant"}, {"role": "tool"}
 FAST = 100_000.0
 
@@ -20,7 +21,7 @@ FAST = 100_000.0
 def ask(turns, messages, path="/chat/completions", **options):
     async def go():
         async with ReplayServer(turns, tokens_per_s=FAST, **options) as server, httpx2.AsyncClient() as client:
-            return await client.post(server.base_url + path, json={"messages": messages})
+            return await client.post(server.base_url + path, json={"messages": messages, "stream": True})
 
     return asyncio.run(go())
 
@@ -64,7 +65,7 @@ def test_a_recorded_status_is_served():
 
 
 def test_the_native_path_is_answered_and_any_other_says_what_is():
-    assert ask([SECOND], [USER], path="/../api/chat").status_code == 200
+    assert ask([NATIVE], [USER], path="/../api/chat").status_code == 200
     missing = ask([SECOND], [USER], path="/embeddings")
     assert missing.status_code == 404
     assert "chat/completions" in missing.json()["error"]["message"]
@@ -74,8 +75,10 @@ def test_one_connection_carries_many_requests_and_many_clients_are_served_at_onc
     async def go():
         async with ReplayServer([FIRST], tokens_per_s=FAST) as server, httpx2.AsyncClient() as client:
             url = server.base_url + "/chat/completions"
-            answers = await asyncio.gather(*(client.post(url, json={"messages": []}) for _ in range(20)))
-            again = await client.post(url, json={"messages": []})
+            answers = await asyncio.gather(
+                *(client.post(url, json={"messages": [], "stream": True}) for _ in range(20))
+            )
+            again = await client.post(url, json={"messages": [], "stream": True})
             return [answer.content for answer in (*answers, again)]
 
     assert set(asyncio.run(go())) == {FIRST.body}
@@ -90,7 +93,7 @@ def test_a_client_that_talks_nonsense_or_leaves_early_does_not_hurt_the_next_one
                 writer.write(nonsense)
                 writer.close()
             async with httpx2.AsyncClient() as client:
-                return (await client.post(server.base_url + "/chat/completions", json={})).content
+                return (await client.post(server.base_url + "/chat/completions", json={"stream": True})).content
 
     assert asyncio.run(go()) == FIRST.body
 
@@ -128,7 +131,7 @@ def test_recorded_times_are_kept_when_asked_for():
 
     async def go():
         async with ReplayServer([recording], tokens_per_s=None, clock=clock) as server, httpx2.AsyncClient() as client:
-            return await client.post(server.base_url + "/chat/completions", json={})
+            return await client.post(server.base_url + "/chat/completions", json={"stream": True})
 
     assert asyncio.run(go()).content == body
     assert clock.time_s == pytest.approx(0.35)
@@ -139,7 +142,7 @@ def test_events_are_paced_by_tokens_per_second():
 
     async def go():
         async with ReplayServer([FIRST], tokens_per_s=10.0, clock=clock) as server, httpx2.AsyncClient() as client:
-            await client.post(server.base_url + "/chat/completions", json={})
+            await client.post(server.base_url + "/chat/completions", json={"stream": True})
 
     asyncio.run(go())
     assert clock.time_s == pytest.approx(0.1)  # Two events: the second one comes 1/10 s after the first.
@@ -167,13 +170,13 @@ def test_a_recording_of_the_replay_is_the_recording_without_the_secrets():
     async def go():
         async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
             headers = {"authorization": "Bearer hidden"}
-            request = {"model": "m", "messages": []}
+            request = {"model": "m", "messages": [], "stream": True}
             return await asyncio.to_thread(record, server.base_url + "/chat/completions", request, headers=headers)
 
     recording = asyncio.run(go())
     assert recording.body == FIRST.body
     assert sum(size for size, _ in recording.reads) == len(FIRST.body)
-    assert recording.request == {"model": "m", "messages": []}
+    assert recording.request == {"model": "m", "messages": [], "stream": True}
     assert "hidden" not in repr(recording)
     assert "authorization" not in recording.headers
 
@@ -182,3 +185,41 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password():
     with pytest.raises(StreamError, match=r"cannot reach http://127\.0\.0\.1:9/v1") as error:
         record("http://user:hidden@127.0.0.1:9/v1?key=hidden", {})
     assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/", "http://[::1", "ftp://h/", "h:1", "http://", "http://h:x/"])
+def test_an_address_that_is_none_is_refused_before_anything_is_sent(url):
+    with pytest.raises(StreamValueError, match="must be an http"):
+        record(url, {})
+
+
+def test_halves_of_characters_are_sent_and_recorded_as_text(tmp_path):
+    async def go():
+        async with ReplayServer([FIRST], tokens_per_s=FAST) as server:
+            request = {"messages": [{"role": "user", "content": "a\udcff"}], "stream": True}
+            return await asyncio.to_thread(record, server.base_url + "/chat/completions", request)
+
+    save_recording(asyncio.run(go()), tmp_path / "x.sse")
+    assert load_recording(tmp_path / "x.sse").request["messages"][0]["content"] == "a\ufffd"
+
+
+ECHO = Recording(
+    name="echo",
+    kind="sse",
+    body=b'data: {"error": {"message": "Incorrect key sk-hidden-0123", "client_secret": {"value": "ek_hidden"}}}\n\n',
+    status=401,
+)
+
+
+def test_keys_are_not_recorded_where_the_server_quotes_them():
+    async def go():
+        async with ReplayServer([ECHO], tokens_per_s=FAST) as server:
+            url = server.base_url + "/chat/completions?key=of-google-hidden"
+            headers = {"x-api-key": "sk-hidden-0123"}
+            tools = [{"type": "mcp", "authorization": "mcp-hidden", "headers": {"x": "of-google-hidden"}}]
+            return await asyncio.to_thread(record, url, {"stream": True, "tools": tools}, headers=headers)
+
+    recording = asyncio.run(go())
+    assert "hidden" not in repr(recording)
+    assert len(recording.body) == len(ECHO.body) == sum(size for size, _ in recording.reads)
+    assert recording.messages()[0]["error"]["client_secret"] == {"value": "*********"}

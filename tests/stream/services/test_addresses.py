@@ -8,28 +8,28 @@ import stream
 from stream.errors import StreamValueError
 from stream.events import TextDelta
 from stream.replay.server import ReplayServer
-from stream.services.connection import endpoint_of
+from stream.services.addresses import api_and_address
 from tests.support.model_server import QUESTION, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @pytest.mark.parametrize(
     ("base_url", "wanted", "endpoint", "url"),
     [
-        ("http://127.0.0.1:11434/v1", "auto", "openai", "http://127.0.0.1:11434/v1"),
-        ("http://localhost:11434", "auto", "openai", "http://localhost:11434/v1"),
+        ("http://127.0.0.1:11434/v1", "auto", "chat", "http://127.0.0.1:11434/v1"),
+        ("http://localhost:11434", "auto", "chat", "http://localhost:11434/v1"),
         ("http://localhost:11434/", "ollama", "ollama", "http://localhost:11434"),
         ("http://localhost:11434/v1", "ollama", "ollama", "http://localhost:11434"),
         ("http://localhost:11434/api/chat", "ollama", "ollama", "http://localhost:11434"),
         ("https://ollama.com", "auto", "ollama", "https://ollama.com"),
-        ("https://ollama.com/v1", "openai", "openai", "https://ollama.com/v1"),
-        ("https://api.groq.com/openai/v1", "auto", "openai", "https://api.groq.com/openai/v1"),
-        ("https://host/v1/chat/completions", "auto", "openai", "https://host/v1"),
+        ("https://ollama.com/v1", "chat", "chat", "https://ollama.com/v1"),
+        ("https://api.groq.com/openai/v1", "auto", "chat", "https://api.groq.com/openai/v1"),
+        ("https://host/v1/chat/completions", "auto", "chat", "https://host/v1"),
     ],
 )
 def test_a_local_server_defaults_to_the_openai_form_and_the_cloud_to_the_native_one(base_url, wanted, endpoint, url):
-    assert (endpoint_of(base_url, wanted)[0], endpoint_of(base_url, wanted)[2]) == (endpoint, url)
+    assert (api_and_address(base_url, wanted)[0], api_and_address(base_url, wanted)[2]) == (endpoint, url)
 
 
 VARIABLES = ("OLLAMA_LOCAL_BASE", "OLLAMA_HOST", "OLLAMA_CLOUD_HOST", "ACTOR_MODEL", "OLLAMA_API_KEY")
@@ -52,9 +52,9 @@ def environment(monkeypatch):
 def test_without_an_address_the_ollama_of_this_machine_is_asked_and_the_documents_model(environment):
     connection = stream.connect()
     assert connection.base_url == "http://127.0.0.1:11434"
-    assert (connection.endpoint, connection.model) == ("openai", "qwen3-coder:480b")
+    assert (connection.api, connection.model) == ("chat", "qwen3-coder:480b")
     cloud = stream.connect("cloud")
-    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://ollama.com", "ollama", "qwen3-coder:480b")
+    assert (cloud.base_url, cloud.api, cloud.model) == ("https://ollama.com", "ollama", "qwen3-coder:480b")
     assert stream.connect(model="qwen3:8b").model == "qwen3:8b"
 
 
@@ -101,8 +101,8 @@ def test_the_documents_variables_for_the_addresses_win(environment):
         OLLAMA_API_KEY="key-of-the-cloud",
     )
     local, cloud = stream.connect(model="m"), stream.connect("cloud", "gpt-oss:120b-cloud")
-    assert (local.base_url, local.endpoint) == ("http://127.0.0.1:8080", "openai")
-    assert (cloud.base_url, cloud.endpoint, cloud.model) == ("https://proxy.example", "ollama", "gpt-oss:120b")
+    assert (local.base_url, local.api) == ("http://127.0.0.1:8080", "chat")
+    assert (cloud.base_url, cloud.api, cloud.model) == ("https://proxy.example", "ollama", "gpt-oss:120b")
     assert cloud._http.headers["authorization"] == "Bearer key-of-the-cloud"
     assert "authorization" not in local._http.headers
 
@@ -131,7 +131,7 @@ def test_the_server_that_the_variables_name_is_asked_for_their_model(environment
     assert (text, path, body["model"]) == ("Good evening.", "/v1/chat/completions", "ministral-3:14b")
 
 
-@pytest.mark.parametrize(("endpoint", "path"), [("openai", "/v1/chat/completions"), ("ollama", "/api/chat")])
+@pytest.mark.parametrize(("endpoint", "path"), [("chat", "/v1/chat/completions"), ("ollama", "/api/chat")])
 def test_each_endpoint_is_asked_at_its_own_path(endpoint, path):
     assert chat("ollama-plain-text", endpoint=endpoint).paths == [path]
 
@@ -149,9 +149,59 @@ def test_a_key_goes_to_the_server_it_was_given_for_and_an_environment_key_to_nob
     def key(url, **options):
         connection = stream.connect(url, "m", **options)
         header = connection._http.headers.get("authorization")
-        return header, connection._openai.api_key if connection._openai else None
+        return header, getattr(getattr(connection._wire, "client", None), "api_key", None)
 
     assert key("http://localhost:11434") == (None, "none")
     assert key("http://localhost:11434", api_key="mine") == ("Bearer mine", "mine")
     assert key("https://ollama.com") == ("Bearer key-of-the-cloud", None)
     assert key("https://api.openai.com/v1") == ("Bearer sk-of-openai", "sk-of-openai")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "wanted", "api", "url"),
+    [
+        ("https://api.anthropic.com", "auto", "anthropic", "https://api.anthropic.com"),
+        ("https://proxy/v1/messages", "auto", "anthropic", "https://proxy"),
+        ("https://proxy/claude/v1", "anthropic", "anthropic", "https://proxy/claude"),
+        (
+            "https://generativelanguage.googleapis.com/v1beta",
+            "auto",
+            "gemini",
+            "https://generativelanguage.googleapis.com",
+        ),
+        ("https://h/v1beta/models/m:streamGenerateContent", "auto", "gemini", "https://h"),
+        ("http://localhost:11434/v1/responses", "auto", "responses", "http://localhost:11434/v1"),
+        ("http://localhost:11434", "responses", "responses", "http://localhost:11434/v1"),
+        ("https://api.openai.com/v1", "auto", "chat", "https://api.openai.com/v1"),
+    ],
+)
+def test_an_api_is_known_by_its_host_or_its_path(base_url, wanted, api, url):
+    assert (api_and_address(base_url, wanted)[0], api_and_address(base_url, wanted)[2]) == (api, url)
+
+
+@pytest.mark.parametrize(
+    ("api", "variable", "own", "url"),
+    [
+        ("anthropic", "ANTHROPIC_API_KEY", "https://api.anthropic.com", "http://localhost:1"),
+        ("gemini", "GEMINI_API_KEY", "https://generativelanguage.googleapis.com", "http://localhost:1"),
+        ("gemini", "GOOGLE_API_KEY", "https://generativelanguage.googleapis.com", "http://localhost:1"),
+    ],
+)
+def test_a_providers_key_goes_to_the_provider_alone(monkeypatch, api, variable, own, url):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "secret")
+
+    def key(**options):
+        client = stream.connect(model="m", api=api, **options)._wire.client
+        return client.api_key if api == "anthropic" else client._api_client.api_key
+
+    assert stream.connect(model="m", api=api).base_url == own
+    assert (key(), key(base_url=url), key(base_url=url, api_key="mine")) == ("secret", "none", "mine")
+
+
+def test_the_old_name_of_api_still_works_and_says_what_it_is_called_now():
+    with pytest.warns(DeprecationWarning, match="endpoint is now api"):
+        connection = stream.connect("http://localhost:1", "m", endpoint="openai")
+    with pytest.warns(DeprecationWarning, match="is now api"):
+        assert (connection.api, connection.endpoint) == ("chat", "openai")

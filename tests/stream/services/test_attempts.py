@@ -9,7 +9,7 @@ import stream
 from stream.events import ToolResult
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, recovering, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):

@@ -10,7 +10,7 @@ from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolCallSt
 from stream.replay.server import ReplayServer
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 NATIVE = {"endpoint": "ollama"}
 
@@ -54,7 +54,7 @@ def test_arguments_that_come_in_pieces_make_one_call(name):
     assert [call for call, _ in exchange.calls] == ["list_directory"]
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_a_turn_that_calls_a_tool_runs_it_and_goes_on_to_the_answer(endpoint):
     exchange = chat("ollama-tool-call", endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS))
     assert exchange.calls == [("list_directory", {"path": "."})]
@@ -64,14 +64,14 @@ def test_a_turn_that_calls_a_tool_runs_it_and_goes_on_to_the_answer(endpoint):
 
 
 @pytest.mark.parametrize("tools", [None, []], ids=["none", "an empty list"])
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_without_tools_the_request_is_as_if_tools_did_not_exist(endpoint, tools):
     exchange = chat("ollama-plain-text", endpoint=endpoint, tools=tools, tool_choice="required")
     assert set(exchange.bodies[0]) <= {"model", "messages", "stream", "stream_options"}
     assert exchange.bodies[0]["messages"] == QUESTION
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_without_calls_only_text_usage_and_the_end_come(endpoint):
     plain = chat("ollama-plain-text", endpoint=endpoint)
     offered = chat("ollama-plain-text", endpoint=endpoint, tools=TOOLS, model="mistral")
@@ -80,7 +80,7 @@ def test_without_calls_only_text_usage_and_the_end_come(endpoint):
     assert plain.text == "It is sunny in Paris."
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     bare = chat("ollama-plain-text", endpoint=endpoint)
     stacked = chat(
@@ -92,7 +92,7 @@ def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     assert stacked.bodies == bare.bodies
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_the_usage_comes_before_the_end_of_the_answer(endpoint):
     assert chat("ollama-plain-text", endpoint=endpoint).order == ["TextDelta", "Usage", "Finish"]
     called = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
@@ -100,13 +100,13 @@ def test_the_usage_comes_before_the_end_of_the_answer(endpoint):
 
 
 def test_without_usage_the_end_comes_all_the_same_and_keeps_its_place_before_what_follows():
-    bare = chat("openai-no-finish", endpoint="openai")
+    bare = chat("openai-no-finish", endpoint="chat")
     assert bare.order == ["TextDelta", "StreamFailed"]
-    cut = chat("fork-text-after-finish", endpoint="openai", options={"usage": False}, tools=TOOLS)
+    cut = chat("fork-text-after-finish", endpoint="chat", options={"usage": False}, tools=TOOLS)
     assert cut.order == ["ToolCallStart", "ToolCallEnd", "Finish", "TextDelta", "Usage", "Finish"]
-    silent = chat("ollama-announced-calls", endpoint="openai", tools=TOOLS)
+    silent = chat("ollama-announced-calls", endpoint="chat", tools=TOOLS)
     assert silent.order == ["Usage", "Finish"]
-    empty = chat("ollama-empty-tool-calls", endpoint="openai", tools=TOOLS)
+    empty = chat("ollama-empty-tool-calls", endpoint="chat", tools=TOOLS)
     assert empty.order == ["Usage", "Finish", "EmptyToolCalls"]
 
 
@@ -115,7 +115,7 @@ def test_an_address_and_a_model_are_all_that_is_needed():
     assert exchange.text == "It is sunny in Paris."
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
     exchange = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
     assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]
@@ -129,7 +129,7 @@ def test_on_the_native_endpoint_usage_comes_before_the_end(name):
     assert all(isinstance(exchange.events[place - 1], Usage) for place in ends)
 
 
-@pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is_raised(endpoint):
     exchange = chat("ollama-refuses-tools", endpoint=endpoint, tools=TOOLS)
     assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
@@ -193,7 +193,7 @@ def test_events_come_while_the_answer_is_still_being_written(endpoint):
         gate, words = Gate(), []
         async with (
             ReplayServer(says([["say", "One two three four"]]), clock=gate) as server,
-            stream.connect(server.base_url, "m", endpoint=endpoint) as connection,
+            stream.connect(server.base_url, "m", api=endpoint) as connection,
         ):
             async for event in connection.chat(QUESTION):
                 if isinstance(event, TextDelta):

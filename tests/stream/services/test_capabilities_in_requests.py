@@ -13,7 +13,7 @@ from stream.replay.recording import Recording
 from stream.services.models import _table
 from tests.support.model_server import TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @BOTH
@@ -129,7 +129,7 @@ def test_a_model_that_does_not_think_is_asked_again_without_it_and_later_at_once
         exchange = chat(Refusing("thinking"), endpoint=endpoint, model="llama3.2", think=think, wrap=Twice)
     assert exchange.text == "Twelve degrees." * 2
     assert not exchange.failure
-    field = "reasoning_effort" if endpoint == "openai" else "think"
+    field = "reasoning_effort" if endpoint == "chat" else "think"
     assert [field in body for body in exchange.bodies] == [True, False, False]
     lines = [record.getMessage() for record in caplog.records if "think" in record.getMessage()]
     assert lines == ["The server says that llama3.2 does not think: asked again without `think`"]

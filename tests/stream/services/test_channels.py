@@ -13,7 +13,7 @@ from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.model_server import chat
 from tests.support.virtual_clock import VirtualClock
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @pytest.mark.parametrize(

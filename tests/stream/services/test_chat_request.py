@@ -6,7 +6,7 @@ import stream
 from stream.errors import StreamTypeError, StreamValueError
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @BOTH

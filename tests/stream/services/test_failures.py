@@ -11,7 +11,7 @@ from stream.events import StreamFailed, TextDelta
 from stream.replay.recording import Recording
 from tests.support.model_server import QUESTION, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def test_an_error_in_the_done_line_keeps_status_code_detail_and_retry_time():
@@ -172,12 +172,16 @@ def test_an_error_in_mid_stream_ends_it_and_keeps_what_was_said():
 def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
     async def go():
         url = "http://user:hidden@127.0.0.1:9/v1"
-        async with stream.connect(
-            url, "m", endpoint=endpoint, retries=stream.services.Retries(attempts=1)
-        ) as connection:
+        async with stream.connect(url, "m", api=endpoint, retries=stream.services.Retries(attempts=1)) as connection:
             return [event async for event in connection.chat(QUESTION)]
 
     (event,) = asyncio.run(go())
     assert event.code == "connection"
     assert event.message.startswith("cannot reach http://127.0.0.1:9")
     assert "hidden" not in event.message
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/v1", "http://[::1", "http://h:x"])
+def test_an_address_with_a_port_or_host_that_cannot_be_is_refused_at_once(url):
+    with pytest.raises(stream.errors.StreamValueError, match="base_url is"):
+        stream.connect(url, "m")

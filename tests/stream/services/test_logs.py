@@ -12,7 +12,7 @@ from stream.services.redaction import logged_arguments, logged_list, logged_name
 from tests.support.all_logs import all_logs
 from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 RUNNER, VALIDATION = "stream.services.runner", "stream.services.validation"
 CONNECTION = "stream.services.connection"
 
@@ -30,6 +30,13 @@ SECRETS = ("hunter2", "TOPSECRET", "860417223", "77.031415", "'tok'", '"tok"', "
 
 def failing(**_):
     raise RuntimeError("res-S3CRET")
+
+
+def test_only_our_own_logger_writes_about_a_retry():
+    with all_logs() as heard:
+        chat(says([], refusal={"status": 503, "body": "{}"}))
+    assert len(heard.of("stream.services.retrying", logging.INFO)) == 2
+    assert [record.name for record in heard.records if record.levelno > logging.INFO] == []
 
 
 CASES = {

@@ -11,7 +11,7 @@ from stream.errors import StreamTypeError, StreamValueError
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import QUESTION, READ_FILE, TOOLS, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_what_is_known_comes_back_from_its_own_override_entry(tmp_path):
     assert dataclasses.replace(again, source="table") == known
 
 
-def learn(pages, model, endpoint="openai"):
+def learn(pages, model, endpoint="chat"):
     async def go():
         from stream.replay.server import ReplayServer
 
         async with (
             ReplayServer(says([["say", "x"]], pages=pages)) as server,
-            stream.connect(server.base_url, model, endpoint=endpoint) as connection,
+            stream.connect(server.base_url, model, api=endpoint) as connection,
         ):
             return await connection.learn()
 

@@ -85,7 +85,7 @@ class InTurn:
 
     def answer(self, path, request):
         if request["messages"][-1]["role"] == "tool":
-            return streamed("ollama" if path == "/api/chat" else "openai")
+            return streamed("ollama" if path == "/api/chat" else "chat")
         return next(self._recordings)
 
 
@@ -97,8 +97,8 @@ async def asking(way, url):
             create = client.chat.completions.create
             yield lambda: stream.read(create(model="m", messages=QUESTION, stream=True), tools=["f"])
         return
-    endpoint = "ollama" if "ollama" in way else "openai"
-    async with stream.connect(url, "m", endpoint=endpoint, retries=stream.services.Retries(attempts=1)) as connection:
+    endpoint = "ollama" if "ollama" in way else "chat"
+    async with stream.connect(url, "m", api=endpoint, retries=stream.services.Retries(attempts=1)) as connection:
         source = stream.ToolRunner(connection, TOOLS) if "runner" in way else connection
         yield lambda: source.chat(QUESTION, tools=TOOLS)
 
@@ -132,7 +132,7 @@ def check(events):
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("way", ["read", "openai runner", "ollama runner"])
 def test_a_value_of_any_kind_in_any_place_raises_nothing_and_loses_nothing_that_was_said(way, value):
-    endpoint = "ollama" if "ollama" in way else "openai"
+    endpoint = "ollama" if "ollama" in way else "chat"
     templates = LINES if endpoint == "ollama" else CHUNKS
     recordings = [streamed(endpoint, template.replace("@", VALUES[value])) for template in templates]
     for template, events in zip(templates, answers(way, *recordings), strict=True):
@@ -142,7 +142,7 @@ def test_a_value_of_any_kind_in_any_place_raises_nothing_and_loses_nothing_that_
 
 
 @pytest.mark.parametrize("value", VALUES)
-@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+@pytest.mark.parametrize("way", ["read", "chat", "ollama"])
 def test_an_error_answer_of_any_kind_raises_nothing_and_is_a_failure(way, value):
     bodies = [template.replace("@", VALUES[value]).encode() for template in BODIES]
     headers = {"retry-after": VALUES[value][:40].encode("ascii", "replace").decode(), "retry-after-ms": "nan"}
@@ -154,9 +154,9 @@ def test_an_error_answer_of_any_kind_raises_nothing_and_is_a_failure(way, value)
 
 
 @pytest.mark.parametrize("value", ["null", "[1]", '"x"', "5", "true"])
-@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+@pytest.mark.parametrize("way", ["read", "chat", "ollama"])
 def test_a_value_in_place_of_a_message_is_passed_over(way, value):
-    (events,) = answers(way, streamed("ollama" if way == "ollama" else "openai", value, value))
+    (events,) = answers(way, streamed("ollama" if way == "ollama" else "chat", value, value))
     assert spoken(events) == "Before. After. "
     assert [type(event) for event in events if not isinstance(event, TextDelta)] == [Finish]
 
@@ -165,20 +165,20 @@ def test_a_call_beside_others_that_are_none_is_read():
     call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}
     piece = json.dumps({"choices": [{"delta": {"tool_calls": [call]}}]}).replace("[{", f"[{DEEP[500]}, {{", 2)
     piece = piece.replace(f'"choices": [{DEEP[500]}, ', '"choices": [')
-    (events,) = answers("read", streamed("openai", piece))
+    (events,) = answers("read", streamed("chat", piece))
     assert [(end.tool_name, end.status) for end in events if isinstance(end, ToolCallEnd)] == [("f", "ok")]
 
 
 def test_a_refusal_of_5000_brackets_says_what_came():
     body = DEEP[5000].encode()
     recording = Recording(name="own", kind="ndjson", body=body, status=400)
-    for way in ("openai", "ollama"):
+    for way in ("chat", "ollama"):
         ((failed,),) = answers(way, recording)
         assert failed.message == "[" * 500
 
 
 @pytest.mark.parametrize(("asked", "wait_ms"), [("-5", None), ("nan", None), ("1e999", None), ("2", 2000.0)])
-@pytest.mark.parametrize("way", ["read", "openai", "ollama"])
+@pytest.mark.parametrize("way", ["read", "chat", "ollama"])
 def test_a_wait_that_is_none_is_not_told(way, asked, wait_ms):
     headers = {"retry-after": asked}
     recording = Recording(name="own", kind="ndjson", body=b"{}", status=500, headers=headers)
@@ -243,7 +243,7 @@ def test_bytes_that_are_no_json_leave_the_stream_unfinished_and_are_quoted(value
 def test_usage_and_results_of_odd_types_say_nothing():
     odd = '{"prompt_tokens": true, "completion_tokens": 1.5, "total_tokens": "9"}'
     piece = f'{{"choices": [], "usage": {odd}, "tool_results": [5, null, {{"content": {DEEP[900]}}}]}}'
-    (events,) = answers("read", streamed("openai", piece))
+    (events,) = answers("read", streamed("chat", piece))
     assert [event for event in events if isinstance(event, Usage)] == [Usage()]
     assert [event.content for event in events if isinstance(event, ToolResult)][:2] == ["5", "null"]
 
@@ -260,7 +260,7 @@ FOLLOWS = {"anyOf": [{"type": "array", "items": NESTED}, {"type": "integer"}]}
     ],
     ids=["too deep", "infinite"],
 )
-@pytest.mark.parametrize("way", ["openai", "ollama"])
+@pytest.mark.parametrize("way", ["chat", "ollama"])
 def test_arguments_that_a_schema_cannot_check_are_a_call_that_is_not_run(way, schema, written):
     ran = []
     calls = [stream.Tool(name="f", parameters=schema, function=lambda **given: ran.append(given))]
@@ -271,7 +271,7 @@ def test_arguments_that_a_schema_cannot_check_are_a_call_that_is_not_run(way, sc
     async def go():
         async with (
             ReplayServer(InTurn([streamed(way, piece)]), tokens_per_s=None) as server,
-            stream.connect(server.base_url, "m", endpoint=way) as connection,
+            stream.connect(server.base_url, "m", api=way) as connection,
         ):
             runner = stream.ToolRunner(connection, calls, executes="client")
             return [event async for event in runner.chat(QUESTION)]
@@ -335,11 +335,11 @@ def test_a_version_of_too_many_digits_is_none():
         ("ollama", b'{"message": {"content": "Hello."}}\n{"error": "gone"}\n'),
         ("ollama", b'{"message": {"content": "Hello."}}\n{"message": {"content": "' + b"a" * (5 << 20)),
         (
-            "openai",
+            "chat",
             b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\ndata: {"error": {"message": "gone"}}\n\n',
         ),
     ],
-    ids=["ollama", "a line without an end", "openai"],
+    ids=["ollama", "a line without an end", "chat"],
 )
 def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
     async def go():
@@ -347,7 +347,7 @@ def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
 
         async def answer(reader, writer):
             await reader.readuntil(b"\r\n\r\n")
-            kind = b"text/event-stream" if endpoint == "openai" else b"application/x-ndjson"
+            kind = b"text/event-stream" if endpoint == "chat" else b"application/x-ndjson"
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ntransfer-encoding: chunked\r\n\r\n")
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await over.wait()  # and says nothing more
@@ -356,7 +356,7 @@ def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         async with server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with stream.connect(url, "m", endpoint=endpoint) as connection:
+            async with stream.connect(url, "m", api=endpoint) as connection:
                 events = [event async for event in connection.chat(QUESTION)]
             over.set()
         return events

@@ -10,14 +10,14 @@ from stream.events import EmptyToolCalls, StreamFailed
 from stream.services.recovery import DIRECT_ANSWER
 from tests.support.model_server import QUESTION, TOOLS, chat, recovering, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 EMPTY = pytest.mark.parametrize(
     ("name", "endpoint"),
     [
-        ("ollama-empty-tool-calls", "openai"),
+        ("ollama-empty-tool-calls", "chat"),
         ("ollama-empty-tool-calls", "ollama"),
-        ("ollama-announced-calls", "openai"),
+        ("ollama-announced-calls", "chat"),
     ],
     ids=["empty array, openai", "empty array, native", "announced calls that never come"],
 )

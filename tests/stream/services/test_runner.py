@@ -11,16 +11,16 @@ from stream.events import Finish, StreamFailed, ToolCallEnd, ToolCallStart, Tool
 from stream.replay.scenarios import names
 from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 SERVER_RUNS = [
     (name, endpoint)
     for name in names()
     if name.startswith("fork-") and name not in ("fork-raw-json", "fork-json-channel", "fork-text-channel")
-    for endpoint in ("openai", "ollama")
+    for endpoint in ("chat", "ollama")
 ]
 
 
-def running(server, tools, endpoint="openai", **options):
+def running(server, tools, endpoint="chat", **options):
     fields = options.pop("fields", {})
     return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options), **fields)
 
@@ -149,7 +149,7 @@ def test_whatever_a_tool_returns_becomes_text(value, text):
 
 @BOTH
 def test_calls_without_ids_are_told_apart_when_their_results_go_back(endpoint):
-    if endpoint == "openai":
+    if endpoint == "chat":
         exchange = running("litellm-empty-ids", TOOLS)
         messages = exchange.bodies[1]["messages"]
         ids = [call["id"] for call in messages[1]["tool_calls"]]
@@ -218,7 +218,7 @@ def test_words_with_a_call_between_them_are_apart_in_the_message_that_goes_back(
 
 
 def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them():
-    server = says([["call", "read_file", "{broken"]], [["say", "Sorry."]], endpoints=("openai",))
+    server = says([["call", "read_file", "{broken"]], [["say", "Sorry."]], endpoints=("chat",))
     exchange = running(server, TOOLS)
     assert exchange.bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert exchange.results[0][1] is True
@@ -242,7 +242,7 @@ def test_a_barge_in_while_a_tool_runs_ends_the_tool(endpoint):
         started = asyncio.Event()
         async with (
             ReplayServer(calling(("work", {})), tokens_per_s=None) as server,
-            stream.connect(server.base_url, "qwen3", endpoint=endpoint) as connection,
+            stream.connect(server.base_url, "qwen3", api=endpoint) as connection,
         ):
             runner = stream.ToolRunner(connection, [tool("work", work)])
 

@@ -10,8 +10,11 @@ from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.scenarios import names, scenario
 from tests.support.model_server import TOOLS, chat
 
-PROGRAMS = ("fork-", "ollama-", "vllm-", "llama-server-", "litellm-", "openai-")
-CASES = [(name, endpoint) for name in names() for endpoint in scenario(name).endpoints]
+PROGRAMS = (
+    *("fork-", "ollama-", "vllm-", "llama-server-", "litellm-", "openai-"),
+    *("responses-", "anthropic-", "gemini-"),
+)
+CASES = [(name, api) for name in names() for api in scenario(name).endpoints if api in ("chat", "ollama")]
 
 
 RAW = '{"name"'

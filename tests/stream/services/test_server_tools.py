@@ -12,7 +12,7 @@ from stream.replay.behavior import Behavior
 from tests.support.model_server import TOOLS, chat, says, tool
 from tests.support.routing import Pipeline
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 FORK = Behavior(role_everywhere=True, empty_content=True, same_index=True, task=True)
 DISCOVER, DISCOVERED = ["call", "mcp_discover", {"pattern": "*file*"}], ["call", "read_text_file", {"path": "a"}]
 RESULT, ANSWER = ["results", ["a"]], ["say", "It is empty."]
@@ -113,7 +113,7 @@ def test_a_call_that_only_fits_the_pattern_says_nothing_of_other_streams(endpoin
 
 @BOTH
 def test_the_pattern_can_be_another_or_none(endpoint):
-    server = says([["call", "jit_find", {}], ["say", "Found."]], behavior=FORK if endpoint == "openai" else Behavior())
+    server = says([["call", "jit_find", {}], ["say", "Found."]], behavior=FORK if endpoint == "chat" else Behavior())
     assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
     exchange = checked(server, endpoint, server_tools=("jit_*",))
     assert exchange.of(InvalidToolCall) == []

@@ -6,7 +6,7 @@ import stream
 from stream.events import ToolResult
 from tests.support.model_server import chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def listed(group, names, call=None):
@@ -24,7 +24,7 @@ WITHOUT_SOURCE = [one.openai() for one in ALL]
 DEVICE = [one.name for one in ZWAVE]
 
 
-def offered(question, endpoint="openai", model="mistral", tools=ALL, **options):
+def offered(question, endpoint="chat", model="mistral", tools=ALL, **options):
     exchange = chat(
         "ollama-plain-text",
         endpoint=endpoint,

@@ -183,7 +183,7 @@ def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_th
         for name in ("list_directory", "read_file")
     ]
     assert wanted == stream.services.FILESYSTEM_TOOLS
-    for endpoint in ("openai", "ollama"):
+    for endpoint in ("chat", "ollama"):
         exchange = chat(
             "ollama-tool-call", endpoint=endpoint, model="mistral:latest", tools=stream.services.FILESYSTEM_TOOLS
         )

@@ -11,11 +11,11 @@ import stream
 from stream.events import ToolCallEnd, ToolResult
 from tests.support.model_server import QUESTION, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 TOGETHER = pytest.mark.parametrize("parallel", [True, False], ids=["together", "one by one"])
 
 
-def running(server, tools, endpoint="openai", messages=QUESTION, **options):
+def running(server, tools, endpoint="chat", messages=QUESTION, **options):
     return chat(server, endpoint=endpoint, messages=messages, wrap=lambda c: stream.ToolRunner(c, tools, **options))
 
 
@@ -89,6 +89,30 @@ def test_whatever_a_tool_raises_is_an_outcome_and_the_turn_goes_on(endpoint, par
     exchange = running(server, [tool("burn", fail), tool("fine", lambda: "fine")], endpoint, parallel=parallel)
     assert sorted(exchange.results) == [("burn", True, told), ("fine", False, "fine")]
     assert exchange.text == "It burned."
+
+
+async def cancelling_itself():
+    asyncio.current_task().cancel()
+    await asyncio.Event().wait()
+
+
+async def cancelling_itself_at_the_end():
+    asyncio.current_task().cancel()
+    return "done"
+
+
+@BOTH
+@TOGETHER
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [(cancelling_itself, (True, "CancelledError")), (cancelling_itself_at_the_end, (False, "done"))],
+    ids=["and waiting", "and returning"],
+)
+def test_a_tool_that_cancels_its_own_task_does_not_cancel_the_turn(endpoint, parallel, function, told):
+    tools = [tool("f", function), tool("fine", lambda: "fine")]
+    exchange = running(calling(("f", {}), ("fine", {})), tools, endpoint, parallel=parallel)
+    assert sorted(exchange.results) == [("f", *told), ("fine", False, "fine")]
+    assert exchange.text == "Done."
 
 
 @TOGETHER

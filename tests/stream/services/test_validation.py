@@ -10,7 +10,7 @@ from stream.events import ToolCallEnd, ToolResult
 from tests.support.model_server import READ_FILE, TOOLS, chat, says, tool
 from tests.support.routing import ALL, Pipeline, bank
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def validator(strictness="on", **properties):

@@ -6,7 +6,7 @@ import stream
 from stream.events import ToolCallStart
 from tests.support.model_server import LIST_DIRECTORY, READ_FILE, TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["openai", "ollama"])
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 class Files:

@@ -1,0 +1,114 @@
+"""The endpoints of model servers: paths, pages, errors, and answers to clients that do not stream. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stream.events import ToolCallEnd
+from stream.reading import read_sync
+from stream.whole_answers import whole_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.replay.recording import RecordedApi, Recording
+
+__all__ = ["PATHS", "api_of_path", "error_of", "pages", "turn_index", "unstreamed"]
+
+PATHS: dict[str, RecordedApi] = {
+    "/chat/completions": "chat",
+    "/responses": "responses",
+    "/api/chat": "ollama",
+    "/messages": "anthropic",
+    ":streamGenerateContent": "gemini",
+    ":generateContent": "gemini",
+    "/realtime": "realtime",
+    ".BidiGenerateContent": "live",
+}
+"""The ends of paths; the last two are WebSockets."""
+
+_MODEL = "replay"
+
+
+def api_of_path(path: str) -> RecordedApi | None:
+    """The API of a path without query, such as `/v1/messages`; `None` if no API has it."""
+    return next((api for ending, api in PATHS.items() if path.endswith(ending)), None)
+
+
+def error_of(api: RecordedApi | None, path: str, status: int, message: str) -> dict[str, Any]:
+    """An error as the server of an API writes it; without an API, the path tells."""
+    if api == "ollama" or (api is None and path.startswith("/api/")):
+        return {"error": message}
+    if api == "anthropic":
+        kind = "not_found_error" if status == 404 else "invalid_request_error"
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    if api in ("gemini", "live"):
+        name = "NOT_FOUND" if status == 404 else "INVALID_ARGUMENT"
+        return {"error": {"code": status, "message": message, "status": name}}
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return {"error": error}
+
+
+def pages(path: str) -> Any:
+    """The JSON of a page that lists models or versions; `None` for another path."""
+    if path == "/api/tags":
+        return {"models": [{"name": _MODEL, "model": _MODEL, "size": 0, "digest": "0" * 64, "details": {}}]}
+    if path == "/api/version":
+        return {"version": "0.33.0"}
+    if path.endswith("/models"):
+        # The fields of OpenAI's list, and those that Anthropic's and Google's clients read.
+        model = {"id": _MODEL, "object": "model", "created": 0, "owned_by": "replay", "type": "model"}
+        named = {"name": f"models/{_MODEL}", "supportedGenerationMethods": ["generateContent"]}
+        return {"object": "list", "data": [{**model, "display_name": _MODEL}], "has_more": False, "models": [named]}
+    return None
+
+
+def unstreamed(recording: Recording, api: RecordedApi | None, path: str, request: Mapping[str, Any]) -> Recording:
+    """The recording for a streaming client; the whole answer if the request does not ask for a stream."""
+    streams = request.get("stream", api == "ollama") if api != "gemini" else not path.endswith(":generateContent")
+    if streams or recording.status >= 400 or api not in ("chat", "responses", "ollama", "anthropic", "gemini"):
+        return recording
+    pieces = recording.messages()
+    ends = [event for event in read_sync(pieces) if isinstance(event, ToolCallEnd)] if api == "gemini" else []
+    error = next((piece for piece in pieces if piece.get("error") and not piece.get("done")), None)
+    try:
+        value = error or whole_answer(api, pieces, ends)
+        body = json.dumps(value).encode()
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+        return recording  # no answer of this API
+    status = 500 if error else recording.status
+    headers = {**recording.headers, "content-type": "application/json"}
+    return replace(recording, kind="json", body=body, status=status, headers=headers, reads=())
+
+
+def turn_index(request: Mapping[str, Any]) -> int:
+    """Number of rounds of tool results after the last user message of a request, in any API's form.
+
+    Examples
+    --------
+    >>> turn_index({"messages": [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]})
+    1
+    >>> turn_index({"contents": [{"role": "user", "parts": [{"functionResponse": {}}]}]})
+    1
+    """
+    try:
+        messages = request.get("messages") or request.get("input") or request.get("contents") or ()
+        roles = [_role(message) for message in messages]
+    except (TypeError, AttributeError):
+        return 0
+    last_user = max((place for place, role in enumerate(roles) if role == "user"), default=-1)
+    since = roles[last_user + 1 :]
+    return sum(role == "tool" and previous != "tool" for previous, role in zip([None, *since], since, strict=False))
+
+
+def _role(message: Mapping[str, Any]) -> str:
+    """`"tool"` for a message with a tool's result, else its role."""
+    if str(message.get("type")).endswith("_call_output"):
+        return "tool"
+    parts = message.get("parts") or message.get("content")
+    for part in parts if isinstance(parts, list) else ():
+        if part.get("type") == "tool_result" or "functionResponse" in part:
+            return "tool"
+    return str(message.get("role") or "")

@@ -1,0 +1,227 @@
+"""Writes a script as the APIs of OpenAI (Responses), Anthropic and Google stream it. Pure: steps in, bytes out.
+
+Beside the steps of `behavior`: ``["server", name, text]``, a tool that the server runs itself. `Behavior.quirks` are
+written as the providers were seen to.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from stream.replay.behavior import call_id, dumped, grouped, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stream.replay.behavior import Behavior, Json
+
+__all__ = ["anthropic_events", "gemini_events", "responses_events"]
+
+_USAGE = {"input_tokens": 20, "output_tokens": 10}
+SIGNATURE = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
+"""Of thoughts: base64, as both providers have it."""
+
+
+def responses_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+    """The server-sent events of a script on OpenAI's `/responses`, and whether the answer is complete."""
+    pieces: list[bytes] = []
+    for number, event in enumerate(_responses(steps, behavior, model)):
+        if event is None:
+            return pieces, False
+        if "comments" in behavior.quirks:
+            pieces.append(b": OPENROUTER PROCESSING\n\n")
+        kind = event["type"].encode()
+        pieces.append(b"event: " + kind + b"\ndata: " + dumped({**event, "sequence_number": number}) + b"\n\n")
+    return pieces, True
+
+
+def _responses(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:
+    head = {"id": "resp_1", "object": "response", "created_at": 1700000000, "model": model, "error": None}
+    head |= {"incomplete_details": None, "parallel_tool_calls": True, "tools": [], "tool_choice": "auto"}
+    output: list[Json] = []
+    status, extra, calls = "completed", dict[str, Any](), 0
+    yield {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}}
+    for step in grouped(steps):
+        if step[0] == "break":
+            yield None
+            return
+        if step[0] == "fail":
+            error = {"code": "server_error", "message": step[1]}
+            yield {"type": "error", **error, "param": None}
+            yield {"type": "response.failed", "response": {**head, "status": "failed", "output": [], "error": error}}
+            return
+        if step[0] == "finish":
+            status, extra = "incomplete", {"incomplete_details": {"reason": step[1]}}
+            continue
+        for item, deltas in _items(step, behavior, calls):
+            place = 0 if behavior.same_index and item["type"] != "reasoning" else len(output)
+            yield from _item_events(item, deltas, place, behavior)
+            output.append(item)
+        calls += len(step[1]) if step[0] == "calls" else 0
+    last = {**head, **extra, "status": status, "output": output, "usage": {**_USAGE, "total_tokens": 30}}
+    yield {"type": f"response.{status}", "response": last}
+
+
+def _items(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[tuple[Json, list[Json]]]:
+    """The finished items of a step, and the deltas in each."""
+    if step[0] == "say":
+        part = {"type": "output_text", "text": step[1], "annotations": [], "logprobs": []}
+        deltas = [{"type": "response.output_text.delta", "content_index": 0, "delta": one} for one in words(step[1])]
+        yield {"type": "message", "role": "assistant", "content": [part]}, [{**one, "logprobs": []} for one in deltas]
+    elif step[0] == "think":
+        kind = "response.reasoning_summary_text.delta"
+        deltas = [{"type": kind, "summary_index": 0, "delta": one} for one in words(step[1])]
+        summary = [{"type": "summary_text", "text": step[1]}]
+        yield {"type": "reasoning", "summary": summary, "encrypted_content": SIGNATURE}, deltas
+    elif step[0] == "calls":
+        for place, (name, arguments) in enumerate(step[1], calls_before):
+            text = json.dumps(arguments, ensure_ascii=False)
+            kind = "response.function_call_arguments.delta"
+            deltas = [{"type": kind, "delta": one} for one in _pieces(text, behavior.fragment)]
+            call = {"type": "function_call", "call_id": call_id(place, behavior), "name": name, "arguments": text}
+            yield call, deltas
+    elif step[0] == "server":
+        yield {"type": "web_search_call", "action": {"type": "search", "query": step[2]}}, []
+
+
+def _item_events(item: Json, deltas: list[Json], place: int, behavior: Behavior) -> Iterator[Json]:
+    turning = count()
+
+    def identity() -> str:
+        return f"item_{place}_{next(turning) if 'rotating-ids' in behavior.quirks else 0}"
+
+    empty = {key: type(value)() for key, value in item.items() if key in ("content", "summary", "arguments")}
+    where = {"output_index": place}
+    begun = {**item, **empty, "id": identity(), "status": "in_progress"}
+    yield {"type": "response.output_item.added", **where, "item": begun}
+    for delta in deltas:
+        yield {**where, "item_id": identity(), **delta}
+    if item["type"] == "function_call":
+        text = item["arguments"]
+        done = {"type": "response.function_call_arguments.done", "item_id": identity(), "name": item["name"]}
+        yield {**where, **done, "arguments": text}
+    item |= {"id": identity(), "status": "completed"}
+    yield {"type": "response.output_item.done", **where, "item": item}
+
+
+def anthropic_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+    """The server-sent events of a script on Anthropic's `/messages`, and whether the answer is complete."""
+    pieces: list[bytes] = []
+    for event in _anthropic(steps, behavior, model):
+        if event is None:
+            return pieces, False
+        pieces.append(b"event: " + event["type"].encode() + b"\ndata: " + dumped(event) + b"\n\n")
+    return pieces, True
+
+
+def _anthropic(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+    start = {
+        "type": "message_start",
+        "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": _USAGE},
+    }
+    reason, place, calls = "end_turn", 0, 0
+    yield start
+    yield {"type": "ping"}
+    for step in grouped(steps):
+        if step[0] == "break":
+            yield None
+            return
+        if step[0] == "fail":
+            yield {"type": "error", "error": {"type": "overloaded_error", "message": step[1]}}
+            return
+        if step[0] == "finish":
+            reason = step[1]
+            continue
+        blocks = [*_blocks(step, behavior, calls)]
+        if step[0] == "calls":
+            reason, calls = "tool_use", calls + len(step[1])
+            if "spliced" in behavior.quirks:
+                yield {"type": "content_block_start", "index": place, "content_block": blocks[0][0]}
+                yield start  # a proxy begins again in the middle of a call
+                place = 0
+        for block, deltas in blocks:
+            yield {"type": "content_block_start", "index": place, "content_block": block}
+            yield from ({"type": "content_block_delta", "index": place, "delta": delta} for delta in deltas)
+            yield {"type": "content_block_stop", "index": place}
+            place += 1
+    yield {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": _USAGE}
+    yield {"type": "message_stop"}
+
+
+def _blocks(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[tuple[Json, list[Json]]]:
+    if step[0] == "say":
+        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": one} for one in words(step[1])]
+    elif step[0] == "think":
+        deltas = [{"type": "thinking_delta", "thinking": one} for one in words(step[1])]
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        yield block, [*deltas, {"type": "signature_delta", "signature": SIGNATURE}]
+    elif step[0] == "calls":
+        for place, (name, arguments) in enumerate(step[1], calls_before):
+            text = json.dumps(arguments, ensure_ascii=False) if arguments else ""
+            deltas = [
+                {"type": "input_json_delta", "partial_json": one} for one in ("", *_pieces(text, behavior.fragment))
+            ]
+            yield {"type": "tool_use", "id": call_id(place, behavior), "name": name, "input": {}}, deltas
+    elif step[0] == "server":
+        identity = {"id": "srvtoolu_1", "name": step[1], "input": {}}
+        query = {"type": "input_json_delta", "partial_json": json.dumps({"query": step[2]})}
+        yield {"type": "server_tool_use", **identity}, [query]
+        yield {"type": f"{step[1]}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}, []
+
+
+def gemini_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+    """The server-sent events of a script on Gemini's `:streamGenerateContent`, and whether the answer is complete."""
+    pieces: list[bytes] = []
+    reason, head = "STOP", {"modelVersion": model, "responseId": "r1"}
+    counts = {"promptTokenCount": 20, "candidatesTokenCount": 10, "totalTokenCount": 30}
+    for step in grouped(steps):
+        if step[0] == "break":
+            return pieces, False
+        if step[0] == "fail":
+            error = {"code": 503, "message": step[1], "status": "UNAVAILABLE"}
+            return [*pieces, b"data: " + dumped({"error": error}) + b"\r\n\r\n"], True
+        reason = step[1] if step[0] == "finish" else reason
+        for part in _parts(step, behavior):
+            candidate = {"content": {"parts": [part], "role": "model"}, "index": 0}
+            pieces.append(b"data: " + dumped({"candidates": [candidate], **head}) + b"\r\n\r\n")
+    content = {} if reason == "MALFORMED_FUNCTION_CALL" else {"content": {"parts": [{"text": ""}], "role": "model"}}
+    last = {"candidates": [{**content, "finishReason": reason, "index": 0}], "usageMetadata": counts, **head}
+    return [*pieces, b"data: " + dumped(last) + b"\r\n\r\n"], True
+
+
+def _parts(step: Sequence[Any], behavior: Behavior) -> Iterator[Json]:
+    if step[0] == "say":
+        yield from ({"text": one} for one in words(step[1]))
+    elif step[0] == "think":
+        yield from ({"text": one, "thought": True} for one in words(step[1]))
+    elif step[0] == "calls":
+        for place, (name, arguments) in enumerate(step[1]):
+            signed = {} if place else {"thoughtSignature": SIGNATURE}  # only the first of parallel calls has one
+            yield from ({**signed, **part} for part in _call_parts(name, arguments, behavior))
+    elif step[0] == "server":
+        yield {"executableCode": {"language": "PYTHON", "code": step[2]}}
+        yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4\n"}}
+
+
+def _call_parts(name: str, arguments: Json, behavior: Behavior) -> Iterator[Json]:
+    """A call whole, or (with `fragment`) its text arguments in pieces."""
+    if not behavior.fragment:
+        yield {"functionCall": {"name": name, "args": arguments}}
+        return
+    yield {"functionCall": {"name": name, "willContinue": True}}
+    for key, value in arguments.items():
+        for piece in _pieces(value, behavior.fragment):
+            partial = {"jsonPath": f"$.{key}", "stringValue": piece, "willContinue": True}
+            yield {"functionCall": {"partialArgs": [partial], "willContinue": True}}
+        end = {"jsonPath": f"$.{key}", "stringValue": ""}
+        goes_on = {} if "no-end" in behavior.quirks else {"willContinue": True}
+        yield {"functionCall": {"partialArgs": [end], **goes_on}}
+    if "no-end" not in behavior.quirks:
+        yield {"functionCall": {}}
+
+
+def _pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)] if size else [text]

@@ -1,0 +1,103 @@
+"""The events of one answer from a provider's package: opened, parsed by `stream.read`, and closed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from stream.events import AnswerParts, Finish, ToolCallEnd, Usage
+from stream.reading import read
+from stream.request_bodies import bodies_unlogged
+from stream.services.failures import failure_of_client
+from stream.whole_answers import whole_answer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+
+    from stream.events import ServiceEvent
+    from stream.whole_answers import Api
+
+__all__ = ["answered"]
+
+
+async def answered(
+    opening: Callable[[], Awaitable[Any]],
+    api: Api,
+    url: str,
+    *,
+    tools: Sequence[str] | None,
+    tap: Callable[[Any], None] | None,
+) -> AsyncGenerator[ServiceEvent, None]:
+    """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`.
+
+    Parameters
+    ----------
+    opening : Callable
+        Sends the request; its result is the stream of chunks, or one whole answer.
+    api, url : str
+        The API, and the address for messages.
+    tools : Sequence[str] or None
+        Names of the offered tools.
+    tap : Callable or None
+        Gets each chunk.
+    """
+    try:
+        with bodies_unlogged():
+            answer = await opening()
+    except Exception as error:
+        failed = failure_of_client(error, url)
+        if failed is None:
+            raise
+        yield failed
+        return
+    pieces: list[Any] = []
+    ends: list[ToolCallEnd] = []
+    held: list[Finish] = []  # the usage comes after it, but is yielded first, as on `/api/chat`
+    async with aclosing(_chunks(answer, pieces if api != "chat" else None, tap)) as chunks:
+        async for event in read(chunks, tools=tools):
+            if held and not isinstance(event, Usage):
+                yield held.pop()
+            if isinstance(event, ToolCallEnd):
+                ends.append(event)
+            if isinstance(event, Finish):
+                held.append(event)
+            else:
+                yield event
+    if pieces and held and (ends or held[0].reason == "pause_turn"):
+        for parts in _parts(api, pieces, ends):
+            yield AnswerParts(api, parts)
+    if held:
+        yield held.pop()
+
+
+async def _chunks(answer: Any, kept: list[Any] | None, tap: Callable[[Any], None] | None) -> AsyncGenerator[Any, None]:
+    """The chunks of an answer, kept for its parts; a whole answer is one chunk, and a web page none."""
+    try:
+        async for chunk in answer if hasattr(answer, "__aiter__") else _whole(answer):
+            if tap is not None:
+                tap(chunk)
+            if kept is not None:
+                kept.append(chunk)
+            yield chunk
+    finally:
+        close = getattr(answer, "aclose", None) or getattr(answer, "close", None)
+        if close is not None:
+            await close()
+
+
+async def _whole(answer: Any) -> AsyncIterator[Any]:
+    if hasattr(answer, "choices"):
+        yield answer
+
+
+def _parts(api: Api, pieces: Sequence[Any], ends: Sequence[ToolCallEnd]) -> list[tuple[dict[str, Any], ...]]:
+    """The answer's content in the API's own form, alone in a list; `[]` if the stream does not make up an answer."""
+    try:
+        decoded = [json.loads(piece.model_dump_json(by_alias=True, exclude_none=True)) for piece in pieces]
+        answer = whole_answer(api, decoded, ends)
+        if api == "gemini":
+            return [tuple(answer["candidates"][0]["content"]["parts"])]
+        return [tuple(answer["output" if api == "responses" else "content"])]
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
+        return []

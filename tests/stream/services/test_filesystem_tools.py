@@ -1,0 +1,45 @@
+"""The sample tools: what they read, and what they keep to themselves."""
+
+import os
+
+import pytest
+
+import stream
+
+
+@pytest.fixture
+def tools(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
+    listing, reading = stream.services.filesystem_tools(tmp_path)
+    return listing.function, reading.function
+
+
+def test_a_file_is_read_and_a_folder_is_listed(tools):
+    list_directory, read_file = tools
+    assert (list_directory("."), read_file("notes.txt")) == (["notes.txt"], "hello")
+
+
+def test_a_named_pipe_and_a_folder_are_refused_and_block_nothing(tools, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(PermissionError, match=f"not a regular file: '{name}'"):
+            tools[1](name)
+
+
+def test_a_link_to_a_pipe_outside_is_refused(tools, tmp_path_factory, tmp_path):
+    outside = tmp_path_factory.mktemp("outside") / "pipe"
+    os.mkfifo(outside)
+    (tmp_path / "link").symlink_to(outside)
+    with pytest.raises(PermissionError, match="leads out of the folder: 'link'"):
+        tools[1]("link")
+
+
+@pytest.mark.parametrize("name", ["gone.txt", "sub/gone.txt", "circle", "notes.txt/x", "x" * 300, "../gone"])
+@pytest.mark.parametrize("which", [0, 1], ids=["list", "read"])
+def test_no_error_names_a_path_of_the_host(tools, tmp_path, which, name):
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError, match=name[:6].replace(".", r"\.")) as error:
+        tools[which](name)
+    assert str(tmp_path) not in str(error.value)
+    assert str(tmp_path) not in repr(error.value)
