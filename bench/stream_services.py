@@ -44,12 +44,10 @@ async def main() -> int:
     """Ask, and print the least times."""
     over = 0
     async with ReplayServer(ANSWER, tokens_per_s=None) as server:
-        for endpoint in ("openai", "ollama"):
+        for endpoint in ("chat", "ollama"):
             async with (
-                stream.connect(server.base_url, "mistral", api={"openai": "chat"}.get(endpoint, endpoint)) as alone,
-                stream.connect(
-                    server.base_url, "mistral", api={"openai": "chat"}.get(endpoint, endpoint), guide=True
-                ) as model,
+                stream.connect(server.base_url, "mistral", api=endpoint) as alone,
+                stream.connect(server.base_url, "mistral", api=endpoint, guide=True) as model,
             ):
                 tiers = stream.services.ToolTiers(stream.services.Recovery(model))
                 sources = (alone, stream.ToolRunner(tiers, TOOLS, executes="server"))

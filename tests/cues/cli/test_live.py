@@ -227,7 +227,7 @@ class Recorded:
 
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         async with ReplayServer([answer("Good day.")], tokens_per_s=QUICK, on_request=note) as server:
-            self.target = Target(base_url=server.base_url, model="m", endpoint="openai")
+            self.target = Target(base_url=server.base_url, model="m", api="chat")
             self._ready.set()
             await self._over.wait()
 
@@ -251,7 +251,7 @@ def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_tu
             await page.send(type="ask", text="And?", script=0)
             await page.until("live.end", count)
 
-    nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", endpoint="openai")
+    nobody = Target(base_url="http://127.0.0.1:9/v1", model="m", api="chat")
     with live_server(scripts=[], targets=[nobody]) as server:
         page = talk(server, conversation)
     failures = [event["failure"] for event in page.events if event["type"] == "live.end"]

@@ -23,7 +23,7 @@ class Target:
 
     Attributes
     ----------
-    base_url, model, endpoint, api_key
+    base_url, model, api, api_key
         As in `stream.connect`.
     tools : Sequence of Tool
         Offered to the model; those with a function are run.
@@ -33,7 +33,7 @@ class Target:
 
     base_url: str
     model: str
-    endpoint: Literal["auto", "openai", "ollama"] = "auto"
+    api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto"
     api_key: str | None = None
     tools: Sequence[stream.Tool] = ()
     rounds: int | None = None
@@ -56,7 +56,7 @@ async def served(scripts: Sequence[Script]) -> AsyncIterator[list[Target]]:
                 Target(
                     base_url=server.base_url,
                     model="replay",
-                    endpoint="ollama" if script.turns[0].kind == "ndjson" else "openai",
+                    api=script.turns[0].api or "chat",  # type: ignore[arg-type]  # no session can be asked
                     tools=script.tools(),
                     rounds=max(len(script.turns) - 1, 1),
                 )

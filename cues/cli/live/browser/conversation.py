@@ -163,7 +163,7 @@ class Conversation:
         if script not in self._sources:
             target = self._setup.targets[script]
             connection = stream.connect(
-                target.base_url, target.model, endpoint=target.endpoint, api_key=target.api_key, tap=self._arrival.mark
+                target.base_url, target.model, api=target.api, api_key=target.api_key, tap=self._arrival.mark
             )
             await self._resources.enter_async_context(connection)
             # Before the session starts: the first request of a process imports modules for 0.2 s.
