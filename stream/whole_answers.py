@@ -147,6 +147,8 @@ def _add_part(parts: list[Json], part: Json) -> None:
             parts.append({**part, "functionCall": kept})
         elif parts and part.get("thoughtSignature"):  # of the call whose arguments stream
             parts[-1].setdefault("thoughtSignature", part["thoughtSignature"])
+    elif part == {"text": ""}:
+        return  # a part without content is refused when it goes back
     elif parts and set(part) | set(parts[-1]) <= {"text", "thought"} and _kind(part) == _kind(parts[-1]):
         parts[-1]["text"] += part["text"]
     else:

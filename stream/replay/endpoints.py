@@ -84,7 +84,7 @@ def unstreamed(recording: Recording, api: RecordedApi | None, path: str, request
 
 
 def turn_index(request: Mapping[str, Any]) -> int:
-    """Number of rounds of tool results after the last user message of a request, in any API's form.
+    """Number of rounds of tool results, and of a pause, after the last user message of a request in any API's form.
 
     Examples
     --------
@@ -100,7 +100,10 @@ def turn_index(request: Mapping[str, Any]) -> int:
         return 0
     last_user = max((place for place, role in enumerate(roles) if role == "user"), default=-1)
     since = roles[last_user + 1 :]
-    return sum(role == "tool" and previous != "tool" for previous, role in zip([None, *since], since, strict=False))
+    is_paused = since[-1:] == ["assistant"]  # Anthropic goes on with its own answer
+    return is_paused + sum(
+        role == "tool" and previous != "tool" for previous, role in zip([None, *since], since, strict=False)
+    )
 
 
 def _role(message: Mapping[str, Any]) -> str:

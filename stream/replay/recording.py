@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from stream.errors import RecordingError
-from stream.readers.ndjson import NdjsonDecoder
+from stream.readers.formats import format_of
+from stream.readers.framing import MessageDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,38 +104,14 @@ class Recording:
 
     def messages(self) -> list[dict[str, Any]]:
         """The decoded objects of the body; those that cannot be read are left out."""
-        if self.kind == "json":
-            try:
-                values = json.loads(self.body)
-            except (ValueError, RecursionError):
-                return []
-            return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else [values]
-        return NdjsonDecoder().feed(self.body + b"\n")
+        return MessageDecoder(MAX_RECORDING_BYTES).feed(self.body + b"\n\n")
 
     @property
     def api(self) -> RecordedApi | None:
         """The format of the body; `None` if nothing in it tells, as in the answer to a refused request."""
-        return next((api for message in self.messages() if (api := _api_of(message))), None)
-
-
-def _api_of(message: Mapping[str, Any]) -> RecordedApi | None:
-    kind = str(message.get("type", ""))
-    if kind.startswith(_REALTIME) or (kind.startswith("response.") and "event_id" in message):
-        return "realtime"
-    return next((api for api, fields, types in _SIGNS if kind.startswith(types) or fields & message.keys()), None)
-
-
-_REALTIME = ("session.", "conversation.", "input_audio_buffer.", "output_audio_buffer.", "rate_limits.")
-_LIVE = {"setupComplete", "serverContent", "toolCall", "toolCallCancellation", "goAway", "sessionResumptionUpdate"}
-_SIGNS: tuple[tuple[RecordedApi, set[str], tuple[str, ...]], ...] = (
-    ("chat", {"choices"}, ()),
-    ("anthropic", set(), ("message_", "content_block_")),
-    ("responses", set(), ("response.",)),
-    ("live", _LIVE, ()),
-    ("gemini", {"candidates", "promptFeedback"}, ()),
-    ("ollama", {"done"}, ()),
-)
-"""What tells an API: one of these fields, or a type that begins so."""
+        said = (message for message in self.messages() if not message.get("error") and message.get("type") != "error")
+        found = next((api for message in said if (api := format_of(message))), None)
+        return next((api for api in APIS if api == found), None)
 
 
 def load_recording(path: Path | str) -> Recording:

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from stream.events import AnswerParts, Finish, ToolCallEnd, Usage
+from stream.readers.formats import reader_for
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_client
@@ -55,7 +56,7 @@ async def answered(
     ends: list[ToolCallEnd] = []
     held: list[Finish] = []  # the usage comes after it, but is yielded first, as on `/api/chat`
     async with aclosing(_chunks(answer, pieces if api != "chat" else None, tap)) as chunks:
-        async for event in read(chunks, tools=tools):
+        async for event in read(chunks, reader=reader_for(api, tools)):
             if held and not isinstance(event, Usage):
                 yield held.pop()
             if isinstance(event, ToolCallEnd):

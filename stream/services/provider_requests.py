@@ -71,7 +71,7 @@ def _items(message: Message, kinds: dict[str, str]) -> Iterator[Json]:
 
 
 def anthropic_body(request: ChatRequest) -> Json:
-    """The body for Anthropic's `/v1/messages`."""
+    """The body for Anthropic's `/v1/messages`, which has no temperature any more."""
     system = "\n\n".join(_text(message) for message in request.messages if message.get("role") in _SYSTEM)
     messages = _merged("content", ((_role(m), _blocks(m)) for m in request.messages if m.get("role") not in _SYSTEM))
     body: Json = {"model": request.model, "max_tokens": MAX_TOKENS, "messages": messages, "stream": request.stream}
@@ -97,8 +97,6 @@ def anthropic_body(request: ChatRequest) -> Json:
     output = {**effort, **({"format": {"type": "json_schema", "schema": schema}} if schema is not None else {})}
     if output:
         body["output_config"] = output
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
     if request.think is not None:
         body["thinking"] = {"type": "adaptive" if request.think else "disabled"}
     return {**body, **(request.extra or {})}

@@ -357,14 +357,23 @@ class _Turn:
         return self.reported or (self.said_after and not calls_follow(self.reason))
 
     def messages(self, results: Sequence[ToolResult]) -> list[Message]:
-        """The answer and its results as messages in OpenAI's form; a call without an id gets one."""
-        ids = [call.tool_call_id or f"call_{call.index}" for call in self.calls]
+        """The answer and its results as messages in OpenAI's form; a call without an id gets one.
+
+        A call without a name cannot be sent back; if there is no other one, the same question is asked again.
+        """
+        named = [
+            (call, call.tool_call_id or f"call_{call.index}", result)
+            for call, result in zip(self.calls, results, strict=True)
+            if call.tool_name
+        ]
+        if self.calls and not named:
+            return []
         assistant: dict[str, Any] = {
             "role": "assistant",
             "content": "".join(self.text),
         }
-        if self.calls:
-            assistant["tool_calls"] = [_written(call, own_id) for call, own_id in zip(self.calls, ids, strict=True)]
+        if named:
+            assistant["tool_calls"] = [_written(call, own_id) for call, own_id, _ in named]
         if self.parts:
             assistant["provider_parts"] = {api: [*parts] for api, parts in self.parts.items()}
         if self.thinking:
@@ -377,7 +386,7 @@ class _Turn:
                 "content": result.content,
                 **({"is_error": True} if result.is_error else {}),
             }
-            for own_id, result in zip(ids, results, strict=True)
+            for _, own_id, result in named
         ]
         return [assistant, *answers]
 
