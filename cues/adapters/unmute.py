@@ -1,14 +1,17 @@
 """Cues in kyutai's unmute: a mixer for its handler's `emit`, and the model's events.
 
-For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback, and
-`emit` passes it on: we mix there. Without speech there are no frames, so cues are paced by a clock.
+For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback, but
+after a pause as fast as it is made. `next_item` keeps it to four frames always and mixes there, so a cue is at most as
+late. Without speech there are no frames, so cues are paced by a clock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,8 +23,9 @@ from cues.signal.fades import raised_cosine
 from cues.signal.prediction import faded_continuation
 from stream.clock import WallClock
 from stream.errors import StreamError
-from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
+from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolResult, ToolsLeftOut
 from stream.reading import read
+from stream.routing.limits import Limits
 from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.word_chunks import words
 
@@ -49,12 +53,16 @@ logger = logging.getLogger(__name__)
 _REFUSALS = (400, 404, 422)
 _FRAME_S = 0.02
 _LEAD_S = 0.08
+_AHEAD_S = 0.24  # Three frames are unheard at most when the next one is emitted: four, as unmute has it.
 _TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: longest wait of a cue for speech.
 _POLL_S = 0.1  # As in FastRTC's `wait_for_item`, which `next_item` replaces.
 _TAIL_S = 0.04
 _RETURN_S = 0.005
 _FINISH_S = 2.0  # Longer than any cue.
 _TO_LISTENER_S = 0.2  # The frontend's buffer (80 to 160 ms) and a network.
+
+
+_DEFAULT_LIMITS = Limits()
 
 
 class ModelError(StreamError, RuntimeError):
@@ -66,7 +74,11 @@ class ModelError(StreamError, RuntimeError):
 
 
 async def chat_events(
-    client: AsyncOpenAI, tools: Sequence[Mapping[str, Any]] | None = None, **request: Any
+    client: AsyncOpenAI,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    limits: Limits = _DEFAULT_LIMITS,
+    **request: Any,
 ) -> AsyncGenerator[ServiceEvent, None]:
     """The events of one answer, with text in whole words.
 
@@ -77,6 +89,8 @@ async def chat_events(
     client : AsyncOpenAI
     tools : Sequence[Mapping] or None
         Definitions in OpenAI's form, for a server that runs them.
+    limits : Limits
+        Timeouts: a stream that sends nothing for `model_s`, or for `tool_s` after a call, fails as `"stalled"`.
     **request
         `model`, `messages` and other parameters of `client.chat.completions.create`.
 
@@ -87,7 +101,7 @@ async def chat_events(
     """
     for offered in (tools, ()) if tools else ((),):
         is_first = True
-        async with aclosing(_asked(client, offered, request)) as events:
+        async with aclosing(_asked(client, offered, request)) as answer, aclosing(_in_time(answer, limits)) as events:
             async for event in events:
                 if is_first and offered and isinstance(event, StreamFailed) and event.status in _REFUSALS:
                     names = tuple(tool["function"]["name"] for tool in offered)
@@ -113,6 +127,23 @@ def _asked(
     return cast("AsyncGenerator[Event, None]", words(read(chunks, tools=tools or None)))
 
 
+async def _in_time(events: AsyncGenerator[Event, None], limits: Limits) -> AsyncGenerator[Event, None]:
+    """`events`, until they are late: then a `StreamFailed`."""
+    limit_s = limits.model_s
+    while True:
+        try:
+            async with asyncio.timeout(limit_s):
+                event = await anext(events, None)
+        except TimeoutError:
+            yield StreamFailed(f"the model has sent nothing for {limit_s:g} s", code="stalled")
+            return
+        if event is None:
+            return
+        yield event
+        if isinstance(event, ToolCallEnd | TextDelta | ToolResult):
+            limit_s = limits.tool_s if isinstance(event, ToolCallEnd) else limits.model_s
+
+
 class UnmuteCues:
     """The cues of one handler.
 
@@ -124,6 +155,8 @@ class UnmuteCues:
         Of the handler's output, Hz.
     clock : Clock or None
         `None` is the machine's clock.
+    limits : Limits
+        Timeouts: of the voice here, because `chat_events` has those of the model.
 
     Attributes
     ----------
@@ -139,9 +172,17 @@ class UnmuteCues:
         tools: Tools = None,
         sample_rate: int = 24000,
         clock: Clock | None = None,
+        limits: Limits = _DEFAULT_LIMITS,
     ) -> None:
         self._clock = clock or WallClock()
-        self._cues = PipelineCues(sample_rate=sample_rate, bank=bank, rules=rules, tools=tools, now_s=self._clock.now)
+        self._cues = PipelineCues(
+            sample_rate=sample_rate,
+            bank=bank,
+            rules=rules,
+            tools=tools,
+            now_s=self._clock.now,
+            limits=replace(limits, model_s=math.inf, tool_s=math.inf),
+        )
         self.router: CueRouter = self._cues.router
         self.router.spans.subscribe(lambda _: self._news.set())
         self._sample_rate = sample_rate
@@ -150,6 +191,7 @@ class UnmuteCues:
         self._last_speech_s = -1.0
         self._past: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
         self._cut = self._paused = False
+        self._next: Any = None  # taken from the queue, and not due yet
 
     # For the task that generates the response.
 
@@ -169,8 +211,8 @@ class UnmuteCues:
             logger.log(level, "Tool call: %s(%s)%s", name, arguments, suffix)
 
     def end_response(self) -> None:
-        """End the pending calls: the stream is over, so no outcome will come."""
-        self.router.cancel()
+        """End the pending calls: the stream is over, so no outcome will come. Its text is still awaited as speech."""
+        self.router.end_stream()
 
     async def finish(self) -> None:
         """Wait until the cues have been heard, 2 s at most, before the handler closes."""
@@ -183,7 +225,7 @@ class UnmuteCues:
         """Barge in: sound fades out, and the rest of the response is dropped. Call it first."""
         self.router.barge_in()
         self._cues.mixer.release()
-        self._cut = True
+        self._cut, self._next = True, None
         self._news.set()
 
     # For `emit`.
@@ -197,17 +239,21 @@ class UnmuteCues:
         while True:
             if self._cut:
                 return self._end_of_speech()
-            if not queue.empty():
-                return self._with_cues(queue.get_nowait())
+            self._cues.poll()
+            if self._next is None and not queue.empty():
+                self._next = queue.get_nowait()
             now_s = self._clock.now()
-            due_s = self._cue_due_s()
+            due_s = self._cue_due_s() if self._next is None else self._next_due_s()
             if due_s is not None and due_s <= now_s + 1e-9:
-                return self._emitted(self._pause())
+                item, self._next = self._next, None
+                return self._emitted(self._pause()) if item is None else self._with_cues(item)
             if now_s >= give_up_s - 1e-9:
                 return None
-            item = await self._wait(queue, (give_up_s if due_s is None else min(due_s, give_up_s)) - now_s)
-            if item is not None:
-                return self._with_cues(item)
+            await self._wait(queue, (give_up_s if due_s is None else min(due_s, give_up_s)) - now_s)
+
+    def _next_due_s(self) -> float:
+        """When the next item is due: audio when three frames are unheard, other items at once."""
+        return self._heard_until_s - _AHEAD_S if _is_audio(self._next) else 0.0
 
     def _cue_due_s(self) -> float | None:
         """When a frame without speech is due: 80 ms before playback ends, if a cue plays or waits."""
@@ -216,7 +262,7 @@ class UnmuteCues:
         return max(self._heard_until_s - _LEAD_S, self._last_speech_s + _TTS_IS_QUIET_S)
 
     def _with_cues(self, item: Any) -> Any:
-        if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], np.ndarray)):
+        if not _is_audio(item):
             return item
         sample_rate, audio = item
         if sample_rate != self._sample_rate:
@@ -226,7 +272,6 @@ class UnmuteCues:
         speech = np.ascontiguousarray(audio.reshape(-1), dtype=np.float32)
         if speech.any():
             self._last_speech_s = self._clock.now()
-            self.router.speech(self._cues.mixer.position + len(speech))
             speech = self._after_pause(speech)
         self._past = speech
         return self._emitted(speech)
@@ -264,14 +309,20 @@ class UnmuteCues:
         self._past = np.zeros(0, dtype=np.float32)
         return self._emitted(tail)
 
-    async def _wait(self, queue: asyncio.Queue[Any], longest_s: float) -> Any:
-        """The next item of the queue; `None` after `longest_s`, or when a cue starts."""
+    async def _wait(self, queue: asyncio.Queue[Any], longest_s: float) -> None:
+        """Wait for the queue's next item, for a cue that starts, or for `longest_s`."""
         self._news.clear()
-        getting = asyncio.ensure_future(queue.get())
-        others = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(longest_s))]
+        getting = None if self._next is not None else asyncio.ensure_future(queue.get())
+        waits = [asyncio.ensure_future(self._news.wait()), asyncio.ensure_future(self._clock.sleep(longest_s))]
+        waits += [] if getting is None else [getting]
         try:
-            await asyncio.wait([getting, *others], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (getting, *others):
+            for task in waits:
                 task.cancel()
-        return getting.result() if getting.done() and not getting.cancelled() else None
+        if getting is not None and getting.done() and not getting.cancelled() and not self._cut:
+            self._next = getting.result()
+
+
+def _is_audio(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], np.ndarray)

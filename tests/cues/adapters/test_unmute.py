@@ -402,7 +402,7 @@ def test_an_interruption_after_silence_brings_nothing_back():
     async def script(cues_, queue, clock):
         await queue.put((RATE, steady_voice(1.0)[: 5 * TTS_FRAME]))
         await queue.put((RATE, np.zeros(5 * TTS_FRAME, dtype=np.float32)))
-        await clock.sleep(0.1)
+        await clock.sleep(0.2)
         cues_.interrupt()
         await clock.sleep(0.5)
 
