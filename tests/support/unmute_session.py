@@ -102,6 +102,21 @@ class Session:
         """When an output sample was emitted."""
         return self.frames[int(np.searchsorted(self.ends, sample, side="right"))][0]
 
+    @property
+    def ahead_s(self):
+        """How much of the emitted sound a client that plays at once has not heard yet, after each frame."""
+        end_s, ahead = 0.0, []
+        for at_s, frame in self.frames:
+            end_s = max(end_s, at_s) + len(frame) / RATE
+            ahead.append(end_s - at_s)
+        return ahead
+
+    def heard_s(self, sample):
+        """When such a client hears an output sample."""
+        n = int(np.searchsorted(self.ends, sample, side="right"))
+        at_s, _ = self.frames[n]
+        return at_s + self.ahead_s[n] - (int(self.ends[n]) - sample) / RATE
+
     def sounds(self, from_s, to_s=np.inf):
         """When sound was emitted between two times."""
         return [at_s for at_s, frame in self.frames if from_s < at_s < to_s and frame.any()]

@@ -111,6 +111,7 @@ def test_the_patch_is_well_formed_and_changes_the_files_that_use_a_chat_completi
     assert re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE) == [
         "frontend/src/app/Unmute.tsx",
         "unmute/llm/llm_utils.py",
+        "unmute/main_websocket.py",
         "unmute/openai_realtime_api_events.py",
         "unmute/scripts/vllm_wrapper_example.py",
         "unmute/unmute_handler.py",
