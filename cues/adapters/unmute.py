@@ -1,8 +1,8 @@
 """Cues in kyutai's unmute: a mixer for its handler's `emit`, and the model's events.
 
 For unmute 84aa28d with `unmute.patch`. Its text-to-speech releases audio four frames (320 ms) ahead of playback, but
-after a pause as fast as it is made. `next_item` keeps it to four frames always and mixes there, so a cue is at most as
-late. Without speech there are no frames, so cues are paced by a clock.
+after a pause as fast as it is made. `next_item` keeps it to 360 ms always and mixes there, so a cue is at most as late.
+Without speech there are no frames, so cues are paced by a clock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 _REFUSALS = (400, 404, 422)
 _FRAME_S = 0.02
 _LEAD_S = 0.08
-_AHEAD_S = 0.24  # Three frames are unheard at most when the next one is emitted: four, as unmute has it.
+_AHEAD_S = 0.28  # Three and a half frames are unheard at most when the next is emitted: unmute's four, and its jitter.
 _TTS_IS_QUIET_S = 0.16  # Two frames of the text-to-speech: longest wait of a cue for speech.
 _POLL_S = 0.1  # As in FastRTC's `wait_for_item`, which `next_item` replaces.
 _TAIL_S = 0.04

@@ -186,8 +186,8 @@ def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
     at_s = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}[state]
     heard, _, _, router = play(turn, lasts_s=25.0, interrupt_s=at_s, rules=THINKING)
     assert heard.mixed[round((at_s - PERIOD_S) * RATE) : round(at_s * RATE)].any()
-    # What the client has is played: four frames at most, and the fade.
-    check_silent_after(heard, round((at_s + AHEAD_S) * RATE))
+    # What the client has is played: 360 ms at most, and the fade.
+    check_silent_after(heard, round((at_s + 0.36) * RATE))
     assert router.phase == "done"
 
 
@@ -215,7 +215,7 @@ def test_calls_that_nobody_runs_end_with_the_response():
     check_silent_after(heard, heard.spans[0].end_samples)
 
 
-def test_after_a_long_tool_a_cue_is_as_late_as_ever_because_speech_is_kept_to_four_frames():
+def test_after_a_long_tool_a_cue_is_as_late_as_ever_because_speech_is_kept_to_360_ms():
     # Speech before and after a tool of 12 s: the queue of the text-to-speech then lets two seconds go at once.
     async def go():
         clock = LoopClock()
@@ -254,5 +254,5 @@ def test_after_a_long_tool_a_cue_is_as_late_as_ever_because_speech_is_kept_to_fo
         return max(ahead), unheard
 
     most_ahead_s, unheard_s = run_virtually(go)
-    assert most_ahead_s <= AHEAD_S + 1e-6
-    assert unheard_s <= AHEAD_S + 1e-6
+    assert most_ahead_s <= 0.36 + 1e-6
+    assert unheard_s <= 0.36 + 1e-6
