@@ -129,6 +129,13 @@ def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
             loop.remove_signal_handler(signal.SIGINT)
 
 
+def _limits(speed: float) -> stream.Limits:
+    """The usual limits; in fast stream time, a live model and its tools need as many seconds more."""
+    usual = stream.Limits()
+    factor = max(speed, 1.0)
+    return stream.Limits(model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s)
+
+
 async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str | None = None) -> TurnReport:
     """Ask the model, speak its answer with cues, and write the files."""
     bank = bank_of(setup.pack)
@@ -148,6 +155,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
                 speaker=speaker,
                 sink=files if device is None else Sinks(device, files),
                 clock=clock,
+                limits=_limits(clock.speed),
                 lead_ms=LEAD_MS if device is not None else 10.0,
             )
             stack.enter_context(_barge_in_at_ctrl_c(session))

@@ -172,7 +172,8 @@ def test_words_with_a_call_between_them_are_apart_in_what_is_spoken_and_data_is_
     assert record["spoken_text"] == record["heard_text"] == "Let me check that Two files."
 
 
-def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
+@pytest.mark.parametrize("fast", [(), ("--fast",)], ids=["in real time", "fast"])
+def test_a_folder_is_listed_for_a_model_that_asks(tmp_path, fast):
     (tmp_path / "notes.txt").write_text("x")
     turns = []
     for name, delta, finish in (
@@ -203,7 +204,7 @@ def test_a_folder_is_listed_for_a_model_that_asks(tmp_path):
             "--speaker",
             "voice-like",
         ]
-        result = cues(*asked, "--json", cwd=tmp_path)
+        result = cues(*asked, *fast, "--json", cwd=tmp_path)
     finally:
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=20)
@@ -251,6 +252,7 @@ def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tm
         ["speak"],
         ["speak", "hi"],
         ["speak", "hi", "--base-url", "x", "--model", "m", "--fast"],
+        ["speak", "--replay", str(CALL), "--fast", "--play"],
         ["speak", "--replay", str(CALL), "--base-url", "x"],
         ["speak", "hi", "--base-url", "http://x", "--model", "m", "--tools", "tools.json"],
         ["speak", "hi", "--base-url", "localhost:11434", "--model", "m"],
