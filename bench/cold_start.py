@@ -79,7 +79,7 @@ print(json.dumps(took))
 
 
 def process(program: str, cache: Path) -> dict[str, float]:
-    """Seconds of each stage of a fresh interpreter without its own start; Python keeps its bytecode, as after an install."""
+    """Seconds of each stage of a fresh interpreter, its own start left out; bytecode is kept, as after an install."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     variables |= dict.fromkeys(("CUES_CACHE_DIR", "HOME", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX"), str(cache))
     variables["CUES_PACK"] = ""
