@@ -33,7 +33,10 @@ from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "cues/README.md", "stream/README.md", "samples/README.md")
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "samples/README.md", "stream/README.md"),
+    *("cues/README.md", "cues/library/README.md", "cues/mixing/README.md", "cues/cli/README.md"),
+)
 
 # What a line begins with → why it is not run.
 NOT_RUN = {
