@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.library.audiofile import FORMATS, default_subtype
 from cues.library.export import export_bank
+from cues.library.players import PLAYERS, export_for_player
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_OF_OTHER_FILES = {
+    "file_format": "--format",
+    "subtype": "--subtype",
+    "sample_rate": "--sample-rate",
+    "pictures": "--pictures",
+}
 _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subtypes})
 
 
@@ -43,6 +51,12 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     show_default=True,
     help="Rate of the files, Hz.",
 )
+@click.option(
+    "--for",
+    "player",
+    type=click.Choice(list(PLAYERS)),
+    help="Write the files that a player looks for, under its names and in its formats.",
+)
 @click.option("--pictures", is_flag=True, help="Also draw each cue as a PNG (needs matplotlib).")
 @_options.json_output
 def command(
@@ -52,6 +66,7 @@ def command(
     subtype: str | None,
     pack: Path | None,
     sample_rate: int,
+    player: str | None,
     pictures: bool,
     as_json: bool,
 ) -> None:
@@ -60,6 +75,9 @@ def command(
     The folder is a pack: run `cues export DIR`, replace the files you like, and use it with `--pack DIR`. A new export
     replaces the files of an earlier one, in another format too, but never a sound of yours.
     """
+    if player is not None:
+        _export_for(player, folder, pack, as_json=as_json)
+        return
     subtype = subtype or default_subtype(file_format)
     if subtype not in FORMATS[file_format]:
         allowed = ", ".join(FORMATS[file_format])
@@ -75,6 +93,23 @@ def command(
         click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
     for path in export.removed:
         click.echo(f"removed: {harmless(str(path))}, of an earlier export")
+
+
+def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) -> None:
+    """Write the files of a player; it prescribes their formats."""
+    given = click.get_current_context().get_parameter_source
+    for name, option in _OF_OTHER_FILES.items():
+        if given(name) is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(f"not with --for: {player} prescribes it", param_hint=f"'{option}'")
+    export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
+    if as_json:
+        files = {part: list(map(str, getattr(export, part))) for part in ("written", "kept")}
+        print_json({"folder": str(folder), "files": files["written"], "kept": files["kept"], "removed": []})
+        return
+    for path in export.written:
+        click.echo(harmless(str(path)))
+    for path in export.kept:
+        click.echo(f"kept: {harmless(str(path))}; it is not of an earlier export")
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:

@@ -1,0 +1,120 @@
+"""Cues under the names and in the formats that players of files look for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cues.errors import AudioFileError, CueValueError
+from cues.files import explained
+from cues.library.audiofile import encoded
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cues.cue import Cue
+
+__all__ = ["MANIFEST", "PLAYERS", "PlayerExport", "PlayerFile", "export_for_player"]
+
+MANIFEST = "cues-export.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerFile:
+    """A file that a player looks for: its name, the cue in it and its rate, Hz; 16 bits, one channel."""
+
+    name: str
+    cue: str
+    sample_rate: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlayerExport:
+    """The files that were written, and those that were kept because they are not an earlier export's."""
+
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+
+
+def _announced(names: Iterable[str]) -> tuple[PlayerFile, ...]:
+    return tuple(PlayerFile(f"{name}.flac", name, 48000) for name in names)
+
+
+PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
+    "home-assistant": (
+        # Home Assistant Voice and Linux Voice Assistant: FLAC at 48 kHz, their own rate.
+        PlayerFile("wake_word_triggered.flac", "listening", 48000),
+        PlayerFile("timer_finished.flac", "attention", 48000),
+        PlayerFile("processing.wav", "thinking", 48000),
+        # Wyoming satellites: WAV at 22,050 Hz, the rate of their sound command.
+        PlayerFile("awake.wav", "listening", 22050),
+        PlayerFile("done.wav", "tool_call", 22050),
+        PlayerFile("timer_finished.wav", "attention", 22050),
+        # For `preannounce_media_id`, `media_player.play_media` and automations.
+        *_announced(("tool_call", "agent", "success", "error", "attention")),
+    )
+}
+"""The files of each player."""
+
+
+def export_for_player(
+    bank_at: Callable[[int], Mapping[str, Cue]], folder: str | os.PathLike[str], player: str
+) -> PlayerExport:
+    """Write the files that `player` looks for to `folder`, with a manifest of their digests.
+
+    A file there that is not the unchanged one of an earlier export is kept.
+
+    Parameters
+    ----------
+    bank_at : callable
+        The bank at a sample rate, Hz.
+    folder : path
+        Created if missing.
+    player : str
+        A key of `PLAYERS`.
+
+    Raises
+    ------
+    CueValueError
+        If the player is unknown. Nothing is written.
+    AudioFileError
+        If a file cannot be written.
+    """
+    if player not in PLAYERS:
+        raise CueValueError(f"player is {player!r}; it must be one of {', '.join(PLAYERS)}")
+    target = Path(folder)
+    written, kept, digests = [], [], _digests(target / MANIFEST)
+    banks = {rate: bank_at(rate) for rate in {file.sample_rate for file in PLAYERS[player]}}
+    with explained(target, kind=AudioFileError):
+        target.mkdir(parents=True, exist_ok=True)
+        for file in PLAYERS[player]:
+            path = target / file.name
+            if path.exists() and digests.get(file.name) != _digest(path.read_bytes()):
+                kept.append(path)
+                continue
+            cue = banks[file.sample_rate][file.cue]
+            data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
+            path.write_bytes(data)
+            digests[file.name] = _digest(data)
+            written.append(path)
+        manifest = {"for": player, "sha256": digests}
+        (target / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return PlayerExport(tuple(written), tuple(kept))
+
+
+def _digests(manifest: Path) -> dict[str, str]:
+    """The digests that an earlier export wrote down, by file name."""
+    try:
+        told: Any = json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = told.get("sha256") if isinstance(told, dict) else None
+    return {str(name): str(digest) for name, digest in known.items()} if isinstance(known, dict) else {}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
