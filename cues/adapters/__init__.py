@@ -1,9 +1,9 @@
-"""Adapters for existing pipelines, one module each: Pipecat, LiveKit Agents, FastRTC, telephone lines and unmute.
+"""Adapters for existing pipelines, one module each; `README.md` lists them.
 
-Read `_pipeline_cues` first, then `_paced` (for FastRTC, LiveKit and telephone lines). An adapter may import both
+Read `_pipeline_cues` first, then `_paced` (for all but Pipecat and unmute). An adapter may import both
 packages; nothing imports an adapter.
 """
 
 from __future__ import annotations
 
-__all__ = ["fastrtc", "livekit", "pipecat", "telephony", "unmute"]
+__all__ = ["agents_sdk", "fastrtc", "livekit", "pipecat", "realtime", "telephony", "unmute"]

@@ -62,6 +62,7 @@ class PacedDeck:
         self.pacer = self._new_pacer()
         self._fading = False
         self._resampler: Resampler | None = None
+        self.n_spoken = 0  # speech samples that were released
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self.deck.router.spans.subscribe(lambda _: self.wake())
@@ -122,7 +123,10 @@ class PacedDeck:
 
     def pause(self, fade_ms: float = 30.0) -> int:
         """As `interrupt`, but outcomes of pending calls will still sound."""
+        is_silent = not (self.pacer.queued_samples or self.deck.mixer.active)
         self.deck.router.hush(fade_ms)
+        if is_silent:  # No frame is due: the fade would begin with the next answer.
+            return 0
         dropped = self.pacer.interrupt(fade_ms)
         self._fading = True
         self._news.set()
@@ -132,7 +136,9 @@ class PacedDeck:
         """The frames that are due now."""
         if self.pacer.queued_samples:
             self.deck.router.speech(self.deck.mixer.position + self.pacer.queued_samples)
+        queued = self.pacer.queued_samples
         due = self.pacer.due()
+        self.n_spoken += queued - self.pacer.queued_samples
         self.deck.poll()
         return due
 

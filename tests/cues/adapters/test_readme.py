@@ -121,6 +121,47 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
     assert asyncio.run(go())[0] == "tool_call"
 
 
+def test_the_lines_for_realtime_play_a_call_and_send_its_result():
+    from tests.support.realtime_server import recorded
+
+    frames, sent = [], []
+
+    class Connection:
+        async def send(self, event):
+            sent.append(event["type"])
+
+        async def __aiter__(self):
+            for event in recorded("openai-tool-round.jsonl"):
+                yield event
+
+    async def run_tool(event):
+        return event.tool_name
+
+    asyncio.run(block("realtime")["talk"](Connection(), frames.append, run_tool))
+    assert sent == ["conversation.item.create", "response.create"]
+    assert np.concatenate(frames).any()
+
+
+def test_the_lines_for_the_agents_sdk_end_with_their_session():
+    from agents.realtime import RealtimePlaybackTracker
+
+    class Runner:
+        async def run(self, *, model_config):
+            assert isinstance(model_config["playback_tracker"], RealtimePlaybackTracker)
+            return self
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_): ...
+
+        async def __aiter__(self):
+            for event in ():
+                yield event
+
+    asyncio.run(block("agents")["talk"](Runner(), lambda _: None))
+
+
 def test_the_lines_for_a_telephone_line_answer_a_call():
     from tests.cues.adapters.test_telephony import MEDIA, START
 

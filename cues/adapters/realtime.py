@@ -1,0 +1,231 @@
+"""Cues in OpenAI's Realtime API over a WebSocket, and in the Agents SDK on top of it; xAI speaks the same.
+
+The model's audio comes faster than it plays. So it is queued here, before the mixer, and frames leave a short lead
+ahead of playback. At a barge-in the server learns what was heard: `conversation.item.truncate`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cues.adapters._paced import PacedDeck
+from cues.signal.pcm import float_of_pcm16
+from stream.events import AudioDelta, Finish, Interrupted, ToolCallEnd, ToolResult
+from stream.readers.realtime_reader import RealtimeReader
+from stream.readers.values import fields_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cues import Cue, Pacer
+    from stream.clock import Clock
+    from stream.events import Event
+    from stream.readers.options import Tools
+    from stream.routing.limits import Limits
+    from stream.routing.router import CueRouter
+    from stream.routing.rules import CueRules
+
+__all__ = ["Heard", "RealtimeCues"]
+
+_FRAME_MS, _FADE_MS = 20.0, 30.0
+_AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
+_AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
+_QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
+
+
+@dataclass(slots=True)
+class Heard:
+    """An item of the conversation that is spoken: its range among all speech samples, and whether it was cut."""
+
+    item_id: str
+    content_index: int
+    start: int
+    end: int
+    cut: bool = False
+
+
+class RealtimeCues:
+    """The audio of a Realtime session with cues: server events in, frames out.
+
+    All methods belong to the thread of the event loop; `router` may be called from any thread.
+
+    Parameters
+    ----------
+    write : callable
+        Gets each mixed frame when it is due: float32, shape `(n_samples,)`, 20 ms.
+    send : async callable or None
+        Sends a client event, a dictionary, to the server: `connection.send` of the `openai` package, or one that
+        encodes it as JSON. `None` sends no truncations, as the Agents SDK sends its own.
+    sample_rate : int
+        Rate of the frames, Hz.
+    bank, rules, tools
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
+    clock : Clock or None
+        `None` is the machine's clock.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[NDArray[np.float32]], None],
+        send: Callable[[dict[str, Any]], Awaitable[None]] | None = None,
+        *,
+        sample_rate: int = 24000,
+        bank: Mapping[str, Cue] | None = None,
+        rules: CueRules | None = None,
+        tools: Tools = None,
+        limits: Limits | None = None,
+        lead_ms: float = 80.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._write, self._send = write, send
+        self._reader = RealtimeReader(tools)
+        self._paced = PacedDeck(
+            sample_rate=sample_rate,
+            frame_ms=_FRAME_MS,
+            lead_ms=lead_ms,
+            clock=clock,
+            bank=bank,
+            rules=rules,
+            tools=tools,
+            limits=limits,
+        )
+        self._items: deque[Heard] = deque(maxlen=64)
+        self._n_pushed = 0
+        self._calls: set[str] = set()  # whose arguments are complete, without a result
+        self._is_over = False
+
+    @property
+    def router(self) -> CueRouter:
+        """The router, which chooses the cues; `router.muted = True` switches them off."""
+        return self._paced.router
+
+    @property
+    def pacer(self) -> Pacer:
+        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
+        return self._paced.pacer
+
+    async def feed(self, event: Any) -> list[Event]:
+        """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
+
+        Audio is queued, calls sound, and at the user's words the speech fades out and is truncated at the server.
+        """
+        fields = fields_of(_decoded(event))
+        if not fields:
+            return []
+        kind = text_of(fields.get("type"))
+        if kind in _QUESTIONS and self.router.phase == "done":
+            self.router.begin_turn()
+        events = self._reader.feed(fields)
+        for told in events:
+            await self._take(told, fields)
+        if kind in _AUDIO_ENDS:
+            self._push(self._paced.rest_at_own_rate())
+            self._paced.pacer.end()
+            self._paced.wake()
+        return events
+
+    async def result(self, call_id: str, output: str, *, is_error: bool = False, respond: bool = True) -> None:
+        """Send a tool's output to the server and ask for the answer; the outcome sounds.
+
+        `respond=False` only adds the output, for further calls of the same response.
+        """
+        self._note_result(ToolResult(call_id, "", is_error=is_error, content=output))
+        if self._send is not None:
+            item = {"type": "function_call_output", "call_id": call_id, "output": output}
+            await self._send({"type": "conversation.item.create", "item": item})
+            if respond:
+                await self._send({"type": "response.create"})
+
+    async def barge_in(self) -> None:
+        """Fade out, drop the rest of the answer, and truncate it at the server."""
+        cuts = self.unheard_items()
+        self._paced.interrupt(_FADE_MS)
+        self._n_pushed = self._paced.n_spoken + self._paced.pacer.queued_samples  # the fade is heard, too
+        for item, heard_ms in cuts:
+            item.cut = True
+            if self._send is not None:
+                place = {"item_id": item.item_id, "content_index": item.content_index, "audio_end_ms": heard_ms}
+                await self._send({"type": "conversation.item.truncate", **place})
+
+    def unheard_items(self) -> list[tuple[Heard, int]]:
+        """The items that would not be heard to their end, each with its milliseconds that are, if speech stopped now.
+
+        All released frames are heard, and the louder half of the fade.
+        """
+        rate = self._paced.sample_rate
+        heard = self._paced.n_spoken + min(round(0.0005 * _FADE_MS * rate), self._paced.pacer.queued_samples)
+        open_items = [item for item in self._items if not item.cut and item.end > heard]
+        return [(item, max(0, heard - item.start) * 1000 // rate) for item in open_items]
+
+    async def run(self) -> None:
+        """Write the frames that are due, until `close`."""
+        while not self._is_over:
+            for mixed in self._paced.frames():
+                self._write(mixed)
+            await self._paced.wait()
+
+    def close(self) -> None:
+        """Fade out and end `run`."""
+        if not self._is_over:
+            self._is_over = True
+            for mixed in self._paced.last_frames():
+                self._write(mixed)
+            self._paced.deck.router.cancel()
+            self._paced.deck.mixer.close()
+            self._paced.wake()
+
+    async def _take(self, told: Event, fields: Mapping[str, Any]) -> None:
+        match told:
+            case AudioDelta():
+                self._speak(told, fields)
+            case Interrupted():
+                await self.barge_in()
+                return
+            case ToolCallEnd(status="ok"):
+                self._calls.add(told.tool_call_id)
+            case Finish("completed") if self._calls:
+                self.router.handle(Finish("tool_calls"))  # Realtime has one reason for both.
+                return
+        self.router.handle(told)
+
+    def _speak(self, audio: AudioDelta, fields: Mapping[str, Any]) -> None:
+        item_id, index = text_of(fields.get("item_id")), fields.get("content_index") or 0
+        last = next((item for item in reversed(self._items) if item.item_id == item_id), None)
+        if last is None or (last.content_index != index and not last.cut):
+            last = Heard(item_id, index, self._n_pushed, self._n_pushed)
+            self._items.append(last)
+        if not last.cut:
+            rate = int(audio.mime.rpartition("rate=")[2] or 24000)
+            whole = audio.pcm[: len(audio.pcm) // 2 * 2]
+            self._push(self._paced.at_own_rate(float_of_pcm16(whole), rate))
+            last.end = self._n_pushed
+
+    def _push(self, samples: NDArray[np.float32]) -> None:
+        self._paced.push(samples)
+        self._n_pushed += len(samples)
+
+    def _note_result(self, result: ToolResult) -> None:
+        self._calls.discard(result.tool_call_id)
+        if not result.tool_call_id:
+            self._calls.clear()
+        self.router.handle(result)
+
+
+def _decoded(event: Any) -> Any:
+    """An event as its package or a socket gives it, as a dictionary; `{}` for what is none."""
+    if isinstance(event, str | bytes | bytearray):
+        try:
+            return json.loads(event)
+        except (ValueError, RecursionError):
+            return {}
+    return event.model_dump() if hasattr(event, "model_dump") else event

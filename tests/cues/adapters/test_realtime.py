@@ -1,0 +1,193 @@
+"""OpenAI Realtime: the recorded events in, frames with cues out, and what the server learns of a barge-in."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from openai import AsyncOpenAI
+
+from cues.adapters.realtime import RealtimeCues
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from stream.events import Finish
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.paced_turns import Played
+from tests.support.realtime_server import RealtimeServer, recorded, spoken
+from tests.support.virtual_loop import LoopClock, run_virtually
+
+VOICE = float_of_pcm16(pcm16_of_float(steady_voice(3.0)))
+SPOKEN = spoken(recorded("openai-spoken-turn.jsonl"), VOICE)
+TOOL_ROUND = recorded("openai-tool-round.jsonl")
+SPEECH_STARTED = {"type": "input_audio_buffer.speech_started", "event_id": "e", "item_id": "i", "audio_start_ms": 9000}
+NAMED = next(
+    e for e in TOOL_ROUND if e["type"] == "response.output_item.added" and e["item"]["type"] == "function_call"
+)
+CALL = TOOL_ROUND[: 1 + next(n for n, e in enumerate(TOOL_ROUND) if e["type"] == "response.done")]
+
+
+def converse(script, **options):
+    """Run `script(voice, clock, sent)`; what was written."""
+
+    async def go():
+        clock, sent = LoopClock(), []
+
+        async def send(event):
+            sent.append((clock.now(), event))
+
+        played = Played(clock)
+        voice = RealtimeCues(played.add, send, clock=clock, **options)
+        running = asyncio.create_task(voice.run())
+        await script(voice, clock, sent)
+        voice.close()
+        await running
+        return played, voice, sent
+
+    return run_virtually(go)
+
+
+async def feed(voice, events):
+    for event in events:
+        await voice.feed(event)
+
+
+def test_the_models_voice_is_heard_whole_and_at_its_pace():
+    async def script(voice, clock, sent):
+        await feed(voice, SPOKEN)
+        await asyncio.sleep(4.0)
+
+    played, voice, sent = converse(script)
+    heard = played.signal()
+    at = first_sound(heard) - first_sound(VOICE)
+    assert np.array_equal(heard[at : at + len(VOICE)], VOICE)
+    assert last_sound(heard) < at + len(VOICE)
+    assert sent == []
+    assert voice.router.is_over
+
+
+@pytest.mark.parametrize("known_s", [1.001, 1.0133, 1.0195])
+def test_a_cue_begins_within_40_ms_after_the_name_of_the_call_and_makes_the_speech_no_longer(known_s):
+    async def script(voice, clock, sent):
+        before = [event for event in SPOKEN if event["type"] != "response.done"]
+        await feed(voice, before)
+        await asyncio.sleep(known_s)
+        await voice.feed(NAMED)
+        await asyncio.sleep(4.0 - known_s)
+
+    with_cue, without = (converse(script, **options)[0].signal() for options in ({}, {"bank": {}}))
+    n = min(len(with_cue), len(without))
+    onset = first_sound(with_cue[:n] - without[:n])
+    assert known_s * RATE - 1 <= onset <= (known_s + 0.04) * RATE
+    assert last_sound(with_cue[: len(VOICE) + RATE]) == last_sound(without[: len(VOICE) + RATE])
+    assert new_clicks(with_cue[:n], without[:n]) == []
+
+
+@pytest.mark.parametrize("moment_s", [0.3, 1.007, 2.0133])
+def test_a_barge_in_truncates_within_a_frame_of_what_was_heard(moment_s):
+    async def script(voice, clock, sent):
+        await feed(voice, SPOKEN)  # All of it is there long before it is heard, response.done included.
+        await asyncio.sleep(moment_s)
+        await voice.feed(SPEECH_STARTED)
+        await voice.feed(SPEECH_STARTED)
+        await feed(voice, [e for e in SPOKEN if e["type"] == "response.output_audio.delta"][:2])  # Late: it was cut.
+        await asyncio.sleep(2.0)
+
+    played, _, sent = converse(script)
+    ((at_s, cut),) = sent
+    assert (cut["type"], at_s) == ("conversation.item.truncate", moment_s)
+    assert cut["item_id"] == next(e["item_id"] for e in SPOKEN if e["type"] == "response.output_audio.delta")
+    heard = played.signal()
+    heard_ms = (last_sound(heard, 0.01) + 1) * 1000 / RATE
+    assert cut["audio_end_ms"] == pytest.approx(heard_ms, abs=20.0)
+    assert last_sound(heard, 0.0) <= (moment_s + 0.04 + 0.03) * RATE
+    assert new_clicks(heard, np.zeros_like(heard)) == []
+
+
+def test_a_barge_in_after_all_was_heard_truncates_nothing():
+    async def script(voice, clock, sent):
+        await feed(voice, SPOKEN)
+        await asyncio.sleep(4.0)
+        await voice.feed(SPEECH_STARTED)
+
+    assert converse(script)[2] == []
+
+
+def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
+    again = [{**e, "item_id": "item_2"} if "item_id" in e else e for e in SPOKEN]
+
+    async def script(voice, clock, sent):
+        await feed(voice, SPOKEN)
+        await asyncio.sleep(1.0)
+        await voice.feed(SPEECH_STARTED)
+        await asyncio.sleep(1.0)
+        await feed(voice, again[2:])
+        await asyncio.sleep(0.5)
+        await voice.feed(SPEECH_STARTED)
+        await asyncio.sleep(0.5)
+
+    _, _, sent = converse(script)
+    assert [cut["item_id"] for _, cut in sent][1] == "item_2"
+    assert sent[1][1]["audio_end_ms"] == pytest.approx(555, abs=40)
+
+
+def test_a_tool_that_runs_is_waited_for_with_a_sound_until_the_answer_speaks():
+    async def script(voice, clock, sent):
+        await feed(voice, CALL)
+        call_id = NAMED["item"]["call_id"]
+        await asyncio.sleep(8.0)
+        await voice.result(call_id, "foggy", is_error=False)
+        await asyncio.sleep(5.0)
+        await feed(voice, SPOKEN[7:])
+        await asyncio.sleep(5.0)
+
+    played, voice, sent = converse(script)
+    assert [event["type"] for _, event in sent] == ["conversation.item.create", "response.create"]
+    assert sent[0][1]["item"]["output"] == "foggy"
+    spans = [(span.cue, span.start_s) for span in voice.router.spans]
+    assert [cue for cue, _ in spans if cue != "working"] == ["tool_call", "success"]
+    heard = played.heard(voice.router.spans, VOICE)
+    (waiting,) = heard.waiting
+    assert waiting.start_samples == pytest.approx((0.18 + 3.5) * RATE, abs=0.05 * RATE)
+    assert heard.longest_silence_s() <= 3.5 + 2.4
+    assert heard.first_word <= waiting.end_samples <= heard.first_word + 0.1 * RATE
+    begins = heard.first_word + round(0.05 * RATE)
+    assert np.array_equal(heard.mixed[begins:], heard.speech[begins:])
+
+
+NOTHING = ["", "{", b"\xff", "[]", '{"type": 5}', {"type": "ping"}, None, {"type": []}, 7]
+
+
+@pytest.mark.parametrize("event", NOTHING, ids=repr)
+def test_an_event_that_says_nothing_does_nothing(event):
+    async def script(voice, clock, sent):
+        assert await voice.feed(event) == []
+        await asyncio.sleep(1.0)
+
+    played, _, sent = converse(script)
+    assert (len(played.signal()), sent) == (0, [])
+
+
+def test_over_a_real_websocket_with_the_client_of_the_openai_package():
+    """Real time: nothing here waits for a time to pass, only for frames."""
+    frames = []
+
+    async def go():
+        async with RealtimeServer([*CALL, *SPOKEN[7:], SPEECH_STARTED]) as server:
+            client = AsyncOpenAI(api_key="none", websocket_base_url=server.url)
+            async with asyncio.timeout(30.0), client.realtime.connect(model="gpt-realtime") as connection:
+                voice = RealtimeCues(frames.append, connection.send)
+                running = asyncio.create_task(voice.run())
+                seen = []
+                async for event in connection:
+                    seen += await voice.feed(event)
+                    if event.type == "input_audio_buffer.speech_started":
+                        break
+                cuts = await server.has("conversation.item.truncate")
+                voice.close()
+                await running
+                return seen, cuts, voice.router
+
+    seen, cuts, router = asyncio.run(go())
+    assert [cut["content_index"] for cut in cuts] == [0]
+    assert 0 <= cuts[0]["audio_end_ms"] < 3000
+    assert any(isinstance(event, Finish) for event in seen)
+    assert next(iter(router.spans)).cue == "tool_call"
+    assert np.isfinite(np.concatenate(frames)).all()
