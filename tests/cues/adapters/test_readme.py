@@ -139,7 +139,7 @@ def test_the_lines_for_realtime_play_a_call_and_send_its_result():
 
     asyncio.run(block("realtime")["talk"](Connection(), frames.append, run_tool))
     assert sent == ["conversation.item.create", "response.create"]
-    assert np.concatenate(frames).any()
+    assert {len(frame) for frame in frames} == {480}
 
 
 def test_the_lines_for_the_agents_sdk_end_with_their_session():
