@@ -1,4 +1,4 @@
-"""The page's section on what servers send: every line of it is read, and gives the events that the page says.
+"""The page on what servers send: every line of it is read, and gives the events that the page says.
 
 A line with → is an event that the line of JSON before it gives; `[DONE]` and `(end)` are the end of the body. Where the
 paragraph before a block links a recording, the block's lines are parts of it.
@@ -13,7 +13,7 @@ import pytest
 import stream
 from stream.readers.message_reader import MessageReader
 
-PAGE = Path(__file__).resolve().parents[2] / "stream" / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "stream" / "readers" / "SERVERS.md"
 READERS: dict[str, type[MessageReader]] = {
     "/v1/chat/completions": stream.OpenAIReader,
     "/api/chat": stream.OllamaReader,
@@ -22,15 +22,10 @@ ENDS = ("[DONE]", "(end)")
 EVENTS = {name: getattr(stream, name) for name in stream.__all__}
 
 
-def section():
-    text = PAGE.read_text(encoding="utf-8")
-    return re.search(r"^### What servers send\n(.*?)^##+ (?!#)(?=\w)", text, re.DOTALL | re.MULTILINE)[1]
-
-
 def shapes():
     """The endpoint, the paragraph before it, and the lines of each block."""
     found = []
-    for part in section().split("\n#### ")[1:]:
+    for part in PAGE.read_text(encoding="utf-8").split("\n## ")[1:]:
         endpoint = re.match(r"`([^`]+)`", part)[1]
         for said, block in re.findall(r"([^\n]+(?:\n[^\n`][^\n]*)*)\n\n```\n(.*?)```", part, re.DOTALL):
             found.append(pytest.param(endpoint, said, block.splitlines(), id=f"{endpoint} {len(found)}"))
@@ -64,7 +59,7 @@ def test_each_line_gives_the_events_that_the_page_says(endpoint, said, lines):
 
 @pytest.mark.parametrize(("endpoint", "said", "lines"), shapes())
 def test_what_the_page_calls_recorded_was_recorded(endpoint, said, lines):
-    recordings = [PAGE.parent / path for path in re.findall(r"\]\((\.\./samples/streams/[^)]+)\)", said)]
+    recordings = [PAGE.parent / path for path in re.findall(r"\]\((\.\./\.\./samples/streams/[^)]+)\)", said)]
     sent = [
         json.loads(line.removeprefix("data: "))
         for path in recordings
@@ -84,8 +79,8 @@ def is_part(value, whole):
     return value == whole
 
 
-def test_the_section_has_both_endpoints_and_what_only_they_send():
-    text = section()
+def test_the_page_has_both_endpoints_and_what_only_they_send():
+    text = PAGE.read_text(encoding="utf-8")
     assert {shape.values[0] for shape in shapes()} == set(READERS)
     assert len(shapes()) >= 10
     assert sum("[recorded](" in shape.values[1] for shape in shapes()) >= 5
