@@ -164,7 +164,7 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
     elif (n_arguments == 2 and n_names == 0) or (n_arguments == 1 and out_by_name):
         result = mix_into(state, peek(arguments), peek(arguments + 8))
     if result == LEAVE:
-        result = vectorcall(word(state, entry_layout.SLOW_I64), arguments, n_arguments, names)
+        result = vectorcall(word(state, entry_layout.SLOW_MIX_I64), arguments, n_arguments, names)
     return result
 
 
@@ -201,10 +201,10 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
     """`Mixer.mix_pcm16` for `bytes` that hold whole samples; everything else goes the slow way."""
     state = bytes_data(tuple_item(self, 0))
     result = LEAVE
-    if n_arguments == 1 and names == 0 and is_a(peek(arguments), word(state, entry_layout.TYPE_I64)):
+    if n_arguments == 1 and names == 0 and is_a(peek(arguments), word(state, entry_layout.BYTES_I64)):
         result = mix_bytes(word(state, entry_layout.ROW_I64), peek(arguments), word(state, entry_layout.SCRATCH_I64))
     if result == LEAVE:
-        result = vectorcall(word(state, entry_layout.SLOW_I64), arguments, n_arguments, names)
+        result = vectorcall(word(state, entry_layout.SLOW_MIX_PCM16_I64), arguments, n_arguments, names)
     return result
 
 

@@ -17,7 +17,7 @@ from cues.mixing.not_copyable import NotCopyable
 from cues.mixing.parameters import MixerOptions
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.sound import prepare
-from cues.mixing.state import Row, new_table
+from cues.mixing.state import Row
 from cues.mixing.stats import MixerStats
 from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, checked_fade_ms, checked_gain_db
 from cues.units import checked_whole_number
@@ -111,7 +111,7 @@ class Mixer(NotCopyable):
             gap_limit_ms=gap_limit_ms,
             follow_speech=follow_speech,
         )
-        self._attach(Scheduler(Row(new_table(1, options)[0]), options))
+        self._attach(Scheduler(Row.alone(options), options))
 
     @classmethod
     def on_row(cls, row: Row, options: MixerOptions) -> Mixer:
@@ -123,7 +123,7 @@ class Mixer(NotCopyable):
     def move_to(self, row: Row) -> Row:
         """Continue in another row and return the freed one; only for the thread that mixes."""
         left, self._row = self._row, row
-        row.words[:] = left.words
+        row.ints[:] = left.ints
         self._scheduler.move_to(row)
         left.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new row
         for name in ("mix", "mix_pcm16"):  # they are bound to the old row
@@ -149,11 +149,13 @@ class Mixer(NotCopyable):
         if kernels is None or kernels is self._connected:
             return
         self._connected = kernels
-        for name, slow in (("mix", self._mix), ("mix_pcm16", self._mix_pcm16)):
-            method = getattr(Mixer, name)
-            entry = entries.method(kernels, name, self._row, slow, method.__doc__) if entries.available() else None
+        if not entries.available():
+            return
+        slow: dict[str, Callable[..., Any]] = {"mix": self._mix, "mix_pcm16": self._mix_pcm16}
+        docs = {name: getattr(Mixer, name).__doc__ for name in slow}
+        for name, entry in zip(slow, entries.methods(kernels, self._row, slow, docs), strict=True):
             setattr(self, f"_{name}_entry", entry)
-            if entry is not None and getattr(type(self), name) is method:  # a subclass may override it
+            if getattr(type(self), name) is getattr(Mixer, name):  # a subclass may override it
                 setattr(self, name, entry)
 
     # Sound.
@@ -345,7 +347,7 @@ class Mixer(NotCopyable):
     def state_bytes(self) -> int:
         """Size of the session's mixing state, bytes."""
         parts = (self._scheduler.limiter, self._scheduler.level)
-        return self._row.words.nbytes + sum(part.nbytes for part in parts if part is not None)
+        return 8 * len(self._row.words) + sum(part.nbytes for part in parts if part is not None)
 
     @property
     def stats(self) -> MixerStats:

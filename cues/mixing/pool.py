@@ -97,14 +97,14 @@ class MixerPool(NotCopyable):
     def _holder(self, index: int) -> Mixer:
         """The mixer on a row, made at first access."""
         mixer = self._seated.get(index)
-        return mixer or self._seated.setdefault(index, Mixer.on_row(Row(self._table[index]), self._options))
+        return mixer or self._seated.setdefault(index, Mixer.on_row(Row.of_table(self._table[index]), self._options))
 
     def _renew(self, index: int) -> Mixer:
         """The successor of a closed mixer, in a row of its own until the next `mix`: another thread may be mixing."""
         with self._renewing:
             mixer = self._successors.get(index) or self._holder(index)
             if mixer.closed:
-                own, spare = (Row(new_table(1, self._options)[0]) for _ in range(2))
+                own, spare = (Row.of_table(new_table(1, self._options)[0]) for _ in range(2))
                 mixer = self._successors[index] = Mixer.on_row(own, self._options)
                 self._arriving.append((index, mixer, spare))
             return mixer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
     memory = np.zeros(sessions * words + layout.LINE_BYTES // 8, dtype=np.int64)
     first = -memory.ctypes.data % layout.LINE_BYTES // 8
     table = memory[first : first + sessions * words].reshape(sessions, words)
-    Row(table[0]).reset(options)
+    Row.of_table(table[0]).reset(options)
     table[1:] = table[0]
     return table
 
@@ -40,10 +41,22 @@ class Row(NotCopyable):
 
     __slots__ = ("address", "words")
 
-    def __init__(self, words: NDArray[np.int64]) -> None:
-        # Python reads and writes a memoryview's items in half the time of an array's.
-        self.words: memoryview[int] = memoryview(words)  # type: ignore[arg-type]  # buffers have a type since 3.12
-        self.address = int(words.ctypes.data)
+    def __init__(self, words: memoryview[int] | array[int], address: int) -> None:
+        # Python reads and writes their items in half the time of a numpy array's.
+        self.words, self.address = words, address
+
+    @classmethod
+    def of_table(cls, words: NDArray[np.int64]) -> Row:
+        """A row of `new_table`."""
+        return cls(memoryview(words), int(words.ctypes.data))  # type: ignore[arg-type]  # buffers have a type since 3.12
+
+    @classmethod
+    def alone(cls, options: MixerOptions) -> Row:
+        """A row with memory of its own, in fewer Python objects than a table's."""
+        words = array("q", [0]) * (layout.row_bytes(options.voices) // 8)
+        row = cls(words, words.buffer_info()[0])
+        row.reset(options)
+        return row
 
     @property
     def ints(self) -> NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,13 @@ from cues.mixing.parameters import PAUSE_MS
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cues.mixing.voice import Playback
 
 __all__ = ["WaitingVoices"]
+
+_samples = cache(ms_to_samples)  # one number for all sessions
 
 
 class WaitingVoices:
@@ -29,11 +34,11 @@ class WaitingVoices:
     __slots__ = ("_for_pause", "_gap_limit", "_listening_since", "_order", "_pause", "_scheduled", "_stopped")
 
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
-        self._gap_limit = ms_to_samples(gap_limit_ms, sample_rate)
+        self._gap_limit = _samples(gap_limit_ms, sample_rate)
         self._scheduled: list[tuple[int, int, Playback]] = []
         self._order = 0
-        self._for_pause: list[tuple[int, Playback]] = []
-        self._pause = ms_to_samples(PAUSE_MS, sample_rate)
+        self._for_pause: Sequence[tuple[int, Playback]] = ()
+        self._pause = _samples(PAUSE_MS, sample_rate)
         self._listening_since = 0
         self._stopped = False
 
@@ -90,7 +95,7 @@ class WaitingVoices:
     def _wait_for_pause(self, voice: Playback, now: int) -> None:
         if not self._for_pause:
             self._listening_since = now
-        self._for_pause.append((now + self._gap_limit, voice))
+        self._for_pause = [*self._for_pause, (now + self._gap_limit, voice)]
 
     def _pause_end(self, heard: int) -> int:
         """The sample at which a pause is found if no speech comes before it."""

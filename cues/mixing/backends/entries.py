@@ -21,17 +21,19 @@ import numpy as np
 from cues._kernels import entry_layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cues.mixing.state import Row
 
-__all__ = ["available", "method"]
+__all__ = ["available", "methods"]
 
 _SCRATCH = np.zeros(entry_layout.SCRATCH_SAMPLES, dtype=np.float32)
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _TP_DESCR_GET = 54
-# Each method's signature as `inspect.signature` reads it, and the type that its entry takes.
-_METHODS = {"mix": ("$self, frame, out=None", np.ndarray), "mix_pcm16": ("$self, data", bytes)}
+# Each method's signature as `inspect.signature` reads it.
+_SIGNATURES = {"mix": "$self, frame, out=None", "mix_pcm16": "$self, data"}
+_WORDS = struct.Struct("=11q")
+_SHARED = (np.ndarray, sys.intern("out"), np.ndarray.flatten, np.ndarray.dtype, np.dtype(np.float32))
 
 
 class _MethodDef(ctypes.Structure):
@@ -60,7 +62,7 @@ def available() -> bool:
 @cache
 def _definition(name: str, doc: str | None, address: int) -> _MethodDef:
     """A method definition; `inspect.signature` reads what stands before the two dashes."""
-    text = f"{name}({_METHODS[name][0]})\n--\n\n{inspect.cleandoc(doc or '')}"
+    text = f"{name}({_SIGNATURES[name]})\n--\n\n{inspect.cleandoc(doc or '')}"
     return _MethodDef(name.encode(), address, _FASTCALL | _KEYWORDS, text.encode())
 
 
@@ -72,19 +74,27 @@ def _getter() -> int:
     return address
 
 
-def method(kernels: Any, name: str, row: Row, slow: Callable[..., Any], doc: str | None) -> Any:
-    """`Mixer.mix` or `Mixer.mix_pcm16` of one row as a built-in method; `slow` gets every call that needs Python.
+def methods(
+    kernels: Any, row: Row, slow: Mapping[str, Callable[..., Any]], docs: Mapping[str, str | None]
+) -> list[Any]:
+    """`Mixer.mix` and `Mixer.mix_pcm16` of one row as built-in methods; `slow` gets every call that needs Python.
 
-    The method's `self` is a tuple of the words that the entry reads and of everything that they point to. CPython keeps
-    a pointer to the definition: the tuple keeps that too until the method is gone, at the interpreter's end as well,
-    when modules are emptied first.
+    Their common `self` is a tuple of the words that the entries read and of what they point to; what all mixers share
+    is in `_SHARED`. CPython keeps a pointer to a definition, and `_definition` keeps all of them until the end.
     """
-    definition = _definition(name, doc, getattr(kernels, f"{name}_entry"))
-    objects = (slow, _METHODS[name][1], sys.intern("out"), np.ndarray.flatten, np.ndarray.dtype, np.dtype(np.float32))
-    # As `entry_layout` has them.
-    words = struct.pack("=9q", row.address, *map(id, objects), _getter(), _SCRATCH.ctypes.data)
-    # A prototype of our own: attributes of `ctypes.pythonapi` are everybody's.
-    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-        ("PyCFunction_NewEx", ctypes.pythonapi)
+    mix, mix_pcm16 = slow["mix"], slow["mix_pcm16"]
+    words = _WORDS.pack(  # as `entry_layout` has them
+        row.address, id(mix), *map(id, _SHARED), _getter(), _SCRATCH.ctypes.data, id(mix_pcm16), id(bytes)
     )
-    return make(ctypes.addressof(definition), (words, objects, _SCRATCH, row.words, definition), None)
+    state = words, mix, mix_pcm16, row.words
+    return [
+        _make()(ctypes.addressof(_definition(name, docs[name], getattr(kernels, f"{name}_entry"))), state, None)
+        for name in slow
+    ]
+
+
+@cache
+def _make() -> Callable[..., Any]:
+    """`PyCFunction_NewEx` by a prototype of our own: attributes of `ctypes.pythonapi` are everybody's."""
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))

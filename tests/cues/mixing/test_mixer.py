@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -154,6 +156,20 @@ def test_commands_from_other_threads_all_arrive():
     mixer.play(short)
     mixer.mix(talk)
     assert mixer.stats.started > 0
+
+
+def test_all_python_objects_of_a_mixer_take_at_most_two_kibibytes():
+    """With its state of 384 bytes and its compiled methods."""
+    kept = [cues.Mixer() for _ in range(3)]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept += [cues.Mixer() for _ in range(200)]
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken / 200 <= 2048
 
 
 def test_eight_voices_take_at_most_384_bytes_and_with_a_limiter_one_kibibyte():
