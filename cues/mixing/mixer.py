@@ -85,11 +85,26 @@ class Mixer(NotCopyable):
     (960, True, False, True)
     """
 
+    # The compiled methods take the place of `mix` and `mix_pcm16` in its dictionary, which holds nothing else.
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_connected",
+        "_mix_entry",
+        "_mix_pcm16_entry",
+        "_returning",
+        "_row",
+        "_scheduler",
+        "lead_samples",
+    )
+
     _scheduler: Scheduler
     _row: Row
     _connected: Any  # the kernels that it was connected to
     _mix_entry: Any  # its compiled methods, also where a subclass overrides `mix`
     _mix_pcm16_entry: Any
+    _returning: bool
+    lead_samples: int
 
     def __init__(
         self,
@@ -126,8 +141,6 @@ class Mixer(NotCopyable):
         row.ints[:] = left.ints
         self._scheduler.move_to(row)
         left.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new row
-        for name in ("mix", "mix_pcm16"):  # they are bound to the old row
-            self.__dict__.pop(name, None)
         self._disconnect()
         self._connect()
         return left
@@ -140,7 +153,12 @@ class Mixer(NotCopyable):
         self._connect()
 
     def _disconnect(self) -> None:
+        """Drop the compiled methods, which are bound to the row."""
         self._connected = self._mix_entry = self._mix_pcm16_entry = None
+        for name in ("mix", "mix_pcm16"):
+            # CPython shares the keys of instances' dictionaries only if the first instances had them.
+            setattr(self, name, None)
+            delattr(self, name)
         self._returning = False
 
     def _connect(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cues._kernels import layout
 from cues.mixing.parameters import PAUSE_MS
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WaitingVoices"]
 
+_NOTHING: list[Any] = []  # of every session in which nothing waits; never changed
 _samples = cache(ms_to_samples)  # one number for all sessions
 
 
@@ -35,7 +36,7 @@ class WaitingVoices:
 
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
         self._gap_limit = _samples(gap_limit_ms, sample_rate)
-        self._scheduled: list[tuple[int, int, Playback]] = []
+        self._scheduled: list[tuple[int, int, Playback]] = _NOTHING
         self._order = 0
         self._for_pause: Sequence[tuple[int, Playback]] = ()
         self._pause = _samples(PAUSE_MS, sample_rate)
@@ -54,7 +55,10 @@ class WaitingVoices:
     def add(self, voice: Playback, due: int) -> None:
         """Schedule the voice at sample `due`, after earlier voices of that sample."""
         voice.order = self._order = self._order + 1
-        heappush(self._scheduled, (due, voice.order, voice))
+        if self._scheduled:
+            heappush(self._scheduled, (due, voice.order, voice))
+        else:
+            self._scheduled = [(due, voice.order, voice)]
 
     def stop(self, voice: Playback) -> None:
         """Cancel the voice; the next `pop_due` removes all stopped entries in one pass."""
