@@ -11,13 +11,15 @@ from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from cues.mixing.scheduler import Scheduler
 
     Samples = NDArray[np.float32]
 
-__all__ = ["mix_bytes", "mix_frame"]
+__all__ = ["mix_bytes", "mix_frame", "mix_in_parts"]
 
 _FLOAT32 = np.dtype(np.float32)  # the one that almost every array has: a comparison of two takes 0.1 µs
 
@@ -42,6 +44,32 @@ def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Sa
         contiguous = contiguous.copy()
     scheduler.mix(contiguous, target)
     return target if out is None else out
+
+
+def mix_in_parts(
+    scheduler: Scheduler, entry: Callable[[Samples, Samples], Samples], frame: Samples, out: Samples | None
+) -> Samples | None:
+    """`Mixer.mix` of a frame in which something changes, by the compiled entry; None if it takes checks or a listener.
+
+    The entry needs a third of the time of `Scheduler.mix` for each part, and comes back to Python where it must.
+    """
+    if scheduler.listens or frame.dtype is not _FLOAT32 or frame.ndim != 1:
+        return None
+    target = np.empty(len(frame), dtype=np.float32) if out is None else out
+    if out is not None and out is not frame and not _are_apart(frame, out):
+        return None
+    done = 0
+    while done < len(frame):
+        end = min(len(frame), done + scheduler.planned() - scheduler.row.position)
+        entry(frame[done:end], target[done:end])
+        done = end
+    return target
+
+
+def _are_apart(frame: Samples, out: Samples) -> bool:
+    """Whether `out` surely fits and has memory of its own."""
+    fits = type(out) is np.ndarray and out.dtype is _FLOAT32 and out.shape == frame.shape and out.flags.writeable
+    return fits and out.base is None and frame.base is None
 
 
 def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:

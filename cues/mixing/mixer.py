@@ -12,7 +12,7 @@ from cues._kernels import layout
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
 from cues.mixing.backends import entries, selection
-from cues.mixing.frames import mix_bytes, mix_frame
+from cues.mixing.frames import mix_bytes, mix_frame, mix_in_parts
 from cues.mixing.not_copyable import NotCopyable
 from cues.mixing.parameters import MixerOptions
 from cues.mixing.scheduler import Scheduler
@@ -389,15 +389,15 @@ class Mixer(NotCopyable):
         entry = self._mix_entry
         if entry is None or self._returning or type(frame) is not np.ndarray:
             return mix_frame(self._scheduler, frame, out)
-        if not self._scheduler.is_planned(frame.size):
-            return mix_frame(self._scheduler, frame, out)
         # An entry that comes back once more has met another thread's command, or an argument to convert or to refuse.
         self._returning = True
         try:
-            mixed: Samples = entry(frame) if out is None else entry(frame, out)
+            if self._scheduler.is_planned(frame.size):
+                return entry(frame) if out is None else entry(frame, out)  # type: ignore[no-any-return]
+            mixed = mix_in_parts(self._scheduler, entry, frame, out)
         finally:
             self._returning = False
-        return mixed
+        return mix_frame(self._scheduler, frame, out) if mixed is None else mixed
 
     def _mix_pcm16(self, data: bytes) -> bytes:
         if self._connected is not selection.kernels():

@@ -156,13 +156,18 @@ class Scheduler:
     def is_planned(self, n_samples: int) -> bool:
         """Whether nothing changes within the next samples, and nobody listens to them; plans first if needed."""
         end = self.row.words[layout.POSITION_I64] + n_samples
-        planned = self._planned() >= end
+        planned = self.planned() >= end
         # What waits for a pause waits longer if speech was heard since.
         if not planned and self.row.words[layout.HEARD_I64] > self._planned_at:
             planned = self.plan() >= end
         return planned and self._listener is None
 
-    def _planned(self) -> int:
+    @property
+    def listens(self) -> bool:
+        """Whether somebody listens to the speech."""
+        return self._listener is not None
+
+    def planned(self) -> int:
         """The sample of the next change; plans first if one is due now."""
         words = self.row.words
         # A command may be applied before its mark is set; only `plan` clears the mark.
@@ -178,7 +183,7 @@ class Scheduler:
             self._listener(source)
         done = 0
         while done < len(source):
-            end = min(len(source), done + self._planned() - self.row.words[layout.POSITION_I64])
+            end = min(len(source), done + self.planned() - self.row.words[layout.POSITION_I64])
             part = slice(done, end)
             selection.mix_row(self.row, self._slots, self.limiter, self.level, source[part], target[part])
             done = end

@@ -29,6 +29,8 @@ HOLD_MS = 200.0
 RELEASE_MS = 300.0
 LOOK_MS = 20.0
 """An idle mixer reads no speech: at the begin of a duck, this much silence shows that no speech passes."""
+LEAD_MS = 10.0
+"""The duck is lifted this long before the last cue ends: the length of a stopped cue's fade."""
 DEEPEST = 0.1
 """Lowest gain of speech ducked for headroom (−20 dB); the cues share the rest."""
 
@@ -51,16 +53,17 @@ class _Lengths:
     quick: int
     pause: int
     look: int
+    lead: int
     most_bend: float
 
 
 @cache
 def _lengths(sample_rate: int) -> _Lengths:
-    durations_ms = (ATTACK_MS, HOLD_MS, RELEASE_MS, CROSSFADE_MS, MIN_FADE_MS, PAUSE_MS, LOOK_MS)
-    attack, hold, release, crossfade, quick, pause, look = (
+    durations_ms = (ATTACK_MS, HOLD_MS, RELEASE_MS, CROSSFADE_MS, MIN_FADE_MS, PAUSE_MS, LOOK_MS, LEAD_MS)
+    attack, hold, release, crossfade, quick, pause, look, lead = (
         max(1, ms_to_samples(ms, sample_rate)) for ms in durations_ms
     )
-    return _Lengths(attack, hold, release, crossfade, quick, pause, look, _STEEPEST_BEND / quick**2)
+    return _Lengths(attack, hold, release, crossfade, quick, pause, look, lead, _STEEPEST_BEND / quick**2)
 
 
 class SpeechBus:
@@ -232,7 +235,7 @@ class SpeechBus:
         silent_until = _NEVER
         for voice in self._voices:
             first, last = voice.silence(now)
-            due = max(due, first - lengths.quick)
+            due = max(due, first - lengths.lead)
             silent_until = min(silent_until, last)
         if due > now or due >= silent_until:
             return min(silent_until, due)

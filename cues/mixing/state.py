@@ -25,15 +25,20 @@ _INT = struct.Struct("=i")
 
 
 def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:
-    """Rows of `sessions` idle sessions: int64, shape `(sessions, words)`; stolen tails have a slot of their own."""
-    used = layout.BUS_BYTES + layout.VOICE_BYTES * (options.voices + 1)
-    words = -(-used // layout.LINE_BYTES) * layout.LINE_BYTES // 8
+    """Rows of `sessions` idle sessions: int64, shape `(sessions, words)`."""
+    words = _words(options)
     memory = np.zeros(sessions * words + layout.LINE_BYTES // 8, dtype=np.int64)
     first = -memory.ctypes.data % layout.LINE_BYTES // 8
     table = memory[first : first + sessions * words].reshape(sessions, words)
     Row.of_table(table[0]).reset(options)
     table[1:] = table[0]
     return table
+
+
+def _words(options: MixerOptions) -> int:
+    """Length of a row, whole cache lines; stolen tails have a slot of their own."""
+    used = layout.BUS_BYTES + layout.VOICE_BYTES * (options.voices + 1)
+    return -(-used // layout.LINE_BYTES) * layout.LINE_BYTES // 8
 
 
 class Row(NotCopyable):
@@ -53,7 +58,7 @@ class Row(NotCopyable):
     @classmethod
     def alone(cls, options: MixerOptions) -> Row:
         """A row with memory of its own, in fewer Python objects than a table's."""
-        words = array("q", [0]) * (layout.row_bytes(options.voices) // 8)
+        words = array("q", [0]) * _words(options)
         row = cls(words, words.buffer_info()[0])
         row.reset(options)
         return row
