@@ -1,4 +1,4 @@
-"""The mixer against its goals and its peers: `python -m bench.mixer [--json]`.
+"""The mixer against its goals and its peers (M1 to M7, E1): `python -m bench.mixer [--json]`.
 
 Everything is measured in one process, taking turns, and judged by ratios. `pip install pipecat-ai` for the comparison
 with its mixer; without it those lines say so. LiveKit's mixer is stood in for by its numpy calls (livekit 1.2
@@ -7,13 +7,12 @@ with its mixer; without it those lines say so. LiveKit's mixer is stood in for b
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,15 @@ import numpy as np
 import soundfile
 
 import cues
+from bench import mixer_events
+from bench.goals import at_least, at_most, run
 from cues._kernels import layout
 from cues.mixing.backends import selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from bench.goals import Figure
 
 N = 480
 SESSIONS = 1000
@@ -117,10 +120,25 @@ def livekit_numpy(a: bytes, b: bytes) -> bytes:
     return np.clip(mixed, -32768, 32767).astype(np.int16).tobytes()
 
 
-def hot() -> dict[str, float]:
-    import pedalboard
-    import pydub
+def peers(a: np.ndarray, b: np.ndarray, raw: bytes, raw_cue: bytes) -> dict[str, Callable[[], object]]:
+    """The peers that are installed."""
+    calls: dict[str, Callable[[], object]] = {}
+    with suppress(ImportError):
+        import pydub
 
+        segment, other = (
+            pydub.AudioSegment(data, sample_width=2, frame_rate=24000, channels=1) for data in (raw, raw_cue)
+        )
+        calls["pydub overlay"] = lambda: segment.overlay(other)
+    with suppress(ImportError):
+        import pedalboard
+
+        board, rows = pedalboard.Gain(-6.0), a[None]
+        calls["pedalboard Gain + add"] = lambda: np.add(board(rows, 24000), b)
+    return calls
+
+
+def hot() -> dict[str, float]:
     cue = long_cue()
     a, b, out = (np.random.default_rng(k).uniform(-0.1, 0.1, N).astype(np.float32) for k in range(3))
     raw, raw_cue = (a * 32767).astype("<i2").tobytes(), (b * 32767).astype("<i2").tobytes()
@@ -133,10 +151,6 @@ def hot() -> dict[str, float]:
         ramping(cue, a, out),
     )
     slotted, plain = Slotted(), without_entries(sounding(1, cue))
-    segment = pydub.AudioSegment(raw, sample_width=2, frame_rate=24000, channels=1)
-    other = pydub.AudioSegment(raw_cue, sample_width=2, frame_rate=24000, channels=1)
-    board = pedalboard.Gain(-6.0)
-    rows = a[None]
     contenders: dict[str, Callable[[], object]] = {
         "np.add(a, b, out)": lambda: np.add(a, b, out=out),
         "np.add(a, b)": lambda: np.add(a, b),
@@ -151,8 +165,7 @@ def hot() -> dict[str, float]:
         "mix(out), 2 cues": lambda: two.mix(a, out=out),
         "mix(out), 8 cues": lambda: eight.mix(a, out=out),
         "mix_pcm16, 1 cue": lambda: one.mix_pcm16(raw),
-        "pydub overlay": lambda: segment.overlay(other),
-        "pedalboard Gain + add": lambda: np.add(board(rows, 24000), b),
+        **peers(a, b, raw, raw_cue),
         "livekit numpy": lambda: livekit_numpy(raw, raw_cue),
     }
     pipecat = pipecat_mixer(cue)
@@ -228,67 +241,34 @@ async def sessions_at_20_ms(n_sessions: int = 500, ticks: int = 100) -> dict[str
     return {f"{name} at 20 ms": statistics.median(ns) - nothing for name, ns in taken.items() if ns}
 
 
-def goals(ns: dict[str, float]) -> list[tuple[str, float, str, bool]]:
-    """Goal, what was measured, what is asked for, and whether it holds."""
-    add, alloc = ns["np.add(a, b, out)"], ns["np.add(a, b)"]
-    pcm, eight = ns["mix_pcm16, 1 cue"], ns["mix(out), 8 cues"]
-    further = (eight - ns["mix(out), 1 cue, ducked"]) / 7
-    rows = [
-        ("M1 mix(out), ducked / np.add(out)", ns["mix(out), 1 cue, ducked"] / add, "≤", 1.2),
-        ("M1 mix(out), both ramps / np.add(out)", ns["mix(out), 1 cue, both ramps"] / add, "≤", 1.2),
-        ("M1 mix / np.add", ns["mix, 1 cue"] / alloc, "≤", 1.2),
-        ("M1 without entries / np.add(out)", ns["mix(out), 1 cue, without entries"] / add, "≤", 3),
-        ("M3 pydub overlay / mix_pcm16", ns["pydub overlay"] / pcm, "≥", 40),
-        ("M3 livekit numpy / mix_pcm16", ns["livekit numpy"] / pcm, "≥", 40),
-        ("M3 pedalboard / mix(out)", ns["pedalboard Gain + add"] / ns["mix(out), 1 cue, ducked"], "≥", 6),
-        ("M4 idle / slot method", ns["mix, idle"] / ns["a slot method"], "≤", 2.5),
-        ("M4 listening / np.add(out)", (ns["mix, idle, follow_speech"] - ns["mix, idle"]) / add, "≤", 0.3),
-        ("M5 further cue / np.add(out)", further / add, "≤", 0.15),
-        ("M5 numpy twin / mix(out), 8 cues", ns["numpy twin, 8 cues"] / eight, "≥", 30),
-        ("M6 pool hot / np.add(out)", ns["pool hot, all"] / add, "≤", 0.4),
-        ("M6 pool at 20 ms / np.add(out)", ns["pool at 20 ms, all"] / add, "≤", 1.2),
-        ("M6 pool, one in ten / np.add(out)", ns["pool hot, one in ten"] / add, "≤", 0.12),
-        ("E1 bytes of a session", cues.Mixer().state_bytes, "≤", 384),
-        ("E1 bytes with a limiter", cues.Mixer(limiter=True).state_bytes, "≤", 1024),
-    ]
-    if "pipecat SoundfileMixer" in ns:
-        rows.insert(4, ("M2 pipecat / mix_pcm16, hot", ns["pipecat SoundfileMixer"] / pcm, "≥", 20))
-        live = ns["pipecat at 20 ms"] / ns["mix_pcm16 at 20 ms"]
-        rows.insert(5, ("M2 pipecat / mix_pcm16, at 20 ms", live, "≥", 8))
-    return [
-        (name, value, f"{sign} {bar}", (value <= bar) == (sign == "≤") or value == bar)
-        for name, value, sign, bar in rows
-    ]
-
-
-def cpu() -> str:
-    """The processor and what it can do, as far as the system tells."""
-    import llvmlite.binding
-
-    features = llvmlite.binding.get_host_cpu_features()
-    told = [name for name in ("sse4.2", "avx", "avx2", "fma", "avx512f", "neon", "sve") if features.get(name)]
-    return f"{llvmlite.binding.get_host_cpu_name()}: {' '.join(told)}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true")
-    as_json = parser.parse_args().json
+def figures() -> Iterable[Figure]:
+    """The rows of M1 to M7 and E1."""
     cues.warm_up()
     ns = {**hot(), **pool(), **asyncio.run(sessions_at_20_ms())}
-    table = goals(ns)
-    if as_json:
-        print(json.dumps({"cpu": cpu(), "ns": ns, "goals": table}, indent=2))
-        return
-    print(f"{cpu()}; Python {sys.version.split()[0]}, numpy {np.__version__}\n")
-    for name, value in ns.items():
-        print(f"{name:34} {value:10.0f} ns")
-    print()
-    for name, value, bar, holds in table:
-        print(f"{name:40} {value:8.2f}   {bar:8} {'yes' if holds else 'NO'}")
-    if "pipecat SoundfileMixer" not in ns:
-        print("M2 was not measured: pipecat-ai is not installed")
+    add, alloc = ns["np.add(a, b, out)"], ns["np.add(a, b)"]
+    one, eight, pcm = ns["mix(out), 1 cue, ducked"], ns["mix(out), 8 cues"], ns["mix_pcm16, 1 cue"]
+    pipecat, pipecat_live = ns.get("pipecat SoundfileMixer"), ns.get("pipecat at 20 ms")
+    pydub, board = ns.get("pydub overlay"), ns.get("pedalboard Gain + add")
+    note = "it is not installed"
+    yield at_most("M1", "mix(out), one ducked cue / np.add(out)", one / add, 1.2)
+    yield at_most("M1", "mix(out), duck and gain ramp / np.add(out)", ns["mix(out), 1 cue, both ramps"] / add, 1.2)
+    yield at_most("M1", "mix, one cue / np.add", ns["mix, 1 cue"] / alloc, 1.2)
+    yield at_most("M1", "without entries / np.add(out)", ns["mix(out), 1 cue, without entries"] / add, 3)
+    yield at_least("M2", "Pipecat's mixer / mix_pcm16, hot", pipecat and pipecat / pcm, 20, note=note)
+    live = pipecat_live and pipecat_live / ns["mix_pcm16 at 20 ms"]
+    yield at_least("M2", "Pipecat's mixer / mix_pcm16, 500 sessions at 20 ms", live, 8, note=note)
+    yield at_least("M3", "pydub overlay / mix_pcm16", pydub and pydub / pcm, 40, note=note)
+    yield at_least("M3", "LiveKit's numpy / mix_pcm16", ns["livekit numpy"] / pcm, 40)
+    yield at_least("M3", "pedalboard Gain + add / mix(out)", board and board / one, 6, note=note)
+    yield at_most("M4", "idle mix / a slot method", ns["mix, idle"] / ns["a slot method"], 2.5)
+    yield at_most("M4", "to follow speech / np.add(out)", (ns["mix, idle, follow_speech"] - ns["mix, idle"]) / add, 0.3)
+    yield at_most("M5", "each further cue / np.add(out)", (eight - one) / 7 / add, 0.15)
+    yield at_least("M5", "numpy's loops / mix(out), 8 cues", ns["numpy twin, 8 cues"] / eight, 30)
+    yield at_most("M6", "pool, hot, a session-frame / np.add(out)", ns["pool hot, all"] / add, 0.4)
+    yield at_most("M6", "pool at 20 ms / np.add(out)", ns["pool at 20 ms, all"] / add, 1.2)
+    yield at_most("M6", "pool, one in ten sounding / np.add(out)", ns["pool hot, one in ten"] / add, 0.12)
+    yield from mixer_events.figures()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(__doc__, figures))

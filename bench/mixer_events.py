@@ -16,6 +16,7 @@ import numpy as np
 
 import cues
 from bench.goals import at_most, run
+from cues._kernels import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,7 +54,10 @@ class Times:
 
 
 def turn(times: Times, mixer: cues.Mixer, cue: cues.Cue, frame: np.ndarray, out: np.ndarray, *, stop: bool) -> None:
-    """One cue, played to its end or stopped, then frames until the mixer is idle."""
+    """One cue, played to its end or stopped, then frames until the mixer is idle.
+
+    The frames of its end are those in which the mixer plans: where the duck is lifted or goes on because of speech.
+    """
     kind = "speech" if frame.any() else "silence"
     voice = times.take("play", lambda: mixer.play(cue))
     times.take(f"starts over {kind}", lambda: mixer.mix(frame, out=out))
@@ -62,11 +66,10 @@ def turn(times: Times, mixer: cues.Mixer, cue: cues.Cue, frame: np.ndarray, out:
         mixer.mix(frame, out=out)
         voice.stop()
         times.take(f"stops over {kind}", lambda: mixer.mix(frame, out=out))
-    while not voice.done:
-        last = (voice.onset or 0) + len(cue.samples) <= mixer.position + N and not stop
-        times.take(f"ends over {kind}" if last else "goes on", lambda: mixer.mix(frame, out=out))
-    for _ in range(26):  # the hold and the way back
-        mixer.mix(frame, out=out)
+    words = mixer._row.words
+    for _ in range(40):  # the rest of it, the hold and the way back
+        plans = words[layout.WAKE_I64] < mixer.position + N
+        times.take(f"ends over {kind}" if plans else "goes on", lambda: mixer.mix(frame, out=out))
 
 
 def events() -> Times:

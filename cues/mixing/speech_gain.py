@@ -30,7 +30,7 @@ RELEASE_MS = 300.0
 LOOK_MS = 20.0
 """An idle mixer reads no speech: at the begin of a duck, this much silence shows that no speech passes."""
 LEAD_MS = 10.0
-"""The duck is lifted this long before the last cue ends: the length of a stopped cue's fade."""
+"""The duck is lifted this long before a stopped cue's end, so at its stop; before another's end, by the ramp's length."""
 DEEPEST = 0.1
 """Lowest gain of speech ducked for headroom (−20 dB); the cues share the rest."""
 
@@ -235,7 +235,7 @@ class SpeechBus:
         silent_until = _NEVER
         for voice in self._voices:
             first, last = voice.silence(now)
-            due = max(due, first - lengths.lead)
+            due = max(due, first - (lengths.lead if voice.ends else lengths.quick))
             silent_until = min(silent_until, last)
         if due > now or due >= silent_until:
             return min(silent_until, due)
