@@ -30,7 +30,7 @@ RELEASE_MS = 300.0
 LOOK_MS = 20.0
 """An idle mixer reads no speech: at the begin of a duck, this much silence shows that no speech passes."""
 LEAD_MS = 10.0
-"""The duck is lifted this long before a stopped cue's end, so at its stop; before another's end, by the ramp's length."""
+"""The duck is lifted this long before a stopped cue's end, so at its stop; before another end, by the ramp's length."""
 DEEPEST = 0.1
 """Lowest gain of speech ducked for headroom (−20 dB); the cues share the rest."""
 
@@ -214,7 +214,7 @@ class SpeechBus:
     def _plan_ramps(self, now: int, level: float, change: int, later: float) -> int:
         """Plan ramps to `level` now and to `later` at `change`; return the sample at which to plan again."""
         if level != self._g1:
-            if self._next_t0 == _NEVER or self._next_g1 != level:
+            if self._next_t0 > self._rest or self._next_g1 != level:  # the next ramp is another, or for later
                 self._ramp(now, level, self._length(self._g1, level))
             if self._next_t0 != _NEVER:  # it waits for the running ramp to end
                 return min(self._next_t0, change)

@@ -82,6 +82,18 @@ def test_speech_under_the_next_tick_is_ducked_until_a_pause():
     np.testing.assert_array_equal(out[pause.stop :], level[pause.stop :])
 
 
+def test_a_cue_between_two_ticks_ducks_the_speech_under_it():
+    """The duck for the next tick is planned by then."""
+    working, success, mixer = BANK["working"], BANK["success"], cues.Mixer()
+    mixer.play(working, loop=True)
+    mixer.silence(RATE)
+    mixer.play(success)
+    level = np.full(4800, 0.2, dtype=np.float32)
+    mixed = mixer.mix(level)
+    ducked = mixed[600:] - success.samples[600:4800]
+    np.testing.assert_allclose(ducked, 0.2 * DUCK, atol=1e-5)
+
+
 @pytest.mark.parametrize("back_ms", [90, 120, 250, 400])
 @pytest.mark.parametrize("pause_ms", [10, 150, 350])
 def test_speech_that_comes_back_from_a_pause_is_at_full_level(pause_ms, back_ms):
