@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
-import ollama
 import openai
 from openai.types.chat import ChatCompletionChunk
 
@@ -109,6 +108,8 @@ def serve(listener: socket.socket, writes: list[bytes]) -> None:
 
 def over_a_socket(bodies: list[bytes], ours: Callable[[], object]) -> list[float]:
     """CPU time of the package over a loopback connection, and of our layer, of the thread that reads."""
+    import ollama
+
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = [f"{len(body):x}\r\n".encode() + body + b"\r\n" for body in bodies]
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -127,6 +128,8 @@ def over_a_socket(bodies: list[bytes], ours: Callable[[], object]) -> list[float
 
 
 def ollama_package() -> None:
+    import ollama
+
     license_text = Path(__file__).parent.with_name("LICENSE").read_text(encoding="utf-8")
     paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", license_text)
     tokens = re.findall(r"\s*\w+|\s*\W", paragraphs)[:LINES]

@@ -11,6 +11,7 @@ from stream.readers.values import fields_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from stream.events import Event
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 
@@ -52,13 +53,30 @@ class AnthropicReader(BlockReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._blocks: dict[Hashable, str] = {}  # types of the open blocks
+        self._speaking: int | None = -1  # the block of text that began last, while it is open
         self._open: dict[Hashable, ItemCall] = {}
         self._prompt_tokens: int | None = None
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            event = data.__dict__
+            delta = event["delta"].__dict__
+            if event["index"] == self._speaking and delta["type"] == "text_delta":
+                known = self._simple.get(delta["text"])  # as `_lone` does, without its call
+                if known is not None:
+                    self._path.last = known
+                    return [known]
+                if events := self._lone(delta["text"]):
+                    return events
+        except (AttributeError, KeyError, TypeError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
 
     def _message_start(self, event: Mapping[str, Any]) -> None:
         """Begin a message; a proxy may send a second one in the middle of the first."""
         self._end_round(was_cut=True)
-        self._blocks, self._open, self._last_finish = {}, {}, None
+        self._blocks, self._speaking, self._open, self._last_finish = {}, -1, {}, None
         usage = usage_of(fields_of(event.get("message")).get("usage"), "input_tokens", "", "")
         self._prompt_tokens = usage.prompt_tokens if usage else None
 
@@ -66,6 +84,7 @@ class AnthropicReader(BlockReader):
         index, block = _index(event), fields_of(event.get("content_block"))
         kind = text_of(block.get("type"))
         self._blocks[index] = kind
+        self._speaking = index if kind == "text" else -1
         if kind in _TEXTS:
             what, field, _ = _TEXTS[kind]
             self._say(what, block.get(field))
@@ -91,6 +110,7 @@ class AnthropicReader(BlockReader):
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = _index(event)
         self._blocks.pop(index, None)
+        self._speaking = -1 if index == self._speaking else self._speaking
         call = self._open.pop(index, None)
         if call is not None:
             self._items.end(call)

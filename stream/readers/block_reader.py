@@ -69,8 +69,11 @@ class BlockReader(MessageReader):
     def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
         """Pass on a piece of a part."""
         if text and isinstance(text, str):
-            said = self._said.setdefault(part, [])
-            said.append(text)
+            said = self._said.get(part)
+            if said is None:
+                self._said[part] = [text]
+            else:
+                said.append(text)
             self._pass_on(kind, text)
 
     def _repeat(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import codecs
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream.readers.options import MAX_LINE_CHARS
 from stream.readers.parse.scanner import JsonScanner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["MessageDecoder"]
 
@@ -41,7 +44,7 @@ class MessageDecoder:
     Examples
     --------
     >>> decoder = MessageDecoder()
-    >>> decoder.feed(b'{"a": 1}{"b"'), decoder.feed(b': 2}\n\ndata: {"c": 3}\r\n')
+    >>> list(decoder.feed(b'{"a": 1}{"b"')), list(decoder.feed(b': 2}\n\ndata: {"c": 3}\r\n'))
     ([{'a': 1}], [{'b': 2}, {'c': 3}])
     """
 
@@ -65,8 +68,8 @@ class MessageDecoder:
         self.bad_line: str | None = None
         self.overflowed = False
 
-    def feed(self, data: bytes | str) -> list[dict[str, Any]]:
-        """Return the objects that this read completes."""
+    def feed(self, data: bytes | str) -> Iterator[dict[str, Any]]:
+        """Yield the objects that this read completes, one at a time: a read may hold a whole answer."""
         text = data if isinstance(data, str) else self._decode(data)
         if self._after_return or "\r" in text:
             text = self._with_newlines(text)
@@ -74,14 +77,17 @@ class MessageDecoder:
         found: list[dict[str, Any]] = []
         for line in lines:
             if self.overflowed:
-                return found
+                return
             if not (self._idle and (not line or self._whole(line, found))):
                 self._part(line, found)
                 self._end_line(found)
+            if found:
+                yield from found
+                found.clear()
         if rest and not self.overflowed and not (self._idle and rest[-1] == "}" and self._whole(rest, found)):
             self._part(rest, found)
             self._idle = not (self._head or self._pieces or self._held is not None or self._skipped is not None)
-        return found
+        yield from found
 
     def close(self) -> None:
         """End the stream: an object that is not complete is a bad line."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import StreamFailed
 from stream.readers.audio import audio_of
@@ -17,18 +17,19 @@ from stream.readers.values import fields_of, text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream.events import Usage
+    from stream.events import Event, Usage
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 
-__all__ = ["GeminiReader", "google_fields", "word_of"]
+__all__ = ["GeminiReader", "google_fields", "lone_text", "word_of"]
 
 _HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 # The server's own tools: the part that begins one, and the part that ends it.
 _BEGINS = {"executable_code": "code_execution", "tool_call": ""}
 _ENDS = ("code_execution_result", "tool_response")
 _OK = ("OUTCOME_OK", "")
-_COUNTS = ("prompt_token_count", "candidates_token_count", "total_token_count")
+_OTHERS = ("thought", "function_call", "inline_data", "executable_code", "code_execution_result")
+_OTHERS_OF_LATER_VERSIONS = frozenset(("tool_call", "tool_response"))
 
 
 class GeminiReader(BlockReader):
@@ -45,9 +46,33 @@ class GeminiReader(BlockReader):
     (['{"door": "front"}'], [])
     """
 
+    COUNTS: ClassVar[tuple[str, str, str]] = ("prompt_token_count", "candidates_token_count", "total_token_count")
+
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._streaming: tuple[ItemCall, PartialArguments] | None = None
+        self._counts: Any = None  # of tokens, as they came last
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            answer = data.__dict__
+            (candidate,) = answer["candidates"]
+            found = candidate.__dict__
+            if not (found["finish_reason"] or found["index"] or answer["prompt_feedback"]):
+                events = self._lone(lone_text(found["content"]))
+                if events:
+                    self._counts = answer["usage_metadata"]
+                    return events
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
+
+    def close(self) -> list[Event]:
+        """Return the last events; see `MessageReader.close`."""
+        if self._counts is not None:
+            self._usage = usage_of(google_fields(self._counts), *self.COUNTS)
+        return super().close()
 
     def _read(self, fields: Mapping[str, Any]) -> None:
         answer = google_fields(fields)
@@ -132,6 +157,25 @@ class GeminiReader(BlockReader):
     def _end_calls(self, *, was_cut: bool) -> None:
         self._end_streamed(cut=True)
         super()._end_calls(was_cut=was_cut)
+
+
+def lone_text(content: Any) -> str:
+    """The text of a package's object that has one part, a text and nothing else; `""` for others.
+
+    Raises
+    ------
+    AttributeError, KeyError, TypeError, ValueError
+        If it is another object.
+    """
+    (part,) = content.__dict__["parts"]
+    fields = part.__dict__
+    for name in _OTHERS:
+        if fields[name] is not None:
+            return ""
+    for name in _OTHERS_OF_LATER_VERSIONS:
+        if fields.get(name) is not None:
+            return ""
+    return fields["text"] or ""
 
 
 def google_fields(value: Any) -> Mapping[str, Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Interrupted, ToolCallCancelled, TranscriptDelta
 from stream.readers.block_reader import usage_of
-from stream.readers.gemini_reader import GeminiReader, google_fields, word_of
+from stream.readers.gemini_reader import GeminiReader, google_fields, lone_text, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stream.events import Event
     from stream.readers.options import Tools
 
 __all__ = ["LiveReader"]
 
+_BESIDE_TEXT = ("interrupted", "input_transcription", "output_transcription", "turn_complete")
 _OF_A_TURN = ("model_turn", "output_transcription", "generation_complete")
 
 
@@ -32,15 +34,32 @@ class LiveReader(GeminiReader):
     ([Finish(reason='turn_complete')], [])
     """
 
+    COUNTS: ClassVar[tuple[str, str, str]] = ("prompt_token_count", "response_token_count", "total_token_count")
+
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._finished = True  # a session that closes between turns is complete
 
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            message = data.__dict__
+            content = message["server_content"].__dict__
+            for name in _BESIDE_TEXT:
+                if content[name] is not None:
+                    return super().feed(data)
+            if message["tool_call"] is None and message["tool_call_cancellation"] is None:
+                events = self._lone(lone_text(content["model_turn"]))
+                if events:
+                    self._counts = message["usage_metadata"] or self._counts
+                    return events
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
+
     def _read(self, fields: Mapping[str, Any]) -> None:
         message = google_fields(fields)
-        if message.get("usage_metadata"):
-            usage = google_fields(message["usage_metadata"])
-            self._usage = usage_of(usage, "prompt_token_count", "response_token_count", "total_token_count")
+        self._counts = message.get("usage_metadata") or self._counts
         self._content(google_fields(message.get("server_content")))
         calls = google_fields(message.get("tool_call")).get("function_calls")
         for call in calls if isinstance(calls, list | tuple) else ():
@@ -65,8 +84,10 @@ class LiveReader(GeminiReader):
             self._pass_on("transcript", said)
         self._parts(google_fields(content.get("model_turn")).get("parts"))
         if content.get("turn_complete"):
-            usage, self._usage, self._last_finish = self._usage, None, None
-            self._end_with(word_of(content.get("turn_complete_reason")) or "turn_complete", usage)
+            usage, self._counts, self._last_finish = google_fields(self._counts), None, None
+            self._end_with(
+                word_of(content.get("turn_complete_reason")) or "turn_complete", usage_of(usage, *self.COUNTS)
+            )
 
     def _cancel(self, identity: Any) -> None:
         if not isinstance(identity, str):

@@ -56,6 +56,9 @@ class RealtimeReader(ResponsesReader):
         self._open: set[str] = set()  # responses
         self._audio_form, self._audio_hz = "audio/pcm", 24_000
 
+    def _was_read(self, _event: Mapping[str, Any]) -> bool:
+        return False  # sessions are not numbered, nor resumed
+
     def _session(self, event: Mapping[str, Any]) -> None:
         session = fields_of(event.get("session"))
         audio = fields_of(fields_of(session.get("audio")).get("output")).get("format")

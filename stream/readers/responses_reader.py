@@ -38,6 +38,7 @@ _TEXTS = {
     "response.output_audio_transcript": ("output_audio", "content_index"),
     "response.audio_transcript": ("output_audio", "content_index"),
 }
+_PIECES = {f"{name}.delta": (_PARTS[part][0], index) for name, (part, index) in _TEXTS.items()}
 _EVENTS = {
     **{f"{name}.delta": "_text_piece" for name in _TEXTS},
     **{f"{name}.done": "_text_done" for name in _TEXTS},
@@ -105,8 +106,7 @@ class ResponsesReader(BlockReader):
     # --- text -----------------------------------------------------------------------------------------------------
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
-        part, index = _TEXTS[event["type"].removesuffix(".delta")]
-        kind, _ = _PARTS[part]
+        kind, index = _PIECES[event["type"]]
         self._delta(kind, (*_place(event), index, _number(event.get(index)), kind), event.get("delta"))
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
