@@ -91,10 +91,10 @@ class ResponsesReader(BlockReader):
         if type(number) is not int or not self._is_numbered:
             return False
         piece, known = event.get("delta"), self._numbers.get(number)
-        said = (
-            (event["type"], piece, *_place(event), event.get("item_id")) if type(piece) is str else dumps(plain(event))
-        )
-        digest = hash(said)
+        if type(piece) is str:
+            digest = hash((event["type"], piece, *_place(event), text_of(event.get("item_id"))))
+        else:
+            digest = hash(dumps(plain(event)))
         if known is not None:
             self._is_numbered = known == digest
             return self._is_numbered and len(self._numbers) > 1

@@ -104,7 +104,7 @@ class Recording:
 
     def messages(self) -> list[dict[str, Any]]:
         """The decoded objects of the body; those that cannot be read are left out."""
-        return MessageDecoder(MAX_RECORDING_BYTES).feed(self.body + b"\n\n")
+        return list(MessageDecoder(MAX_RECORDING_BYTES).feed(self.body + b"\n\n"))
 
     @property
     def api(self) -> RecordedApi | None:
