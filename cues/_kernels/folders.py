@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -20,8 +21,10 @@ __all__ = ["cache_folders", "source_digest"]
 def cache_folders() -> Iterator[Path]:
     """The folders for compiled code, in order of preference; not all of them exist or can be written."""
     for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR"):
-        if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "kernels"
+        named = os.environ.get(variable)
+        if named:
+            with contextlib.suppress(RuntimeError):  # "~" of a user without a home
+                yield Path(named).expanduser() / "kernels"
     for base in (user_cache_dir, _private_temporary_folder):
         folder = base()
         if folder is not None:

@@ -25,20 +25,21 @@ print(type(mixer.mix).__name__, mixer.mix(np.zeros(4800, np.float32)).any(), "so
 """
 
 
-def test_a_folder_of_an_image_serves_a_process_without_numba(run, tmp_path):
-    result = run("warm-up", "--into", "image", "--json")
-    report = json.loads(result.out)
+def python(*arguments, **environment):
+    """Standard output of a new process: this one may have loaded the cues, and would not write them again."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "CUES_PACK": "", **environment}
+    done = subprocess.run([sys.executable, *arguments], env=variables, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    return done.stdout
+
+
+def test_a_folder_of_an_image_serves_a_process_without_numba(tmp_path):
+    report = json.loads(python("-m", "cues", "warm-up", "--into", str(tmp_path / "image"), "--json"))
     assert report["cues"] == len(list((tmp_path / "image").glob("*.cue"))) == len(CATALOG)
-    assert (tmp_path / report["object_file"]).is_relative_to(tmp_path / "image" / "kernels")
-    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), str(tmp_path / report["object_file"]))
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION],
-        env={**os.environ, **nowhere, "PYTHONPATH": str(ROOT), "CUES_CACHE_DIR": str(tmp_path / "image")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.split() == ["builtin_function_or_method", "True", "False"], done.stderr
+    assert Path(report["object_file"]).is_relative_to(tmp_path / "image" / "kernels")
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TMPDIR"), report["object_file"])
+    out = python("-c", SESSION, **nowhere, CUES_CACHE_DIR=str(tmp_path / "image"))
+    assert out.split() == ["builtin_function_or_method", "True", "False"]
 
 
 def test_without_a_folder_it_fills_the_cache_of_this_machine(run):

@@ -32,6 +32,12 @@ def test_code_is_kept_in_the_first_folder_and_found_there(folders):
     assert object_file.find([LEVEL]) == CODE
 
 
+def test_a_folder_below_the_home_may_be_named_with_a_tilde(folders, monkeypatch):
+    monkeypatch.setenv("HOME", str(folders[2]))
+    monkeypatch.setenv("CUES_CACHE_DIR", "~/cache")
+    assert object_file.keep(CODE, LEVEL).is_relative_to(folders[2] / "cache")
+
+
 def test_code_is_kept_in_no_folder_that_others_may_write(folders):
     folder = folders[0] / "kernels" / "mixing"
     folder.mkdir(parents=True)
