@@ -192,11 +192,13 @@ class UnmuteCues:
         self._past: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
         self._cut = self._paused = False
         self._next: Any = None  # taken from the queue, and not due yet
+        self._hurries = False
 
     # For the task that generates the response.
 
     def begin_response(self) -> None:
         """Start a response, also after an interruption."""
+        self._hurries = False
         self.router.begin_turn()
         self._cues.mixer.resume()
 
@@ -220,6 +222,10 @@ class UnmuteCues:
         while self._cues.mixer.active and self._clock.now() < give_up_s:
             await self._clock.sleep(_FRAME_S)
         await self._clock.sleep(min(self._heard_until_s + _TO_LISTENER_S, give_up_s) - self._clock.now())
+        # Words that wait for their sound are in the history already: the client gets them, too.
+        self._hurries = True
+        self._news.set()
+        await self._clock.sleep(_FRAME_S)
 
     def interrupt(self) -> None:
         """Barge in: sound fades out, and the rest of the response is dropped. Call it first."""
@@ -253,7 +259,7 @@ class UnmuteCues:
 
     def _next_due_s(self) -> float:
         """When the next item is due: audio when three frames are unheard, other items at once."""
-        return self._heard_until_s - _AHEAD_S if _is_audio(self._next) else 0.0
+        return self._heard_until_s - _AHEAD_S if _is_audio(self._next) and not self._hurries else 0.0
 
     def _cue_due_s(self) -> float | None:
         """When a frame without speech is due: 80 ms before playback ends, if a cue plays or waits."""
