@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cues
+import stream
 from stream.events import (
     AudioDelta,
     Finish,
@@ -27,6 +28,7 @@ from stream.events import (
 from stream.routing.limits import Limits
 from stream.routing.router import CueRouter, CueRules
 from tests.support.listening import first_sound, new_clicks, steady_voice
+from tests.support.model_server import TOOLS, chat, says
 
 RATE = 24000
 PATIENCE_S, PERIOD_S = 3.5, 2.4
@@ -233,6 +235,21 @@ def test_stop_announces_calls_only_if_it_is_the_answers_end_with_complete_calls(
     line.handle(*events)
     line.pass_s(0.5)
     assert not line.pass_s(10.0).any()
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+def test_the_tools_that_a_runner_runs_are_waited_for_at_both_endpoints(endpoint):
+    server = says([["call", "list_directory", {"path": "/"}]], [["say", "Two files."]])
+    exchange = chat(server, endpoint=endpoint, wrap=lambda connection: stream.ToolRunner(connection, TOOLS))
+    at = next(n for n, event in enumerate(exchange.events) if isinstance(event, ToolResult))
+    assert exchange.of(Finish)[0].reason == {"chat": "tool_calls", "ollama": "stop"}[endpoint]
+    line = Line()
+    line.handle(*exchange.events[:at])
+    assert line.router.waits
+    assert line.pass_s(6.0)[4 * RATE // 2 :].any()
+    assert line.handle(*exchange.events[at:]) == ["success"]
+    line.pass_s(0.5)
+    assert not line.pass_s(10.0).any()  # Without a session, the last finish reason ends it.
 
 
 def test_thinking_begins_with_the_question_and_goes_on_as_working():

@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import Finish, Interrupted, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.rules import CueRules
 from stream.session import Limits
 from stream.speech.speaker import Speech
@@ -152,3 +152,12 @@ def test_a_limit_of_the_session_holds_where_a_minute_would_end_the_sound_of_a_ro
     heard, told = play(Turn((Call("search", 100.0),)))
     assert told.journal.failure is None
     assert heard.longest_silence_s() <= PATIENCE_S + PERIOD_S
+
+
+def test_an_interruption_that_the_server_reports_is_a_barge_in():
+    turn = [(0.1, TextDelta("It is sunny in all of the north today.")), (1.0, Interrupted()), (3.0, TextDelta("No."))]
+    told = run_turn(turn)
+    heard = Heard(told.tape.mixed, told.tape.speech, tuple(told.router.spans))
+    assert told.journal.interrupted
+    assert [event.type for event in told.events].count("unmute.interrupted_by_vad") == 1
+    check_silent_after(heard, RATE)
