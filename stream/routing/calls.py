@@ -43,6 +43,11 @@ class CallsUnderWay:
         """Whether the server runs a tool by itself."""
         return any(call.is_task for call in self._calls)
 
+    @property
+    def complete(self) -> bool:
+        """Whether a call is awaited whose arguments are complete, other than a task."""
+        return any(call.is_complete and not call.is_task for call in self.awaited)
+
     def begin(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
         """Add a call; `None` if a call with that id is under way."""
         if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):

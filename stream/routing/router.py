@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
@@ -17,46 +16,43 @@ from stream.events import (
     AudioDelta,
     Finish,
     Interrupted,
-    InvalidToolCall,
     ServerError,
     ServiceEvent,
     StreamFailed,
-    TaskStatus,
     TextDelta,
     ToolCallCancelled,
-    ToolCallEnd,
-    ToolCallStart,
-    ToolResult,
     TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.finish_reasons import calls_follow, ended_early
 from stream.readers.options import declared_names
+from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.calls import CallsUnderWay
 from stream.routing.checks import check_bank, check_cue_names, check_mixer, check_rules
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
-from stream.routing.rules import DEFAULT_RULES, MOTIF, CueRules
-from stream.routing.turn import Phase, Turn
-from stream.routing.waiting import NEVER, WaitingSound
+from stream.routing.rules import DEFAULT_RULES, CueRules
+from stream.routing.turn import NEVER, Phase, Turn
+from stream.routing.waiting import WaitingSound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cues import Cue, Mixer
     from stream.readers.options import Tools
-    from stream.routing.calls import CallUnderWay
     from stream.routing.limits import Limits
     from stream.routing.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
-_OUTCOME_PRIORITY = 1  # When voices run out, the cue for a call's end wins over one for a start.
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
-# More than 20 methods: ten of them are what a pipeline calls, and each kind of event has one of a few lines.
+# More than 300 lines and 20 methods: the public face of routing. Half of it is documentation.
 class CueRouter:
     """Plays cues for the events of a stream.
+
+    Call its methods from one thread; the mixer's frames may be mixed in another one. `spans` and `stats` may be read in
+    any thread.
 
     Parameters
     ----------
@@ -112,7 +108,6 @@ class CueRouter:
     ) -> None:
         """Play on `mixer`, in place of the player `after` if there is one."""
         self._bank, self._mixer, self._given_clock = bank, mixer, now_samples
-        self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
         self._player = CuePlayer(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
         if after is not None:
             self._player.succeed(after)
@@ -121,7 +116,7 @@ class CueRouter:
         self._now_samples = now_samples or (lambda: mixer.position)
         self._active_at = self._now_samples()
         self._queued_until = 0
-        self._answer_from = NEVER
+        self._call_cues = CallCues(self._calls, self._turn, self._player, self._rules, bank, self._next_word)
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
         """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
@@ -152,23 +147,13 @@ class CueRouter:
 
     def _react(self, event: ServiceEvent) -> Played | None:
         match event:
-            case ToolCallStart():
-                return self._call_known(event)
-            case ToolCallEnd():
-                return self._arguments_ended(event)
-            case ToolResult():
-                return self._ended(self._calls.end(event.tool_call_id, event.tool_name), event, event.is_error)
-            case InvalidToolCall():
-                return self._invalid(event)
-            case TaskStatus():
-                return self._task(event)
             case TextDelta(channel="json"):
-                pass
+                return None
             case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
                 if text.strip():
-                    self._text()
+                    self._turn.text(self._next_word())
             case AudioDelta():
-                self._text()
+                self._turn.text(self._next_word())
             case ToolCallCancelled():
                 self.end_call(event.tool_call_id)
             case AskedAgain(how="fallback"):
@@ -178,19 +163,37 @@ class CueRouter:
             case Interrupted():
                 self.barge_in()
             case ServerError():
-                return self._player.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
+                return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case StreamFailed():
                 self._all_over()
-                return self._player.play(self._rules.failed, event, priority=_OUTCOME_PRIORITY)
+                return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
+            case _:
+                return self._call_cues.handle(event, self._known)
         return None
+
+    def _finished(self, reason: str) -> None:
+        is_ours = self._calls.complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
+        # "stop" announces calls, too, if the answer ends with complete ones.
+        if calls_follow(reason) or is_ours:
+            self._turn.calls_follow(self._next_word(), awaited=self.waits)
+        else:
+            self.end_stream()
+
+    def _next_word(self) -> int:
+        """The first output sample at which speech of now can be heard."""
+        return max(self._mixer.position, self._queued_until)
+
+    def _all_over(self) -> None:
+        self._calls.clear()
+        self._turn.over()
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
         """End a call without an outcome (cancelled, say): no cue sounds for it."""
         self._calls.end(tool_call_id, tool_name)
         if self.waits:
-            self._outcome()
+            self._turn.outcome(self._next_word(), awaited=True)
         else:
             self._turn.heard()
         self._follow()
@@ -269,8 +272,7 @@ class CueRouter:
         self._known = KnownInStream(self._tools)
         self.poll()
         self.alive()
-        self._turn.question(awaited=self.waits)
-        self._answer_from = 0
+        self._turn.question(self._next_word(), awaited=self.waits)
         self._follow()
 
     def cancel(self) -> None:
@@ -348,101 +350,7 @@ class CueRouter:
         """
         self._player.after_words, self._player.on_played = after_words, on_played
 
-    # The phases of a call.
-
-    def _call_known(self, event: ToolCallStart) -> Played | None:
-        call = self._calls.begin(event.tool_call_id, event.tool_name)
-        if call is None:
-            return None
-        if not self._known.knows(event.tool_name):
-            call.is_settled = True
-        self._call()
-        if call.is_settled:
-            return self._player.play(self._rules.invented, event, priority=_OUTCOME_PRIORITY)
-        return self._player.play(self._cue_for_tool(event.tool_name), event)
-
-    def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
-        call = self._calls.find(event.tool_call_id, event.tool_name)
-        if event.status == "ok":
-            if call is not None:
-                call.is_complete = True
-            return None
-        cue = self._rules.incomplete if event.status == "incomplete" else self._rules.malformed
-        return self._cannot_run(call, event, cue)
-
-    def _invalid(self, event: InvalidToolCall) -> Played | None:
-        found = self._calls.find(event.tool_call_id, event.tool_name)
-        call = found or self._calls.begin(event.tool_call_id, event.tool_name)
-        cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed
-        return self._cannot_run(call, event, cue)
-
-    def _cannot_run(
-        self, call: CallUnderWay | None, event: ToolCallEnd | InvalidToolCall, cue: str | None
-    ) -> Played | None:
-        if call is not None:
-            if call.is_settled:
-                return None
-            call.is_settled = True
-            self._call()
-        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
-
-    def _ended(self, call: CallUnderWay | None, event: ToolResult | TaskStatus, is_error: bool) -> Played | None:
-        if call is not None:
-            if not call.is_over:
-                self._outcome()
-            if call.is_settled:
-                return None
-        cue = self._rules.error if is_error else self._rules.success
-        return self._player.play(cue, event, priority=_OUTCOME_PRIORITY)
-
-    def _task(self, event: TaskStatus) -> Played | None:
-        """A tool that the server runs by itself; without a name it is all that the server runs in this answer."""
-        if event.status == "working":
-            call = self._calls.begin(event.task_id, event.tool_name) if event.tool_name else None
-            if call is None:
-                return None
-            call.is_complete = call.is_task = True
-            self._call()
-            return self._player.play(self._cue_for_tool(event.tool_name), event)
-        task = self._calls.find_task(event.task_id, event.tool_name)
-        if task is not None:
-            self._calls.remove(task)
-            return self._ended(task, event, event.status == "failed")
-        if not event.tool_name:
-            self._calls.clear(tasks=False)
-            if not self.waits:
-                self._turn.finish(speech_follows=self.limits is not None)
-        return None
-
-    def _finished(self, reason: str) -> None:
-        if calls_follow(reason) or self._calls_are_left(reason):
-            self._turn.calls_follow(awaited=self.waits)
-        else:
-            self.end_stream()
-
-    def _calls_are_left(self, reason: str) -> bool:
-        """Whether an answer ended with calls, which the client runs though the reason does not say so ("stop")."""
-        complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
-        return complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
-
-    def _text(self) -> None:
-        if not self._turn.has_text:
-            self._answer_from = max(self._mixer.position, self._queued_until)
-        self._turn.text()
-
-    def _call(self) -> None:
-        self._turn.had_calls = self._turn.is_open = True
-        self._outcome()
-
-    def _outcome(self) -> None:
-        self._answer_from = max(self._mixer.position, self._queued_until)
-        self._turn.outcome(awaited=self.waits)
-
-    def _all_over(self) -> None:
-        self._calls.clear()
-        self._turn.over()
-
-    # Cues.
+    # The waiting sound.
 
     def _follow(self) -> None:
         """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
@@ -452,18 +360,9 @@ class CueRouter:
             return
         self._waiting.go_on(
             cue,
-            answer_from=self._answer_begins(),
+            answer_from=NEVER if self._turn.has_text and self._calls.has_tasks else self._turn.answer_begins,
             blind=not any(call.is_complete for call in self._calls.awaited),
             limit_samples=round(min(self._limit(self._turn.is_open)[0], 1e6) * self._mixer.sample_rate),
-        )
-
-    def _answer_begins(self) -> int:
-        """The output sample from which audible speech is the answer."""
-        turn = self._turn
-        if turn.has_text:
-            return NEVER if self._calls.has_tasks else self._answer_from
-        return (
-            NEVER if turn.phase == "working" or (turn.phase == "answering" and turn.reads_text) else self._answer_from
         )
 
     def _waiting_cue(self) -> Cue | None:
@@ -471,13 +370,3 @@ class CueRouter:
         if name is None or name not in self._bank or self._player.is_silent(name):
             return None
         return self._bank[name]
-
-    # Cues.
-
-    def _cue_for_tool(self, tool_name: str) -> str | None:
-        cue = self._rules.cue_for_tool(tool_name)
-        for pattern, name in self._pack_rules:
-            if fnmatchcase(tool_name, pattern):
-                cue = name
-                break
-        return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue

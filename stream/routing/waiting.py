@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.units import db_to_gain
+from stream.routing.turn import NEVER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,6 @@ QUIET_DBFS = -50.0
 _QUIET = db_to_gain(QUIET_DBFS)
 _FADE_MS = 30.0
 _AHEAD_S = 0.5  # An onset that speech has postponed is moved when it comes this near, not with every frame.
-NEVER = 1 << 62
 
 
 class _Wait:
@@ -116,12 +116,11 @@ class WaitingSound:
         if now >= wait.give_up_at:
             self._end(wait)
             return
-        with np.errstate(invalid="ignore"):
-            loud = np.flatnonzero((speech > _QUIET) | (speech < -_QUIET))
         begun = wait.voice is not None and now >= wait.onset
-        if len(loud):
-            self._heard_until = max(self._heard_until, now + int(loud[-1]) + 1)
-            if now + int(loud[-1]) >= wait.answer_from or (begun and wait.blind):
+        if speech.max() > _QUIET or speech.min() < -_QUIET:
+            last = now + int(np.flatnonzero(np.abs(speech) > _QUIET)[-1])
+            self._heard_until = max(self._heard_until, last + 1)
+            if last >= wait.answer_from or (begun and wait.blind):
                 self.answered = True
                 self._end(wait)
                 return

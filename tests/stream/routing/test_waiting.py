@@ -424,24 +424,6 @@ def test_a_model_that_stalls_in_its_answer_is_overdue():
     assert line.router.overdue().message == "the model has sent nothing for 10 s"
 
 
-def test_a_mixer_shows_each_frame_before_it_is_mixed_and_is_idle_again_afterwards():
-    mixer, seen = cues.Mixer(RATE), []
-    frame = steady_voice(0.1)[:480]
-    mixer.observe(lambda speech: seen.append((mixer.position, speech.copy())))
-    mixer.mix(frame)
-    mixer.mix_pcm16(bytes(960))
-    mixer.silence(480)
-    mixer.observe(None)
-    mixer.mix(frame)
-    assert mixer.mix(frame) is frame
-    assert [at for at, _ in seen] == [0, 480, 960]
-    assert np.array_equal(seen[0][1], frame)
-    mixer.observe(seen.append)
-    mixer.close()
-    mixer.mix(frame)
-    assert len(seen) == 3
-
-
 def test_events_of_one_thread_and_frames_of_another_leave_no_sound_behind():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
