@@ -80,6 +80,18 @@ def test_every_block_is_in_a_language_that_is_run_or_read():
     assert {language for _, language in languages} <= {"", "python", "sh", "toml", "csv", "json"}, languages
 
 
+@pytest.mark.parametrize("page", written())
+def test_a_page_is_short_and_has_its_contents_on_top(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text.count("\n") < 250
+    plain = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    contents = plain.partition("\n## ")[0]
+    headings = re.findall(r"^## +(.+)$", plain, re.MULTILINE)
+    for heading in headings if len(headings) > 1 else ():
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        assert f"](#{anchor})" in contents, heading
+
+
 @pytest.fixture
 def surroundings(tmp_path, monkeypatch):
     """A folder that looks like a clone with a pack, some recordings and a plan, as the pages take for granted."""
