@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["play"]
+__all__ = ["installed", "play"]
 
 _FILE = "FILE"
 # In order of preference: those of a sound server first. ffplay is not among them: without a device it exits with 0.
@@ -27,6 +27,11 @@ _PLAYERS = (
     ("play", "-q", _FILE),
 )
 _EXTRA_S = 20.0
+
+
+def installed() -> list[str]:
+    """Names of the programs that `play` would try."""
+    return [command[0] for command in _PLAYERS if sys.platform != "win32" and shutil.which(command[0])]
 
 
 def play(samples: NDArray[np.float32], sample_rate: int) -> str | None:

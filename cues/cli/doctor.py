@@ -16,6 +16,7 @@ import click
 import cues
 from cues.cli import _options
 from cues.cli._records import print_json
+from cues.cli._system_player import installed
 from cues.cli._terminal import console, harmless
 from cues.extras import pip_install
 
@@ -120,7 +121,11 @@ def _device() -> dict[str, str]:
     except cues.MissingFeatureError:
         return _finding("sound device", "unknown without the extra play", pip_install("play"))
     if not names:
-        return _finding("sound device", "none: cues play cannot play here", "use cues export, mix or page instead")
+        if programs := installed():
+            return _finding("sound device", f"none for miniaudio; cues play tries {', '.join(programs)}")
+        return _finding(
+            "sound device", "none: cues play cannot play here", "use cues live, page, export or mix instead"
+        )
     return _finding("sound device", ", ".join(names))
 
 

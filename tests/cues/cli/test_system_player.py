@@ -1,5 +1,7 @@
 """Playback by a program of the system: real programs, written for the test, on a path of its own."""
 
+import json
+
 import numpy as np
 import pytest
 import soundfile
@@ -45,6 +47,17 @@ def test_play_uses_it_where_there_is_no_device_and_says_so(run, programs, tmp_pa
     result = run("play", "agent", "error")
     assert (result.code, result.err) == (0, "played by first\n")
     assert len(soundfile.read(tmp_path / "heard.wav")[0]) > 10000
+
+
+def test_doctor_says_which_programs_would_be_tried(run, programs, monkeypatch):
+    def sound_device_of_doctor():
+        findings = json.loads(run("doctor", "--json").out)["findings"]
+        return next(finding for finding in findings if finding["topic"] == "sound device")
+
+    monkeypatch.setattr(sound_device, "device_names", list)
+    assert sound_device_of_doctor()["state"] == "hint"
+    programs(second="exit 0")
+    assert sound_device_of_doctor()["text"] == "none for miniaudio; cues play tries second"
 
 
 def test_where_nothing_can_play_the_error_is_that_of_the_device(run, programs, monkeypatch):
