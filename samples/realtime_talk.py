@@ -1,0 +1,113 @@
+"""Cues in OpenAI Realtime: the model's own voice, with cues for its calls.
+
+`pip install 'cue-engine[openai]' websockets`, set `OPENAI_API_KEY`, then
+`python samples/realtime_talk.py "What is in my folder?" OUT.wav`. `--loopback OUT.wav` needs no account: a server in
+this file calls and speaks over a WebSocket. What is heard is written to the file.
+"""
+
+import asyncio
+import base64
+import json
+import sys
+import time
+
+import numpy as np
+import soundfile
+from openai import AsyncOpenAI
+from websockets.asyncio.server import serve
+
+import cues
+from cues.adapters.realtime import RealtimeCues
+from cues.signal.pcm import pcm16_of_float
+from cues.synthesis.voicelike import speak_voice_like
+from stream import ToolCallEnd
+
+RATE = 24000
+TOOL = {
+    "type": "function",
+    "name": "read_folder",
+    "description": "Read the names of a folder's files.",
+    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+}
+
+
+async def read_folder(_arguments_json):
+    await asyncio.sleep(1.0)
+    return "two files"
+
+
+async def talk(client, question, path):
+    """Ask once; write what is heard until the answer has been spoken."""
+    heard, began = [np.zeros(0, dtype=np.float32)], time.monotonic()
+
+    def play(frame):
+        gap = max(0, round((time.monotonic() - began) * RATE) - sum(map(len, heard)))
+        heard.extend([np.zeros(gap, np.float32), frame])
+
+    async with client.realtime.connect(model="gpt-realtime") as connection:
+        voice = RealtimeCues(play, connection.send, tools=[TOOL["name"]])
+        playing = asyncio.create_task(voice.run())
+        await connection.send({"type": "session.update", "session": {"type": "realtime", "tools": [TOOL]}})
+        content = [{"type": "input_text", "text": question}]
+        item = {"type": "message", "role": "user", "content": content}
+        await connection.send({"type": "conversation.item.create", "item": item})
+        await connection.send({"type": "response.create"})
+        has_call = False
+        async for server_event in connection:
+            for event in await voice.feed(server_event):
+                if isinstance(event, ToolCallEnd) and event.status == "ok":
+                    has_call = True
+                    await voice.result(event.tool_call_id, await read_folder(event.arguments_json))
+            if server_event.type == "response.done":
+                if not has_call:
+                    break
+                has_call = False
+        while voice.pacer.queued_samples:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)  # the lead
+        voice.close()
+        await playing
+    soundfile.write(path, np.concatenate(heard), RATE)
+    for span in voice.router.spans:
+        print(f"{span.cue} at {span.start_s:.2f} s")
+
+
+async def server(socket):
+    """A service that calls the tool and then speaks."""
+
+    async def say(kind, **fields):
+        await socket.send(json.dumps({"type": kind, "event_id": "e", **fields}))
+
+    async for message in socket:
+        event = json.loads(message)
+        if event["type"] != "conversation.item.create":
+            continue
+        if event["item"]["type"] == "message":
+            call = {"id": "i1", "type": "function_call", "call_id": "c1", "name": "read_folder", "arguments": ""}
+            place = {"response_id": "r1", "output_index": 0}
+            await say("response.created", response={"id": "r1", "object": "realtime.response"})
+            await say("response.output_item.added", **place, item=call)
+            await say("response.function_call_arguments.done", **place, item_id="i1", call_id="c1", arguments="{}")
+            await say("response.done", response={"id": "r1", "status": "completed", "output": []})
+        else:
+            place = {"response_id": "r2", "item_id": "i2", "output_index": 0, "content_index": 0}
+            pcm = pcm16_of_float(speak_voice_like("There are two files.", sample_rate=RATE)[0])
+            await say("response.created", response={"id": "r2", "object": "realtime.response"})
+            for at in range(0, len(pcm), 9600):
+                await say("response.output_audio.delta", **place, delta=base64.b64encode(pcm[at : at + 9600]).decode())
+            await say("response.output_audio.done", **place)
+            await say("response.done", response={"id": "r2", "status": "completed", "output": []})
+
+
+async def loopback(path):
+    async with serve(server, "127.0.0.1", 0) as listening:
+        url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        await talk(AsyncOpenAI(api_key="none", websocket_base_url=url), "What is in my folder?", path)
+
+
+if __name__ == "__main__":
+    cues.warm_up()
+    if sys.argv[1:2] == ["--loopback"]:
+        asyncio.run(loopback(sys.argv[2]))
+    else:
+        asyncio.run(talk(AsyncOpenAI(), *sys.argv[1:3]))
