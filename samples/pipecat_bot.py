@@ -1,8 +1,8 @@
 """Cues in a Pipecat pipeline: a mixer for the transport, and a tap between the LLM service and the voice.
 
 `pip install 'cue-engine[pipecat]' 'pipecat-ai[local,openai]'`, then `python samples/pipecat_bot.py` answers one
-question on this machine's loudspeakers, with OpenAI's model and voice. `--loopback OUT.wav` needs neither: a scripted model calls a
-tool, and what is heard is written to the file.
+question on this machine's loudspeakers, with OpenAI's model and voice. `--loopback OUT.wav` needs neither: a scripted
+model calls a tool, and what is heard is written to the file.
 """
 
 import asyncio
