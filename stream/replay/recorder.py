@@ -128,9 +128,8 @@ def record_session(
             while not over:
                 data = socket.recv(timeout=timeout_s)
                 times.append(round((time.perf_counter() - start_s) * 1000.0, 1))
-                raw = data if isinstance(data, bytes) else data.encode()
-                message = json.loads(raw)
-                lines.append(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+                message = json.loads(data)
+                lines.append(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
                 if waiting and _is_set_up(message):
                     for text in waiting:
                         socket.send(text)

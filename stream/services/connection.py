@@ -21,11 +21,11 @@ from stream.services.addresses import (
     key_for,
     local_address,
 )
-from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
+from stream.services.chat_request import ChatRequest, with_guidance
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.ollama_endpoint import OllamaEndpoint, http_client
-from stream.services.provider_requests import anthropic_body, gemini_body, responses_body
+from stream.services.provider_requests import body_of
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
 from stream.services.tool import as_tools, tool_choice_field
@@ -324,7 +324,7 @@ class Connection:
         return ToolsLeftOut(names, reason)
 
     async def _asked(self, request: ChatRequest) -> AsyncGenerator[ServiceEvent, None]:
-        body = _BODIES[self.api](request) if self.api != "chat" else openai_body(request, usage=self._usage)
+        body = body_of(self.api, request, usage=self._usage)
         names = [tool["function"]["name"] for tool in request.tools]
         ask = partial(self._wire.ask, body, names or None, self._tap)
         async with aclosing(with_retries(ask, self._retries)) as events:
@@ -332,12 +332,6 @@ class Connection:
                 yield event
 
 
-_BODIES: dict[str, Callable[[ChatRequest], dict[str, Any]]] = {
-    "responses": responses_body,
-    "ollama": ollama_body,
-    "anthropic": anthropic_body,
-    "gemini": gemini_body,
-}
 _WHY = {
     "maximum": "more than the model can tell apart",
     "untrained": "the model calls no tools",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from contextlib import aclosing
@@ -63,8 +64,10 @@ class Observer:
     def _messages(self, piece: Any) -> list[dict[str, Any]]:
         if isinstance(piece, bytes):
             return [line.get("message") or {} for line in self._lines.feed(piece)]
-        chunk = piece if isinstance(piece, dict) else piece.model_dump()
-        return [choice.get("delta") or choice.get("message") or {} for choice in chunk.get("choices") or ()]
+        chunk = piece if isinstance(piece, dict) else piece.model_dump(by_alias=True, warnings=False)
+        if "choices" in chunk:
+            return [choice.get("delta") or choice.get("message") or {} for choice in chunk["choices"] or ()]
+        return [_said(part) for part in _parts(chunk)]
 
     @property
     def heads(self) -> list[dict[str, Any]]:
@@ -83,6 +86,34 @@ class Observer:
         if places:
             return min(places, key=places.__getitem__)
         return "json" if text.lstrip().startswith(("{", "[{", "```")) else "pythonic"
+
+
+def _parts(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a chunk of Responses, Anthropic or Gemini brings: a piece of text, or a call with its name."""
+    kind = str(chunk.get("type"))
+    if kind == "response.output_text.delta":
+        return [{"text": chunk["delta"]}]
+    if kind in ("response.output_item.added", "content_block_start", "content_block_delta"):
+        return [chunk.get("item") or chunk.get("content_block") or chunk.get("delta") or {}]
+    return [
+        part
+        for candidate in (chunk.get("candidates") or ())[:1]
+        for part in (candidate.get("content") or {}).get("parts") or ()
+        if not part.get("thought")
+    ]
+
+
+def _said(part: dict[str, Any]) -> dict[str, Any]:
+    """A part as a message in OpenAI's form."""
+    is_call = part.get("type") in ("function_call", "tool_use")
+    call = part if is_call else part.get("functionCall") or {}
+    arguments = call.get("arguments") or call.get("args") or ""
+    function = {
+        "name": call.get("name"),
+        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+    }
+    entry = {"id": call.get("call_id") or call.get("id"), "function": function}
+    return {"content": part.get("text"), "tool_calls": [entry] if call.get("name") else []}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

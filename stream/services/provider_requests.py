@@ -9,19 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stream.errors import StreamValueError
-from stream.services.chat_request import EFFORTS, arguments_of, response_format_of, schema_of, tool_fields
+from stream.services.chat_request import (
+    EFFORTS,
+    arguments_of,
+    ollama_body,
+    openai_body,
+    response_format_of,
+    schema_of,
+    tool_fields,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stream.services.chat_request import ChatRequest, Message
+    from stream.whole_answers import Api
 
-__all__ = ["MAX_TOKENS", "anthropic_body", "gemini_body", "responses_body"]
+__all__ = ["MAX_TOKENS", "anthropic_body", "body_of", "gemini_body", "responses_body"]
 
 Json: TypeAlias = "dict[str, Any]"
 
 MAX_TOKENS = 8192
 """Of an answer of Anthropic, which wants a number; `extra={"max_tokens": …}` gives another."""
+
+
+def body_of(api: Api, request: ChatRequest, *, usage: bool = True) -> Json:
+    """The body of a request for an API; `usage` asks Chat Completions for token counts."""
+    if api == "chat":
+        return openai_body(request, usage=usage)
+    return _BODIES[api](request)
 
 
 def responses_body(request: ChatRequest) -> Json:
@@ -256,3 +272,11 @@ def _data_url(url: str) -> tuple[str, str]:
     """Type and base64 of a `data:` URL; empty for another URL."""
     head, _, data = url.partition(",")
     return (head.removeprefix("data:").split(";")[0], data) if head.startswith("data:") else ("", "")
+
+
+_BODIES: Mapping[str, Callable[[ChatRequest], Json]] = {
+    "responses": responses_body,
+    "ollama": ollama_body,
+    "anthropic": anthropic_body,
+    "gemini": gemini_body,
+}
