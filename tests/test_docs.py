@@ -35,7 +35,7 @@ from stream.replay.server import ReplayServer
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "samples/README.md", "stream/README.md"),
-    *("stream/services/README.md", "stream/session/README.md"),
+    *("stream/services/README.md", "stream/replay/README.md", "stream/session/README.md"),
     *("cues/README.md", "cues/library/README.md", "cues/mixing/README.md", "cues/cli/README.md"),
 )
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stream.events import AnswerParts, Finish, ToolCallEnd, Usage
+from stream.events import AnswerParts, Finish, StreamFailed, ToolCallEnd, Usage
 from stream.readers.formats import reader_for
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
 from stream.services.failures import failure_of_client
+from stream.urls import shown_url
 from stream.whole_answers import whole_answer
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ async def answered(
     pieces: list[Any] = []
     ends: list[ToolCallEnd] = []
     held: list[Finish] = []  # the usage comes after it, but is yielded first, as on `/api/chat`
-    async with aclosing(_chunks(answer, pieces if api != "chat" else None, tap)) as chunks:
+    async with aclosing(_chunks(answer, pieces, tap, keeps=api != "chat")) as chunks:
         async for event in read(chunks, reader=reader_for(api, tools)):
             if held and not isinstance(event, Usage):
                 yield held.pop()
@@ -63,22 +65,26 @@ async def answered(
                 ends.append(event)
             if isinstance(event, Finish):
                 held.append(event)
+            elif isinstance(event, StreamFailed) and event.code == "connection" and not pieces:
+                yield replace(event, message=f"cannot reach {shown_url(url)}: {event.message}")
             else:
                 yield event
-    if pieces and held and (ends or held[0].reason == "pause_turn"):
+    if api != "chat" and held and (ends or held[0].reason == "pause_turn"):
         for parts in _parts(api, pieces, ends):
             yield AnswerParts(api, parts)
     if held:
         yield held.pop()
 
 
-async def _chunks(answer: Any, kept: list[Any] | None, tap: Callable[[Any], None] | None) -> AsyncGenerator[Any, None]:
-    """The chunks of an answer, kept for its parts; a whole answer is one chunk, and a web page none."""
+async def _chunks(
+    answer: Any, kept: list[Any], tap: Callable[[Any], None] | None, *, keeps: bool
+) -> AsyncGenerator[Any, None]:
+    """The chunks of an answer, all or the first kept; a whole answer is one chunk, and a web page none."""
     try:
         async for chunk in answer if hasattr(answer, "__aiter__") else _whole(answer):
             if tap is not None:
                 tap(chunk)
-            if kept is not None:
+            if keeps or not kept:
                 kept.append(chunk)
             yield chunk
     finally:
