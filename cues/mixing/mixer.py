@@ -130,13 +130,13 @@ class Mixer(NotCopyable):
 
     @classmethod
     def on_row(cls, row: Row, options: MixerOptions) -> Mixer:
-        """A mixer whose state is a reset row of a pool's table."""
+        """A mixer whose state is a reset row of a pool's table. The mixing thread only."""
         mixer = cls.__new__(cls)
         mixer._attach(Scheduler(row, options))  # noqa: SLF001  (its own class)
         return mixer
 
     def move_to(self, row: Row) -> Row:
-        """Continue in another row and return the freed one; only for the thread that mixes."""
+        """Continue in another row and return the freed one. The mixing thread only."""
         left, self._row = self._row, row
         row.ints[:] = left.ints
         self._scheduler.move_to(row)
@@ -179,7 +179,7 @@ class Mixer(NotCopyable):
     # Sound.
 
     def mix(self, frame: Samples, out: Samples | None = None) -> Samples:
-        """Return `frame` with the current cues mixed in.
+        """Return `frame` with the current cues mixed in. The mixing thread only.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Mixer(NotCopyable):
         return self._mix(frame, out) if mixed is None else mixed
 
     def mix_pcm16(self, data: bytes) -> bytes:
-        """Return int16 little-endian samples with the current cues mixed in.
+        """Return int16 little-endian samples with the current cues mixed in. The mixing thread only.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Mixer(NotCopyable):
         return self._mix_pcm16(data)
 
     def silence(self, n_samples: int) -> Samples:
-        """Return the cues without speech: `mix` of `n_samples` zeros.
+        """Return the cues without speech: `mix` of `n_samples` zeros. The mixing thread only.
 
         Raises
         ------
@@ -248,7 +248,7 @@ class Mixer(NotCopyable):
         priority: int = 0,
         placement: Placement = "overlay",
     ) -> Voice:
-        """Start `cue` and return its voice.
+        """Start `cue` and return its voice. Any thread.
 
         The first use prepares the cue in the calling thread: soxr HQ converts its rate, and edges that would click are
         faded over 5 ms.
@@ -303,7 +303,7 @@ class Mixer(NotCopyable):
         return Voice(scheduler, playback)
 
     def release(self, fade_ms: float = 30.0) -> None:
-        """Barge-in: fade out speech and cues, and cancel scheduled cues.
+        """Barge-in: fade out speech and cues, and cancel scheduled cues. Any thread.
 
         The speech stays muted until the next cue begins or `resume` is called.
 
@@ -315,11 +315,11 @@ class Mixer(NotCopyable):
         self._scheduler.post(self._scheduler.release, checked_fade_ms(fade_ms, LONGEST_RELEASE_MS))
 
     def resume(self) -> None:
-        """Unmute the speech after `release`; it fades in over 20 ms."""
+        """Unmute the speech after `release`; it fades in over 20 ms. Any thread."""
         self._scheduler.post(self._scheduler.resume)
 
     def observe(self, listener: Callable[[Samples], None] | None) -> None:
-        """Call `listener` with the speech of each frame, just before it is mixed; None ends that.
+        """Call `listener` with the speech of each frame, just before it is mixed; None ends that. Any thread.
 
         It runs in the thread that mixes, and what it starts or stops takes effect in that frame. It must not raise,
         nor keep or change the array. A mixer has one listener, and is never idle while it has one.
@@ -327,7 +327,10 @@ class Mixer(NotCopyable):
         self._scheduler.post(self._scheduler.observe, listener)
 
     def close(self) -> None:
-        """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not."""
+        """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not.
+
+        Any thread.
+        """
         self._scheduler.end()
 
     # State.

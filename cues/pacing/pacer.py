@@ -164,6 +164,8 @@ class Pacer:
     def push(self, samples: ArrayLike) -> None:
         """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied.
 
+        The mixing thread, or one other.
+
         Raises
         ------
         CueTypeError, CueValueError
@@ -186,19 +188,25 @@ class Pacer:
             self._pushed += len(speech)  # last: the thread of `due` takes what is counted
 
     def push_pcm16(self, data: bytes) -> None:
-        """Queue speech as int16 little-endian bytes or an int16 array; a chunk may end inside a sample."""
+        """Queue speech as int16 little-endian bytes or an int16 array; a chunk may end inside a sample.
+
+        The mixing thread, or one other.
+        """
         whole = self._odd_byte + bytes_of_pcm16(data)
         even = len(whole) - len(whole) % 2
         self._odd_byte = whole[even:]
         self.push(float_of_pcm16(whole[:even]))
 
     def end(self) -> None:
-        """End the utterance: release an incomplete last frame, and count no underrun after it."""
+        """End the utterance: release an incomplete last frame, and count no underrun after it.
+
+        The mixing thread, or one other.
+        """
         self._speaking = False
         self._odd_byte = b""
 
     def clear(self, keep_ms: float = 0.0) -> int:
-        """Drop queued speech and return how many samples were dropped.
+        """Drop queued speech and return how many samples were dropped. The mixing thread only.
 
         Parameters
         ----------
@@ -221,6 +229,8 @@ class Pacer:
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge-in: fade out, drop the queue and return how many samples of speech were dropped.
 
+        The mixing thread only.
+
         Speech pushed afterwards is muted until `mixer.resume()` or the next cue, so a late chunk of the old answer is
         not heard. `fade_ms` is that of `Mixer.release`.
         """
@@ -229,13 +239,18 @@ class Pacer:
         return self.clear(keep_ms=fade_ms)
 
     def recall(self) -> int:
-        """Note that the output has dropped the samples that were not heard yet, and return how many these are."""
+        """Note that the output has dropped the samples that were not heard yet, and return how many these are.
+
+        The mixing thread only.
+        """
         n_unheard = self.unheard_samples
         self._heard_from, self._released = None, 0
         return n_unheard
 
     def drain(self, n_frames: int) -> list[Samples]:
         """Return the next `n_frames` mixed frames at once, due or not, and drop the rest of the queue.
+
+        The mixing thread only.
 
         They are the last sound of a session, such as the fade of `interrupt`.
         """
@@ -246,12 +261,15 @@ class Pacer:
         return frames
 
     def due(self) -> list[Samples]:
-        """Return the mixed frames that are due now, oldest first."""
+        """Return the mixed frames that are due now, oldest first. The mixing thread only."""
         mixer = self._mixer
         return [mixer.mix(speech) if len(speech) else mixer.silence(self._frame) for speech in self._due()]
 
     def due_speech(self) -> Iterator[Samples]:
-        """Yield the due frames unmixed, for an output that mixes each before it takes the next."""
+        """Yield the due frames unmixed, for an output that mixes each before it takes the next.
+
+        The mixing thread only.
+        """
         for speech in self._due():
             yield speech if len(speech) else np.zeros(self._frame, dtype=np.float32)
 
@@ -265,7 +283,10 @@ class Pacer:
         self._more_waits = self.queued_samples > 0 or self._active
 
     def wait_s(self) -> float | None:
-        """Seconds until a frame is due, 0.0 if one is due now, None if nothing is queued or sounding."""
+        """Seconds until a frame is due, 0.0 if one is due now, None if nothing is queued or sounding.
+
+        The mixing thread only.
+        """
         if not self.queued_samples and not self._active:
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)

@@ -51,7 +51,7 @@ _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watc
 class CueRouter:
     """Plays cues for the events of a stream.
 
-    Call its methods from one thread; the mixer's frames may be mixed in another one. `spans` and `stats` may be read in
+    Call its methods from one thread, the router's; frames may be mixed in another one. `spans` and `stats` may be read in
     any thread.
 
     Parameters
@@ -119,7 +119,7 @@ class CueRouter:
         self._call_cues = CallCues(self._calls, self._turn, self._player, self._rules, bank, self._next_word)
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
-        """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
+        """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten. The router's thread.
 
         Errors are those of `CueRouter`; the router is then unchanged.
         """
@@ -130,14 +130,14 @@ class CueRouter:
         self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._player)
 
     def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
-        """Old name of `use_mixer`; it goes in 0.3."""
+        """Old name of `use_mixer`; it goes in 0.3. The router's thread."""
         warnings.warn("CueRouter.move_to is now use_mixer; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
         self.use_mixer(mixer, bank)
 
     # Events.
 
     def handle(self, event: ServiceEvent) -> Played | None:
-        """Apply the rules to one event; returns the cue that it started, if it started at once."""
+        """Apply the rules to one event; returns the cue that it started, if it started at once. The router's thread."""
         self.poll()
         self.alive()
         self._known.note(event)
@@ -190,7 +190,7 @@ class CueRouter:
         self._turn.over()
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
-        """End a call without an outcome (cancelled, say): no cue sounds for it."""
+        """End a call without an outcome (cancelled, say): no cue sounds for it. The router's thread."""
         self._calls.end(tool_call_id, tool_name)
         if self.waits:
             self._turn.outcome(self._next_word(), awaited=True)
@@ -199,7 +199,7 @@ class CueRouter:
         self._follow()
 
     def end_stream(self) -> None:
-        """End the calls under way: no event will come, but text that has come may still be spoken."""
+        """End the calls under way: no event will come, but text that has come may still be spoken. The router's thread."""
         self._calls.clear()
         self._turn.finish(speech_follows=self.limits is not None)
         self._follow()
@@ -222,11 +222,13 @@ class CueRouter:
         return bool(self._calls.awaited)
 
     def alive(self) -> None:
-        """Note that the model is active; `handle` does so, too."""
+        """Note that the model is active; `handle` does so, too. The router's thread."""
         self._active_at = self._now_samples()
 
     def overdue(self, *, is_open: bool | None = None) -> StreamFailed | None:
         """The failure of a model, tool or voice that was silent beyond `limits`, for `handle`; `None` if in time.
+
+        The router's thread.
 
         `is_open` says whether events are still expected; by default the events themselves do.
         """
@@ -250,6 +252,8 @@ class CueRouter:
     def speech(self, until: int) -> None:
         """Note that speech is queued up to an output sample: the waiting sound does not begin before its end.
 
+        The router's thread.
+
         Speech that is heard ends the waiting sound by itself, because the mixer shows it.
         """
         self.poll()
@@ -257,7 +261,7 @@ class CueRouter:
         self._waiting.queued(until)
 
     def poll(self) -> None:
-        """Note what has sounded since: cues that have started in a pause, the answer's first word.
+        """Note what has sounded since: cues that have started in a pause, the answer's first word. The router's thread.
 
         `handle` and `speech` do so, too. Call it after each frame, so that these cues are published at once.
         """
@@ -267,7 +271,10 @@ class CueRouter:
             self._waiting.end()
 
     def begin_turn(self) -> None:
-        """Start a new turn, when the user has finished: its first cue sounds even if the last turn's was the same."""
+        """Start a new turn, when the user has finished: its first cue sounds even if the last turn's was the same.
+
+        The router's thread.
+        """
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
         self.poll()
@@ -276,13 +283,16 @@ class CueRouter:
         self._follow()
 
     def cancel(self) -> None:
-        """End the turn: forget the calls under way and stop the waiting sound."""
+        """End the turn: forget the calls under way and stop the waiting sound. The router's thread."""
         self._player.end_turn()
         self._all_over()
         self._follow()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """End the turn and its cues: sounding cues fade, waiting ones are cancelled, late results are silent."""
+        """End the turn and its cues: sounding cues fade, waiting ones are cancelled, late results are silent.
+
+        The router's thread.
+        """
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
@@ -290,7 +300,7 @@ class CueRouter:
         self._waiting.forget()
 
     def hush(self, fade_ms: float = 30.0) -> None:
-        """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
+        """Fade every cue, but still await outcomes: the user speaks while the tools run on. The router's thread."""
         self._player.end_turn()
         self._turn.over(is_open=self.waits)
         self._follow()
@@ -311,13 +321,13 @@ class CueRouter:
         self._follow()
 
     def mute(self, *cues: str) -> None:
-        """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`."""
+        """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`. The router's thread."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.mute(cues)
         self._follow()
 
     def unmute(self, *cues: str) -> None:
-        """Unmute cues by name, as in `mute`; without names, all."""
+        """Unmute cues by name, as in `mute`; without names, all. The router's thread."""
         check_cue_names(cues, self._bank, self._rules)
         self._player.unmute(cues)
         self._follow()
@@ -338,7 +348,7 @@ class CueRouter:
         after_words: Callable[[Callable[[int], None]], None] | None = None,
         on_played: Callable[[Played], None] | None = None,
     ) -> None:
-        """Connect the router with a session.
+        """Connect the router with a session. The router's thread.
 
         Parameters
         ----------

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cues
+import stream
 from tests.support.mixing_scripts import noise_cue
 
 
@@ -138,3 +139,14 @@ def test_commands_to_the_mixer_from_other_threads_raise_nothing_and_leave_it_idl
         clock.now_s += 0.02
         pacer.due()
     assert not mixer.active
+
+
+WHICH_THREAD = ("Any thread.", "The mixing thread only.", "The mixing thread, or one other.", "The router's thread.")
+
+
+@pytest.mark.parametrize("kind", [cues.Mixer, cues.Pacer, stream.CueRouter])
+def test_every_public_call_says_on_which_thread_it_may_be_made(kind):
+    methods = {name: method for name, method in vars(kind).items() if not name.startswith("_")}
+    calls = {name: method for name, method in methods.items() if isinstance(method, classmethod) or callable(method)}
+    assert len(calls) > 8
+    assert [name for name, method in calls.items() if not any(text in method.__doc__ for text in WHICH_THREAD)] == []
