@@ -51,8 +51,8 @@ _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watc
 class CueRouter:
     """Plays cues for the events of a stream.
 
-    Call its methods from one thread, the router's; frames may be mixed in another one. `spans` and `stats` may be read in
-    any thread.
+    Call its methods from one thread, the router's; frames may be mixed in another one. `spans` and `stats` may be read
+    in any thread.
 
     Parameters
     ----------
@@ -119,7 +119,9 @@ class CueRouter:
         self._call_cues = CallCues(self._calls, self._turn, self._player, self._rules, bank, self._next_word)
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
-        """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten. The router's thread.
+        """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
+
+        The router's thread.
 
         Errors are those of `CueRouter`; the router is then unchanged.
         """
@@ -199,7 +201,10 @@ class CueRouter:
         self._follow()
 
     def end_stream(self) -> None:
-        """End the calls under way: no event will come, but text that has come may still be spoken. The router's thread."""
+        """End the calls under way: no event will come, but text that has come may still be spoken.
+
+        The router's thread.
+        """
         self._calls.clear()
         self._turn.finish(speech_follows=self.limits is not None)
         self._follow()
