@@ -93,6 +93,7 @@ def command(
         raise click.UsageError("give both --certfile and --keyfile, or neither")
     if not is_loopback(host) and certfile is None:
         raise click.UsageError(f"--host {harmless(host)} is not this machine alone, and {_FORWARD.format(port=port)}")
+    click.echo("preparing the sounds …", err=True)
     scripts = [] if base_url else _scripts(recordings)
     model_asked = None if base_url is None or model is None else _model(base_url, model, folder)
     cues.warm_up()
