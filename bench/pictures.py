@@ -25,7 +25,7 @@ from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
 from cues.show.audition import stand_in_speech
 from cues.show.board import Set, board_page
-from cues.show.plots import draw_spectrogram, draw_waveform
+from cues.show.plots import ERROR_COLOR, draw_spectrogram, draw_waveform
 from cues.show.sketch import SKETCH
 from cues.show.sounds import at_loudness
 from cues.signal.fades import raised_cosine
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RATE = 24000
-CLICK = "#c8553d"
 
 
 def sketch_and_now() -> Figure:
@@ -52,7 +51,7 @@ def sketch_and_now() -> Figure:
         draw_waveform(axes[0, column], padded, RATE)
         draw_spectrogram(axes[1, column], padded, RATE)
         for click in clicks:
-            axes[0, column].axvline(click / RATE, color=CLICK, linestyle="--", linewidth=1.2)
+            axes[0, column].axvline(click / RATE, color=ERROR_COLOR, linestyle="--", linewidth=1.2)
         axes[0, column].set_title(f"{title}: {len(clicks) or 'no'} clicks")
         axes[0, column].set_xlabel("")
     return figure

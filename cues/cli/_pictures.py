@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cues.cli._sounds import STANDARD, write_standard_output
 from cues.files import explained
-from cues.show.plots import draw_spectrogram, draw_waveform, new_figure
+from cues.show.plots import CUE_COLOR, SPEECH_COLOR, draw_spectrogram, draw_waveform, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,12 @@ def picture_of_mix(
     """Waveform and spectrogram of a mix, with each cue (name, start and length in s) shaded."""
     figure = new_figure(10.0, 5.0)
     waveform, spectrogram = figure.subplots(2, 1, sharex=True)
-    draw_waveform(waveform, samples, sample_rate)
+    draw_waveform(waveform, samples, sample_rate, color=SPEECH_COLOR)
     waveform.set_xlabel("")
     draw_spectrogram(spectrogram, samples, sample_rate)
     for name, start_s, length_s in spans:
         for axes in (waveform, spectrogram):
-            axes.axvspan(start_s, start_s + length_s, color="#c8553d", alpha=0.25, linewidth=0)
+            axes.axvspan(start_s, start_s + length_s, color=CUE_COLOR, alpha=0.25, linewidth=0)
         waveform.annotate(name, (start_s, 0.97), xycoords=("data", "axes fraction"), va="top", fontsize=9)
     figure.suptitle(title)
     return figure
@@ -49,7 +49,7 @@ def picture_of_pairs(pairs: Sequence[tuple[Cue, Cue]], titles: tuple[str, str]) 
     for row, pair in zip(grid, pairs, strict=True):
         for axes, cue in zip(row, pair, strict=True):
             draw_spectrogram(axes, cue.samples, cue.sample_rate)
-            axes.set(xlim=(0.0, longest_s), ylim=(0.0, 6.0), title=cue.name)
+            axes.set(xlim=(0.0, longest_s), ylim=(80.0, 6000.0), title=cue.name)
             axes.set_facecolor("black")
             if row is not grid[-1]:
                 axes.set_xlabel("")

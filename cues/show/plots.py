@@ -12,26 +12,42 @@ import numpy as np
 
 from cues.extras import needed
 from cues.meters.loudness import loudness_curve
+from cues.meters.pitch import heard_notes
 from cues.meters.telephone import BAND_HZ
+from cues.show.sounds import turns
 from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
     from numpy.typing import NDArray
 
     from cues.cue import Cue
 
-__all__ = ["draw_loudness", "draw_spectrogram", "draw_waveform", "new_figure", "overview", "picture"]
+__all__ = [
+    "CALL_COLOR",
+    "CUE_COLOR",
+    "ERROR_COLOR",
+    "SPEECH_COLOR",
+    "draw_loudness",
+    "draw_spectrogram",
+    "draw_waveform",
+    "new_figure",
+    "overview",
+    "picture",
+]
 
-_INK, _ACCENT = "#1f3a5f", "#c8553d"
+# The colors of the pages, after Okabe and Ito: people with any kind of color vision tell them apart.
+SPEECH_COLOR, CUE_COLOR, CALL_COLOR, ERROR_COLOR = "#0072b2", "#b35900", "#7a3e96", "#c1272d"
 _FLOOR_DB = -90.0
+_LOWEST_HZ, _ROWS = 80.0, 192
+_TICKS_HZ = (100, 300, 1000, 3000, 10000)
 
 
-def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -> None:
+def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, color: str = CUE_COLOR) -> None:
     """Draw the waveform: time in seconds, level in full scale; the y axis is scaled to the peak.
 
     Parameters
@@ -41,9 +57,10 @@ def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -
         Full scale ±1.0.
     sample_rate : int
         Hz.
+    color : str
     """
     t_s = np.arange(len(samples)) / sample_rate
-    axes.plot(t_s, samples, color=_INK, linewidth=0.7)
+    axes.plot(t_s, samples, color=color, linewidth=0.7)
     axes.set_xlim(0.0, len(samples) / sample_rate)
     reach = max(1.15 * float(np.abs(samples).max(initial=0.0)), 1e-4)
     axes.set_ylim(-reach, reach)
@@ -54,8 +71,8 @@ def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -
 
 def draw_spectrogram(
     axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, floor_db: float = _FLOOR_DB
-) -> AxesImage:
-    """Draw the spectrogram: time in seconds, frequency in kHz, level in dB below the loudest point.
+) -> QuadMesh:
+    """Draw the spectrogram: time in seconds, frequency in Hz (logarithmic), level in dB below the loudest point.
 
     Parameters
     ----------
@@ -69,27 +86,29 @@ def draw_spectrogram(
 
     Returns
     -------
-    AxesImage
+    QuadMesh
         For a color bar.
     """
     length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
     hop = max(length // 32, len(samples) // 1500, 1)
-    power = short_time_power(samples, np.arange(0, len(samples) + 1, hop), length, 2 * length)
-    level_db = 10.0 * np.log10(np.maximum(power / max(power.max(), 1e-30), 10.0 ** (floor_db / 10.0)))
-    extent = (0.0, len(samples) / sample_rate, 0.0, sample_rate / 2000.0)
-    image = axes.imshow(
-        level_db.T,
-        origin="lower",
-        aspect="auto",
-        extent=extent,
-        cmap="magma",
-        vmin=floor_db,
-        vmax=0.0,
-        interpolation="nearest",
-    )
+    centers = np.arange(0, len(samples) + 1, hop)
+    size = 4 * length
+    power = short_time_power(samples, centers, length, size)
+    edges_hz = np.geomspace(_LOWEST_HZ, sample_rate / 2.0, _ROWS + 1)
+    row_hz = np.sqrt(edges_hz[1:] * edges_hz[:-1])
+    rows = power[:, np.minimum(np.rint(row_hz * size / sample_rate).astype(int), size // 2)]
+    level_db = 10.0 * np.log10(np.maximum(rows / max(power.max(), 1e-30), 10.0 ** (floor_db / 10.0)))
+    edges_s = np.append(centers, centers[-1] + hop) / sample_rate - 0.5 * hop / sample_rate
+    image = axes.pcolormesh(edges_s, edges_hz, level_db.T, cmap="magma", vmin=floor_db, vmax=0.0, rasterized=True)
     for edge_hz in BAND_HZ:
-        axes.axhline(edge_hz / 1000.0, color="white", linewidth=0.6, alpha=0.5, linestyle=":")
-    axes.set_ylabel("frequency (kHz)")
+        axes.axhline(edge_hz, color="white", linewidth=0.6, alpha=0.5, linestyle=":")
+    axes.set_yscale("log")
+    ticks = [hz for hz in _TICKS_HZ if hz <= sample_rate / 2.0]
+    axes.set_yticks(ticks, [f"{hz / 1000:g} k" if hz >= 1000 else f"{hz}" for hz in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(_LOWEST_HZ, sample_rate / 2.0)
+    axes.set_xlim(0.0, max(len(samples), 1) / sample_rate)
+    axes.set_ylabel("frequency (Hz)")
     axes.set_xlabel("time (s)")
     return image
 
@@ -110,18 +129,18 @@ def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
     after = np.zeros(round(window_s * sample_rate))
     loudness = loudness_curve(np.concatenate([samples, after]), sample_rate, window_s)
     t_s = np.arange(len(loudness)) / sample_rate
-    axes.plot(t_s, loudness, color=_ACCENT, linewidth=1.0)
+    axes.plot(t_s, loudness, color=SPEECH_COLOR, linewidth=1.0)
     axes.set_xlim(0.0, len(samples) / sample_rate)
     top = float(loudness.max())
     axes.set_ylim(top - 45.0, top + 5.0)
-    axes.axhline(top, color=_ACCENT, linewidth=0.6, linestyle=":")
+    axes.axhline(top, color=SPEECH_COLOR, linewidth=0.6, linestyle=":")
     axes.set_ylabel(f"LUFS ({1000 * window_s:.0f} ms)")
     axes.set_xlabel("time (s)")
     axes.grid(alpha=0.25)
 
 
 def picture(cue: Cue) -> Figure:
-    """Figure with waveform, spectrogram and loudness of `cue`; save it with `figure.savefig("cue.png")`.
+    """Figure with waveform, spectrogram and loudness of `cue` (a loop twice); save it with `figure.savefig("cue.png")`.
 
     Raises
     ------
@@ -130,25 +149,26 @@ def picture(cue: Cue) -> Figure:
     """
     figure = new_figure(7.0, 6.5)
     waveform, spectrogram, loudness = figure.subplots(3, 1, sharex=True)
-    draw_waveform(waveform, cue.samples, cue.sample_rate)
-    image = draw_spectrogram(spectrogram, cue.samples, cue.sample_rate)
+    samples = turns(cue)
+    draw_waveform(waveform, samples, cue.sample_rate)
+    image = draw_spectrogram(spectrogram, samples, cue.sample_rate)
     figure.colorbar(image, ax=spectrogram, label="dB below the loudest", pad=0.01)
-    draw_loudness(loudness, cue.samples, cue.sample_rate)
+    draw_loudness(loudness, samples, cue.sample_rate)
     for axes in (waveform, spectrogram):
         axes.set_xlabel("")
     figure.suptitle(_title(cue))
     return figure
 
 
-def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float = 6000.0) -> Figure:
-    """Figure with waveforms and spectrograms of all cues on one time scale, for comparison.
+def overview(bank: Mapping[str, Cue], *, top_hz: float = 6000.0) -> Figure:
+    """Figure with waveforms and spectrograms of all cues on one scale of amplitude, with their notes.
+
+    Each axis is as long as its sound; a loop is drawn twice.
 
     Parameters
     ----------
     bank : Mapping of str to Cue
         At least one cue.
-    length_s : float
-        Length drawn of each cue, s.
     top_hz : float
         Highest frequency drawn, Hz.
 
@@ -158,17 +178,17 @@ def overview(bank: Mapping[str, Cue], *, length_s: float = 0.32, top_hz: float =
         If matplotlib is not installed.
     """
     figure = new_figure(9.0, 1.35 * len(bank) + 0.6)
-    grid = figure.subplots(len(bank), 2, sharex=True, squeeze=False)
+    grid = figure.subplots(len(bank), 2, squeeze=False)
+    reach = max(1.15 * float(np.abs(cue.samples).max(initial=0.0)) for cue in bank.values()) or 1.0
     for (waveform, spectrogram), cue in zip(grid, bank.values(), strict=True):
-        samples = np.zeros(round(length_s * cue.sample_rate), dtype=np.float32)
-        heard = cue.samples[: len(samples)]
-        samples[: len(heard)] = heard
+        samples = turns(cue)
         draw_waveform(waveform, samples, cue.sample_rate)
+        waveform.set_ylim(-reach, reach)
         draw_spectrogram(spectrogram, samples, cue.sample_rate)
-        spectrogram.set_ylim(0.0, top_hz / 1000.0)
-        waveform.set_ylabel(cue.name, rotation=0, ha="right", va="center")
-        spectrogram.set_ylabel("kHz")
-        waveform.set_yticks([])
+        spectrogram.set_ylim(_LOWEST_HZ, top_hz)
+        notes = " ".join(heard_notes(cue.samples, cue.sample_rate)).replace(">", " → ")
+        waveform.set_ylabel(f"{cue.name}\n{notes}", rotation=0, ha="right", va="center")
+        spectrogram.set_ylabel("Hz")
         if cue is not list(bank.values())[-1]:
             waveform.set_xlabel("")
             spectrogram.set_xlabel("")
