@@ -89,9 +89,9 @@ class TurnFiles:
         """Write the record."""
         self.json.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
-    def read_wav(self) -> NDArray[np.float32]:
-        """Samples of `STEM.wav` after the `with` block: float32, shape `(n_samples,)`."""
+    def read_sound(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Samples of both WAV files after the `with` block, the mix and the speech: float32, shape `(n_samples,)`."""
         import soundfile
 
-        samples: NDArray[np.float32] = soundfile.read(os.fsencode(self.wav), dtype="float32")[0]
-        return samples
+        mixed, speech = (soundfile.read(os.fsencode(path), dtype="float32")[0] for path in (self.wav, self.speech_wav))
+        return mixed, speech

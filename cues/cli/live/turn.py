@@ -12,8 +12,8 @@ import cues
 import stream
 from cues.cli._files import TurnFiles
 from cues.cli._records import bank_of
+from cues.cli.live.picture import draw_turn
 from cues.cli.live.sound_device import LEAD_MS, Sinks, SoundDevice
-from cues.cli.live.timeline import draw_timeline
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
 from stream.session import VoiceSession
@@ -191,7 +191,8 @@ def _with_record(turn: TurnReport, about: Mapping[str, Any], title: str) -> Turn
     """The turn, after its record and picture are written; a missing package for the picture becomes a note."""
     turn.files.write_json({"speaker": turn.speaker, **about, **turn.journal.as_dict()})
     try:
-        draw_timeline(turn.journal, turn.files.read_wav(), f"{title} — speaker: {turn.speaker}", turn.files.png)
+        mixed, speech = turn.files.read_sound()
+        draw_turn(turn.journal, mixed, speech, f"{title}; speaker: {turn.speaker}", turn.files.png)
     except MissingFeatureError as error:
         return replace(turn, notes=(str(error),))
     return turn
