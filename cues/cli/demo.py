@@ -6,19 +6,17 @@ import asyncio
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-import stream
 from cues.cli import _options
 from cues.cli._report import report
+from cues.cli.live.scripts import demo_script
 from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
 from stream.clock import WallClock
-from stream.replay.recording import load_recording, samples_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from stream.replay.recording import Recording
@@ -77,28 +75,20 @@ def command(
 async def _demo(setup: Setup, text: str | None) -> TurnReport:
     from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
 
-    folder = samples_folder()
-    script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
-    turns = [_respelled(load_recording(folder / name), script["respelled"]) for name in script["turns"]]
+    script = demo_script()
+    turns = list(script.turns)
     if text is not None:
         turns = [_saying(turn, words) for turn, words in zip(turns, _before_and_after(text), strict=True)]
-    async with ReplayServer(turns, tokens_per_s=script["tokens_per_s"], clock=setup.clock) as server:
+    async with ReplayServer(turns, tokens_per_s=script.tokens_per_s, clock=setup.clock) as server:
         request = Request(
             base_url=server.base_url,
             model="replay",
-            messages=[{"role": "user", "content": script["prompt"]}],
-            tools=[_scripted(tool, script, setup.clock) for tool in (turns[0].request or {})["tools"]],
+            messages=[{"role": "user", "content": script.prompt}],
+            tools=script.tools(setup.clock),
         )
-        title = f"{script['turns'][0]} at {script['tokens_per_s']} tokens/s, then {script['turns'][1]}"
+        first, second = (turn.name for turn in turns)
+        title = f"{first} at {script.tokens_per_s} tokens/s, then {second}"
         return await run_turn(request, setup, title=title)
-
-
-def _respelled(recording: Recording, names: Mapping[str, str]) -> Recording:
-    """The recording with other spellings of names; its reads no longer fit."""
-    body = recording.body
-    for name, spelling in names.items():
-        body = body.replace(name.encode(), spelling.encode())
-    return replace(recording, body=body, reads=())
 
 
 def _before_and_after(text: str) -> tuple[str, str]:
@@ -122,14 +112,3 @@ def _saying(recording: Recording, text: str) -> Recording:
         else:
             pieces.append(piece)
     return replace(recording, body=b"".join(pieces), reads=())
-
-
-def _scripted(definition: dict[str, Any], script: dict[str, Any], clock: WallClock) -> stream.Tool:
-    """A tool of the recorded request, with the delay and the answer of the script."""
-    tool = stream.Tool.of(definition)
-
-    async def answer(**_: object) -> str:
-        await clock.sleep(script["tool_s"])
-        return str(script["tool_results"][tool.name])
-
-    return replace(tool, function=answer)

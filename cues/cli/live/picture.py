@@ -147,11 +147,14 @@ def ducking_db(mixed: Samples, speech: Samples, sample_rate: int) -> tuple[NDArr
     views = [np.lib.stride_tricks.sliding_window_view(part, length)[: len(speech) + 1 : hop] for part in padded]
     power = (views[1] * views[1]) @ window
     shared = (views[0] * views[1]) @ window
-    is_changed = np.abs(views[0] - views[1]).max(axis=1) > 0.0
-    usable = is_changed & (power > _QUIET * window.sum())
-    gains = np.where(usable, shared / np.maximum(power, 1e-30), 1.0)
+    difference = ((views[0] - views[1]) ** 2) @ window
+    # Where a cue is louder than the speech, the gain is taken from the windows beside.
+    is_clear = (power > _QUIET * window.sum()) & (power > difference)
+    usable = is_clear | (difference == 0.0)
+    gains = np.where(is_clear & (difference > 0.0), shared / np.maximum(power, 1e-30), 1.0)
     gains_db = np.clip(20.0 * np.log10(np.maximum(gains, 1e-3)), _LOWEST_DB, 0.0)
-    return np.arange(len(gains_db)) * hop / sample_rate, gains_db
+    times = np.arange(len(gains_db))
+    return times * hop / sample_rate, np.interp(times, times[usable], gains_db[usable])
 
 
 def _draw_model(axes: Axes, journal: TurnRecord, families: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ import cues
 from cues.cli import group
 from cues.cli.live.browser import app as app_module
 from cues.cli.live.browser.line import Line
-from cues.cli.live.browser.scripts import Script, built_in_scripts, script_of
+from cues.cli.live.scripts import Script, built_in_scripts, script_of
 from cues.errors import CueError
 from stream.replay.recording import Recording, load_recording, samples_folder
 from tests.support.live_server import live_server

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     import stream
-    from cues.cli.live.browser.scripts import Script
+    from cues.cli.live.scripts import Script
 
 __all__ = ["Target", "served"]
 

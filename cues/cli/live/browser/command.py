@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cues.cli.live.browser.answers import Target
-    from cues.cli.live.browser.scripts import Script
+    from cues.cli.live.scripts import Script
 
 __all__ = ["command"]
 
@@ -112,7 +112,7 @@ def command(
 
 
 def _scripts(recordings: tuple[Path, ...]) -> list[Script]:
-    from cues.cli.live.browser.scripts import built_in_scripts, script_of
+    from cues.cli.live.scripts import built_in_scripts, script_of
 
     return [script_of(recordings)] if recordings else built_in_scripts()
 

@@ -149,7 +149,7 @@ class Timeline {
       pen.fillStyle = color.line;
       pen.fillRect(x(second), 18, 1, height - 38);
       pen.fillStyle = color.faint;
-      pen.fillText(`${second} s`, Math.max(x(second), left + 10), height - 10);
+      if (x(second) >= left - 1) { pen.fillText(`${second} s`, Math.max(x(second), left + 10), height - 10); }
     }
     for (const [top] of Object.values(rows)) {
       pen.fillStyle = color.line;

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Script", "built_in_scripts", "script_of"]
+    from stream.clock import Clock
+
+__all__ = ["Script", "built_in_scripts", "demo_script", "script_of"]
 
 _TOKENS_PER_S = 15.0
 _TOOL_S = 1.5
@@ -51,13 +53,13 @@ class Script:
     tool_s: float = _TOOL_S
     tokens_per_s: float = _TOKENS_PER_S
 
-    def tools(self) -> list[stream.Tool]:
+    def tools(self, clock: Clock | None = None) -> list[stream.Tool]:
         """The tools of the recorded request, with scripted results; none if no turn follows them."""
         offered = (self.turns[0].request or {}).get("tools", ()) if len(self.turns) > 1 else ()
-        return [self._tool(stream.Tool.of(definition)) for definition in offered]
+        return [self._tool(stream.Tool.of(definition), clock or WallClock()) for definition in offered]
 
-    def _tool(self, tool: stream.Tool) -> stream.Tool:
-        result, clock = self.results.get(tool.name, '{"done": true}'), WallClock()
+    def _tool(self, tool: stream.Tool, clock: Clock) -> stream.Tool:
+        result = self.results.get(tool.name, '{"done": true}')
 
         async def run(**_: object) -> str:
             await clock.sleep(self.tool_s)
@@ -70,20 +72,30 @@ class Script:
 
 def built_in_scripts() -> list[Script]:
     """The demo, and the scripts of `scripts.toml`."""
+    table = tomllib.loads(resources.files(__package__).joinpath("scripts.toml").read_text(encoding="utf-8"))
+    return [demo_script(), *(_script(entry, samples_folder()) for entry in table["script"])]
+
+
+def demo_script() -> Script:
+    """The turn of `cues demo`."""
     folder = samples_folder()
     demo = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
-    table = tomllib.loads(resources.files(__package__).joinpath("scripts.toml").read_text(encoding="utf-8"))
-    return [
-        Script(
-            title="one call",
-            prompt=demo["prompt"],
-            turns=[load_recording(folder / name) for name in demo["turns"]],
-            results=demo["tool_results"],
-            tool_s=demo["tool_s"],
-            tokens_per_s=demo["tokens_per_s"],
-        ),
-        *(_script(entry, folder) for entry in table["script"]),
-    ]
+    return Script(
+        title="one call",
+        prompt=demo["prompt"],
+        turns=[_respelled(load_recording(folder / name), demo["respelled"]) for name in demo["turns"]],
+        results=demo["tool_results"],
+        tool_s=demo["tool_s"],
+        tokens_per_s=demo["tokens_per_s"],
+    )
+
+
+def _respelled(recording: Recording, names: Mapping[str, str]) -> Recording:
+    """The recording with other spellings of names; its reads no longer fit."""
+    body = recording.body
+    for name, spelling in names.items():
+        body = body.replace(name.encode(), spelling.encode())
+    return replace(recording, body=body, reads=())
 
 
 def _script(entry: dict[str, Any], folder: Path) -> Script:
