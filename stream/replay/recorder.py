@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from stream.errors import MissingFeatureError, StreamError
+from stream.extras import pip_install
 from stream.replay.recording import Kind, Recording
 from stream.sendable import sendable
 from stream.urls import server_url, shown_url
@@ -62,7 +63,7 @@ def record(
     try:
         import httpx2
     except ImportError as error:
-        raise MissingFeatureError("recording needs httpx2: pip install 'cue-engine[services]'") from error
+        raise MissingFeatureError(f"recording needs httpx2: {pip_install('services')}") from error
     sent = sendable(dict(request))
     start_s = time.perf_counter()
     body, reads = bytearray(), []
@@ -116,7 +117,7 @@ def record_session(
         from websockets.exceptions import WebSocketException
         from websockets.sync.client import connect
     except ImportError as error:
-        raise MissingFeatureError("recording needs websockets: pip install 'cue-engine[openai]'") from error
+        raise MissingFeatureError(f"recording needs websockets: {pip_install('openai')}") from error
     start_s = time.perf_counter()
     secrets = _secrets(url, headers or {})
     lines, times = [], []

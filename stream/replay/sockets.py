@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
+from stream.extras import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,7 +88,7 @@ async def play_session(
         from websockets.frames import Opcode
         from websockets.server import ServerProtocol
     except ImportError as error:
-        raise MissingFeatureError("WebSockets need the `openai` extra: pip install 'cue-engine[openai]'") from error
+        raise MissingFeatureError(f"WebSockets need the `openai` extra: {pip_install('openai')}") from error
     protocol = ServerProtocol(max_size=LONGEST_MESSAGE)
     protocol.receive_data(handshake)
     response = protocol.accept(protocol.events_received()[0])  # type: ignore[arg-type]  # the first event

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError
+from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
 from stream.services.ollama_endpoint import trusted
@@ -24,9 +25,7 @@ class AnthropicEndpoint:
         try:
             import anthropic
         except ImportError as error:
-            raise MissingFeatureError(
-                "Anthropic needs an extra: pip install 'cue-engine[services,anthropic]'"
-            ) from error
+            raise MissingFeatureError(f"Anthropic needs an extra: {pip_install('services,anthropic')}") from error
         timeout = anthropic.Timeout(timeout_s, connect=connect_timeout_s)
         http = anthropic.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
         # With "none" the package does not look for keys in the environment: those are for Anthropic only.

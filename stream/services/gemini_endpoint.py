@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import MissingFeatureError, StreamValueError
+from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
 from stream.services.ollama_endpoint import trusted
@@ -31,7 +32,7 @@ class GeminiEndpoint:
             from google import genai
             from google.genai import types
         except ImportError as error:
-            raise MissingFeatureError("Gemini needs its extra: pip install 'cue-engine[google]'") from error
+            raise MissingFeatureError(f"Gemini needs its extra: {pip_install('google')}") from error
         httpx: Any = import_module("httpx" if int(genai.__version__.split(".")[0]) < 3 else "httpx2")
         waits = httpx.Timeout(timeout_s, connect=connect_timeout_s).as_dict()
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from stream.errors import MissingFeatureError
+from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
 from stream.services.ollama_endpoint import trusted
@@ -33,9 +34,7 @@ class OpenAIEndpoint:
         try:
             import openai
         except ImportError as error:
-            raise MissingFeatureError(
-                "a client needs the `services` extra: pip install 'cue-engine[services]'"
-            ) from error
+            raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
         timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
         http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
         # With "none" the package does not take OPENAI_API_KEY from the environment: that key is for OpenAI only.
