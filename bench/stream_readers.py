@@ -1,6 +1,6 @@
 """What the readers cost beside the packages that deliver to them, and whether they are linear (goals S1 and S2).
 
-    python -m bench.stream_readers
+    python -m bench.stream_readers [--json]
 
 Everything is a ratio inside this run: the contenders take turns, and the least time of many counts. Where a socket is
 read, the thread's CPU time counts: waiting for the other side is nobody's cost.
@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import re
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,11 +22,13 @@ import httpx
 import openai
 from openai.types.chat import ChatCompletionChunk
 
+from bench.goals import at_most, run
 from stream import OllamaReader, OpenAIReader, TextReader
-from stream.readers.fast_path import known_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from bench.goals import Figure
 
 LINES = 500
 ROUNDS = 40
@@ -36,12 +39,12 @@ PAUSE_S = 0.0002
 def least(
     *runs: Callable[[], object], rounds: int = ROUNDS, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Least time of each run in seconds, taking turns."""
+    """Least time of each one in seconds, taking turns."""
     times = [float("inf")] * len(runs)
     for _ in range(rounds):
-        for number, run in enumerate(runs):
+        for number, one in enumerate(runs):
             start = clock()
-            run()
+            one()
             times[number] = min(times[number], clock() - start)
     return times
 
@@ -63,7 +66,7 @@ def piece(text: str) -> dict[str, object]:
     return chunk({"tool_calls": [{"index": 0, "function": {"arguments": text}}]})
 
 
-def openai_package(delta_chunk: dict[str, object]) -> None:
+def openai_package(what: str, delta_chunk: dict[str, object], limit: float) -> Figure:
     """Our layer inside the loop over the client's stream, against that loop alone."""
     events = [opening(), *[delta_chunk] * LINES]
     body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + b"data: [DONE]\n\n"
@@ -87,7 +90,8 @@ def openai_package(delta_chunk: dict[str, object]) -> None:
             feed(item)
 
     package, layer = least(alone, ours)
-    print(f"  {layer / LINES * 1e6:6.2f} µs a chunk, {100 * layer / package:5.2f} % of the openai package's")
+    note = f"{layer / LINES * 1e6:.2f} µs a chunk"
+    return at_most("S1", f"layer over the openai package, {what}", 100 * layer / package, limit, unit="%", note=note)
 
 
 def serve(listener: socket.socket, writes: list[bytes]) -> None:
@@ -127,7 +131,8 @@ def over_a_socket(bodies: list[bytes], ours: Callable[[], object]) -> list[float
             server.join()
 
 
-def ollama_package() -> None:
+def ollama_package() -> Iterator[Figure]:
+    """Decoded lines, against the `ollama` package in memory and over a socket; bytes, against it in memory."""
     import ollama
 
     license_text = Path(__file__).parent.with_name("LICENSE").read_text(encoding="utf-8")
@@ -146,35 +151,28 @@ def ollama_package() -> None:
         for _ in client.chat(model="m", messages=[], stream=True):
             pass
 
-    def model_only() -> None:
-        for item in lines:
-            ollama.ChatResponse(**item)
-
     def ours() -> None:
         feed = OllamaReader().feed
         for item in lines:
             feed(item)
-
-    def first_time() -> None:
-        known_texts.cache_clear()
-        ours()
 
     def bytes_too() -> None:
         feed = OllamaReader().feed
         for body in bodies:
             feed(body)
 
-    package, model, layer, first, whole = least(alone, model_only, ours, first_time, bytes_too)
-    print(f"  decoded: {layer / LINES * 1e6:5.2f} µs a line, {100 * layer / package:5.1f} % of the package's client in "
-          f"memory, {100 * layer / model:5.1f} % of its objects alone")  # fmt: skip
+    package, layer, whole = least(alone, ours, bytes_too)
     connected, beside = over_a_socket(bodies, ours)
-    print(f"           {beside / LINES * 1e6:5.2f} µs a line, {100 * beside / connected:5.1f} % of the package's client"
-          f" over a socket ({connected / LINES * 1e6:.1f} µs a line, CPU time)")  # fmt: skip
-    print(f"  first:   {first / LINES * 1e6:5.2f} µs a line where the process has not seen a token of this answer yet")
-    print(f"  bytes:   {whole / LINES * 1e6:5.2f} µs a line, {100 * whole / package:5.1f} % of the package's client")
+    for what, share in (
+        ("decoded lines of Ollama, in memory", layer / package),
+        ("decoded lines of Ollama, over a socket (CPU time)", beside / connected),
+        ("bytes of Ollama, in memory", whole / package),
+    ):
+        limit = 100 if what.startswith("bytes") else 6
+        yield at_most("S1", f"layer over the ollama package, {what}", 100 * share, limit, unit="%")
 
 
-def linearity() -> None:
+def linearity() -> Iterator[Figure]:
     """Time a character at 1 MB against 1 kB, one character a chunk."""
     words = "lorem ipsum "
     shapes = {
@@ -197,10 +195,12 @@ def linearity() -> None:
 
         one, other = least(lambda s=short: read(s, 100), lambda s=long: read(s, 1), rounds=5)
         one, other = one / (100 * len(short)), other / len(long)
-        print(f"  {name:18} {one * 1e9:6.0f} → {other * 1e9:6.0f} ns a character, ratio {other / one:4.2f}")
+        note = f"{one * 1e9:.0f} ns a character at 1 kB"
+        yield at_most("S2", f"a character at 1 MB / at 1 kB: {name}", other / one, 1.2, note=note)
 
 
-def pieces() -> None:
+def pieces() -> Figure:
+    """One-character pieces of arguments, against `json.loads` of a list of as many strings."""
     items = [opening(), *[piece("x") for _ in range(PIECES)], piece('"}')]
 
     def read() -> None:
@@ -208,32 +208,19 @@ def pieces() -> None:
         for item in items:
             feed(item)
 
-    (spent,) = least(read, rounds=5)
-    print(f"  {spent:.3f} s for {PIECES} one-character pieces of arguments (goal 0.3)")
+    characters = json.dumps(["x"] * PIECES)
+    spent, loads = least(read, lambda: json.loads(characters), rounds=5)
+    return at_most("S2", f"{PIECES} one-character pieces / json.loads of a list", spent / loads, 80)
 
 
-def plain_text() -> None:
-    text = ("The quick brown fox jumps over the lazy dog, and so on it goes; nobody knows why. " * 60)[:4096]
-
-    def read(tools: list[str] | None) -> None:
-        feed = TextReader(tools).feed
-        for _ in range(256):
-            feed(text)
-
-    both = (None, ["set_timer", "get_weather"])
-    for tools, spent in zip(both, least(lambda: read(both[0]), lambda: read(both[1])), strict=True):
-        print(f"  {spent / 256 / 4096 * 1e6:.4f} µs a character, tools={tools} (goal 0.05)")
+def figures() -> Iterator[Figure]:
+    """All rows."""
+    yield openai_package("text", chunk({"content": "hello "}), 2)
+    yield openai_package("six-character argument pieces", piece("abcdef"), 5)
+    yield from ollama_package()
+    yield from linearity()
+    yield pieces()
 
 
 if __name__ == "__main__":
-    print("S1: text through the openai package (goal 3 %, stretch 2 %)")
-    openai_package(chunk({"content": "hello "}))
-    print("S1: six-character argument pieces (goal 9 %, stretch 5 %)")
-    openai_package(piece("abcdef"))
-    print("S1: Ollama lines (goal 6 %)")
-    ollama_package()
-    print("S2: linear (goal 1.2)")
-    linearity()
-    pieces()
-    print("text without triggers, 4 kB chunks")
-    plain_text()
+    sys.exit(run(__doc__, figures))

@@ -91,6 +91,10 @@ class MessageReader(ABC):
         """
         if self._closed:
             raise StreamValueError("the reader is closed")
+        if type(data) is dict:  # asked first: a piece of arguments costs a third less
+            if not self._failed:
+                self._read(data)
+            return self._take()
         if isinstance(data, bytes | str | bytearray | memoryview):
             for message in self.decoder.feed(data if isinstance(data, bytes | str) else bytes(data)):
                 if not self._failed:
