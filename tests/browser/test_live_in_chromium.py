@@ -48,6 +48,7 @@ RECORDED = """() => new Promise((done) => {
   };
   recorder.port.postMessage("give");
 })"""
+LAST_POSITION = "Math.round(24000 * (live.timeline.levels.at(-1).atS + live.timeline.levels.at(-1).lengthS))"
 QUIET = "live.events.some(event => event.type === 'live.end') && live.report.state === 'idle'"
 
 
@@ -162,14 +163,17 @@ def test_a_question_in_mid_answer_is_answered_after_the_fade(open_page):
         page.close()
 
 
-def test_ten_pages_at_once_do_not_underrun(open_page):
-    with live_server() as server:
-        pages = [open_page(server.url) for _ in range(10)]
+def test_ten_pages_at_once_each_get_every_frame_of_their_own_conversation(open_page, mixed):
+    # Whether they underrun depends on the machine's load: `python -m bench.live_pages` measures it.
+    with live_server(speaker="espeak") as server:
+        pages = [open_page(server.url, viewport={"width": 390, "height": 700}) for _ in range(10)]
         for page in pages:
             ask(page)
         for page in pages:
             until(page, QUIET)
-        assert [page.evaluate("live.report.underruns") for page in pages] == [0] * 10
+            assert page.evaluate("live.report.position") == page.evaluate(LAST_POSITION)
+            assert page.evaluate("live.timeline.levels.every((level, k) => Math.abs(level.atS - 0.02 * k) < 1e-6)")
+    assert sorted(page.evaluate(LAST_POSITION) for page in pages) == sorted(480 * len(own.frames) for own in mixed)
 
 
 def test_the_page_connects_again_and_begins_a_new_conversation(open_page):
