@@ -1,8 +1,12 @@
-"""Commands from many threads under forced switching: `python -m bench.mixer_threads [--trials 300]`.
+"""Commands from many threads under forced switching: `python -m bench.mixer_threads [--trials 300] [--events 1000000]`.
 
 Each trial closes a mixer, or the sessions of a pool, while other threads play, stop, release and resume. Afterwards
-nothing may sound, nothing may be active, and an idle mixer must return the frame itself. Exits with 1 if one trial
-fails.
+nothing may sound, nothing may be active, and an idle mixer must return the frame itself.
+
+With `--events`, threads give random commands over speech, and the same commands are given again on other frames: no
+click, no lost voice, no other sample, and a gain of the speech that bends no more than a fade.
+
+Exits with 1 if one trial fails.
 """
 
 from __future__ import annotations
@@ -10,17 +14,21 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 import cues
+from tests.support.mixer_storm import faults_of, storm
+from tests.support.mixing_scripts import RATE, speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOREVER = cues.Cue(name="forever", samples=np.full(4800, 0.25))
+STORM, SAMPLES_AN_EVENT = 5000, 360
 AFTERWARDS = 24_000  # samples; the longest fade and the speech's way back take half of them
 
 
@@ -84,10 +92,32 @@ def a_pool() -> bool:
     return silent and first == [0, 0] and [mixer.position for mixer in sessions] == [4 * 480] * 2
 
 
+def storms(n_events: int, seed: int) -> int:
+    """Number of storms that broke a rule; each gives `STORM` commands from four threads."""
+    cues.warm_up()
+    failed, started, begin = 0, 0, time.perf_counter()
+    for number in range(-(-n_events // STORM)):
+        talk = np.resize(0.6 * speech(60 * RATE, seed + number), STORM * SAMPLES_AN_EVENT)
+        first = storm(talk, STORM, 4, seed + number)
+        faults = faults_of(first, talk, seed + number)
+        failed += bool(faults)
+        started += first.mixer.stats.started
+        for fault in faults:
+            print(f"seed {seed + number}: {fault}", flush=True)
+    took = time.perf_counter() - begin
+    print(f"{(number + 1) * STORM} commands, {started} voices started, {failed} storms failed, {took:.0f} s")
+    return 1 if failed else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=300)
-    trials = parser.parse_args().trials
+    parser.add_argument("--events", type=int, default=0, help="random commands; the trials are left out")
+    parser.add_argument("--seed", type=int, default=0, help="of the first commands")
+    options = parser.parse_args()
+    if options.events:
+        return storms(options.events, options.seed)
+    trials = options.trials
     failed = 0
     interval = sys.getswitchinterval()
     for kernels in (False, True):

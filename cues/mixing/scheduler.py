@@ -248,8 +248,12 @@ class Scheduler:
         elif voice.state == "waiting":
             self._waiting.stop(voice)
 
-    def change_gain(self, voice: Playback) -> None:
-        """Ramp a sounding voice to its gain, after a running ramp ends."""
+    def change_gain(self, voice: Playback, gain: float) -> None:
+        """Ramp a sounding voice to `gain`, after a running ramp ends; a waiting voice begins with it."""
+        voice.gain = gain
+        self._ramp_to_gain(voice)
+
+    def _ramp_to_gain(self, voice: Playback) -> None:
         now = self.row.position
         if voice.ends or not self.sounds_in(voice):
             voice.gain_waits = False
@@ -293,7 +297,7 @@ class Scheduler:
             if voice.end <= now:
                 ended = [voice, *(ended or ())]
             elif voice.gain_waits:
-                self.change_gain(voice)
+                self._ramp_to_gain(voice)
                 if voice.gain_waits:
                     wake = min(wake, voice.ramp_end)
         for voice in ended or ():

@@ -36,7 +36,7 @@ class Playback:
     at : int or None
         Requested output sample; None is the next one.
     gain_db, gain : float
-        Level, and the linear gain of it.
+        The level last asked for, and the linear gain of the one that has taken effect.
     follow_gain : float
         Correction of `gain` if the mixer follows the speech.
     loop : bool
@@ -144,7 +144,7 @@ class _Scheduler(Protocol):
 
     def stop(self, playback: Playback, fade_ms: float) -> None: ...
 
-    def change_gain(self, playback: Playback) -> None: ...
+    def change_gain(self, playback: Playback, gain: float) -> None: ...
 
     def sounds_in(self, playback: Playback) -> bool: ...
 
@@ -191,8 +191,7 @@ class Voice:
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:
         self._playback.gain_db = checked_gain_db(gain_db)
-        self._playback.gain = db_to_gain(self._playback.gain_db)
-        self._scheduler.post(self._scheduler.change_gain, self._playback)
+        self._scheduler.post(self._scheduler.change_gain, self._playback, db_to_gain(self._playback.gain_db))
 
     def stop(self, fade_ms: float = 10.0) -> None:
         """Fade out from the next `mix` over `fade_ms` (clamped to 5 … 10,000 ms); a waiting voice never begins."""

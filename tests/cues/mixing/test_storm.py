@@ -1,0 +1,26 @@
+"""Random commands from several threads under forced switching; more of them by `python -m bench.mixer_threads`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.mixer_storm import again, faults_of, storm
+from tests.support.mixing_scripts import RATE, speech
+
+pytestmark = pytest.mark.usefixtures("loops")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_commands_from_threads_make_no_click_lose_no_voice_and_sound_the_same_on_any_frames(seed):
+    talk = 0.6 * speech(20 * RATE, seed)
+    first = storm(talk, n_events=600, n_threads=3, seed=seed)
+    assert faults_of(first, talk, seed) == []
+
+
+def test_the_same_commands_on_the_same_frames_give_the_same():
+    talk = 0.6 * speech(4 * RATE)
+    first = storm(talk, n_events=100, n_threads=2, seed=3)
+    twin = again(first, talk, lambda: 480)
+    np.testing.assert_array_equal(first.out, twin.out)
+    assert first.onsets == twin.onsets

@@ -1,0 +1,215 @@
+"""Random commands from several threads while one mixes, and the same commands again on other frames.
+
+What was applied at which sample is written down as the mixer takes it, so a second mixer can be given the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import cues
+from cues.mixing.voice import Playback
+from tests.support.mixing_scripts import new_clicks, tone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+FRAME = 480
+MOST_BEND = 6.5e-4
+OPTIONS: dict[str, Any] = {"voices": 3}
+
+
+@contextmanager
+def forced_switching() -> Iterator[None]:
+    """Let threads take turns as often as the interpreter can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command as the mixer took it: the scheduler's method, its arguments, and a voice's gain by then."""
+
+    name: str
+    arguments: tuple[Any, ...]
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Commands that the mixer took at a sample; `late` if its voices of that sample had begun by then."""
+
+    at: int
+    late: bool
+    commands: list[Command]
+
+
+class Logged(list):
+    """An inbox that writes down what is taken from it, and at which sample."""
+
+    def __init__(self, mixer: cues.Mixer) -> None:
+        super().__init__()
+        self._mixer = mixer
+        self.log: list[Batch] = []
+
+    def __getitem__(self, part: Any) -> Any:
+        taken = super().__getitem__(part)
+        commands = [Command(c.__name__, arguments, _gain(arguments)) for c, arguments in taken]
+        late = self._mixer._scheduler._planned_at == self._mixer.position
+        self.log.append(Batch(self._mixer.position, late, commands))
+        return taken
+
+
+def _gain(arguments: tuple[Any, ...]) -> float:
+    return arguments[0].gain if arguments and isinstance(arguments[0], Playback) else 0.0
+
+
+@dataclass
+class Storm:
+    """One run: the output, the commands with their samples, the mixer, and how many cues were played."""
+
+    out: NDArray[np.float32]
+    log: list[Batch]
+    mixer: cues.Mixer
+    voices: list[cues.Voice]
+
+    @property
+    def onsets(self) -> list[int | None]:
+        """Onset of each voice, in the order in which the mixer took them."""
+        return [c.arguments[0].onset for batch in self.log for c in batch.commands if c.name == "schedule"]
+
+
+def soft_cues() -> list[cues.Cue]:
+    """Cues without clicks of their own, one that loops, and one with a silent part."""
+    tick = np.zeros(6000)
+    tick[:960] = tone(960, 700.0).samples
+    return [
+        tone(9000),
+        tone(3600, 880.0),
+        tone(5000, 440.0),
+        cues.Cue(name="tick", samples=tick, loop=True),
+    ]
+
+
+def act(mixer: cues.Mixer, bank: list[cues.Cue], voices: list[cues.Voice], rng: np.random.Generator) -> None:
+    """One random command."""
+    kind = rng.integers(12)
+    if kind < 6 or not voices:
+        at = None if rng.random() < 0.7 else mixer.position + int(rng.integers(-500, 4000))
+        placement = str(rng.choice(["overlay", "overlay", "replace", "in_pause"]))
+        cue, gain_db, priority = bank[rng.integers(len(bank))], float(rng.uniform(-12, 3)), int(rng.integers(3))
+        voices.append(mixer.play(cue, at=at, gain_db=gain_db, placement=placement, priority=priority))  # type: ignore[arg-type]
+    elif kind < 9:
+        voices[rng.integers(max(0, len(voices) - 8), len(voices))].stop(float(rng.uniform(0, 60)))
+    elif kind == 9:
+        voices[-1].gain_db = float(rng.uniform(-20, 3))
+    elif kind == 10:
+        mixer.release(float(rng.uniform(0, 60)))
+    else:
+        mixer.resume()
+
+
+def storm(talk: NDArray[np.float32], n_events: int, n_threads: int, seed: int) -> Storm:
+    """Mix `talk` in frames of 20 ms while threads give `n_events` commands, spread over it."""
+    mixer, bank = cues.Mixer(**OPTIONS), soft_cues()
+    inbox = mixer._scheduler._inbox = Logged(mixer)
+    played: list[list[cues.Voice]] = [[] for _ in range(n_threads)]
+    given = [0] * n_threads
+    apart = len(talk) // (n_events // n_threads)  # samples from one command of a thread to its next
+
+    def give(number: int) -> None:
+        rng = np.random.default_rng([seed, number])
+        for k in range(n_events // n_threads):
+            while mixer.position < k * apart - FRAME:
+                time.sleep(0)
+            act(mixer, bank, played[number], rng)
+            given[number] += 1
+        given[number] = n_events
+
+    threads = [threading.Thread(target=give, args=(number,)) for number in range(n_threads)]
+    with forced_switching():
+        for thread in threads:
+            thread.start()
+        out = []
+        for k in range(0, len(talk), FRAME):
+            # A thread may be a few commands late and not more: neither side leaves the other behind.
+            while min(given) * apart < k - 4 * apart:
+                time.sleep(0)
+            out.append(np.array(mixer.mix(talk[k : k + FRAME])))
+        for thread in threads:
+            thread.join()
+    mixer.release()
+    out.append(mixer.silence(9600))
+    return Storm(np.concatenate(out), inbox.log, mixer, [voice for voices in played for voice in voices])
+
+
+def again(first: Storm, speech: NDArray[np.float32], cut: Callable[[], int], *, silent: bool = False) -> Storm:
+    """The same commands at the same samples on other frames; with `silent` for cues of zeros."""
+    mixer = cues.Mixer(**OPTIONS)
+    talk = np.zeros(len(first.out), dtype=np.float32)
+    talk[: len(speech)] = speech
+    twins: dict[int, cues.Voice] = {}
+    inbox = mixer._scheduler._inbox = Logged(mixer)
+    out = []
+    for batch in [*first.log, Batch(len(talk), late=False, commands=[])]:
+        while mixer.position < batch.at:
+            n = min(batch.at - mixer.position, cut())
+            out.append(np.array(mixer.mix(talk[mixer.position : mixer.position + n])))
+        if batch.late:
+            mixer._scheduler.plan()
+        for command in batch.commands:
+            arguments = [_twin(a, command.gain, mixer, twins, silent=silent) for a in command.arguments]
+            mixer._scheduler.post(getattr(mixer._scheduler, command.name), *arguments)
+    return Storm(np.concatenate(out), inbox.log, mixer, list(twins.values()))
+
+
+def _twin(thing: Any, gain: float, mixer: cues.Mixer, twins: dict[int, cues.Voice], *, silent: bool) -> Any:
+    """The other mixer's voice as it was when the mixer took it; anything else as it is."""
+    if not isinstance(thing, Playback):
+        return thing
+    if id(thing) not in twins:
+        cue = cues.Cue(name="silent", samples=np.zeros(len(thing.cue.samples))) if silent else thing.cue
+        voice = mixer.play(cue, at=thing.at, loop=thing.cue.loop, priority=thing.priority, placement=thing.placement)
+        mixer._scheduler._inbox.pop()
+        twins[id(thing)] = voice
+        voice._playback.gain = gain
+    return twins[id(thing)]._playback
+
+
+def faults_of(first: Storm, talk: NDArray[np.float32], seed: int) -> list[str]:
+    """Each rule that a storm broke: clicks, lost voices, a difference between frames, a gain that bends too sharply."""
+    rng = np.random.default_rng([seed, 99])
+    faults = []
+    speech = np.zeros(len(first.out), dtype=np.float32)
+    speech[: len(talk)] = talk
+    clicks = new_clicks(speech, first.out)
+    if clicks:
+        faults.append(f"clicks at {clicks}")
+    if len(first.onsets) != len(first.voices) or not all(voice.done for voice in first.voices) or first.mixer.active:
+        faults.append(f"{len(first.voices)} cues played, {len(first.onsets)} taken, {first.mixer}")
+    if first.mixer.stats.started != sum(onset is not None for onset in first.onsets):
+        faults.append(f"started: {first.mixer.stats}")
+    for longest in (700, 5000):
+        twin = again(first, talk, lambda longest=longest: int(rng.integers(1, longest)))
+        if not np.array_equal(twin.out, first.out) or twin.onsets != first.onsets:
+            faults.append(f"another output on frames of up to {longest} samples")
+    # The speech's gain, read from a constant: no click detector is needed for it.
+    level = np.full(len(first.out), 0.5, dtype=np.float32)
+    gain = again(first, level, lambda: 480, silent=True).out / 0.5
+    bend = np.abs(np.diff(gain.astype(np.float64), 2)).max()
+    if bend > MOST_BEND:
+        faults.append(f"the speech's gain bends by {bend:.1e} per sample²")
+    return faults
