@@ -131,6 +131,8 @@ class Playback:
 
     def reach(self, now: int) -> float:
         """The largest magnitude that it can still reach."""
+        if now >= self.end:
+            return 0.0
         peak = self.sound.peak if self.loop else self.sound.peak_from(now - self.start)
         return max(self.g0, self.g1) * peak
 

@@ -249,6 +249,22 @@ def test_a_storm_of_commands_gives_the_same_for_any_cut(seed):
 
 
 @pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("often", [False, True], ids=["seldom planned", "often planned"])
+def test_a_cue_that_ended_takes_no_room_from_one_whose_gain_is_raised(often):
+    """Whether the mixer has met its end yet or not."""
+    mixer = cues.Mixer()
+    loud = mixer.play(cues.Cue(name="loud", samples=np.full(48_000, 0.85)))
+    soft = mixer.play(cues.Cue(name="soft", samples=np.full(48_000, 0.2)))
+    mixer.silence(4800)
+    loud.stop()
+    mixer.silence(960)
+    if often:
+        mixer._scheduler.plan()
+    soft.gain_db = 12.0
+    assert mixer.silence(960)[-1] == pytest.approx(0.2 * 10 ** (12 / 20), rel=1e-5)
+
+
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("length", [200, 493, 700, 961, 1440])
 def test_a_short_cue_that_replaces_speech_in_a_duck_gives_the_same_for_any_cut(length):
     """The speech should be back at three levels before the ramp that takes it away has come to rest."""
