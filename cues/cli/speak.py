@@ -88,7 +88,7 @@ def command(
     if fast and play:
         raise click.UsageError("--play is in real time; leave out --fast")
     messages = [{"role": "system", "content": system}] if system else []
-    messages.append({"role": "user", "content": prompt})
+    messages.append({"role": "user", "content": prompt or "replay"})  # some APIs refuse an empty message
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
     setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play)
     if recordings:

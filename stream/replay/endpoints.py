@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stream.replay.recording import RecordedApi, Recording
 
-__all__ = ["PATHS", "api_of_path", "error_of", "pages", "turn_index", "unstreamed"]
+__all__ = ["PATHS", "api_of_path", "error_of", "pages", "served", "turn_index"]
 
 PATHS: dict[str, RecordedApi] = {
     "/chat/completions": "chat",
@@ -65,7 +65,25 @@ def pages(path: str) -> Any:
     return None
 
 
-def unstreamed(recording: Recording, api: RecordedApi | None, path: str, request: Mapping[str, Any]) -> Recording:
+def served(
+    recording: Recording, api: RecordedApi | None, path: str, query: str, request: Mapping[str, Any]
+) -> Recording:
+    """The recording in the form that the client asks for: a stream (Gemini has two forms of it) or the whole answer."""
+    if recording.status < 400 and api == "gemini" and not path.endswith(":generateContent"):
+        return _gemini_form(recording, as_events="alt=sse" in query.split("&"))
+    return _unstreamed(recording, api, path, request)
+
+
+def _gemini_form(recording: Recording, *, as_events: bool) -> Recording:
+    """The recording as server-sent events, or as one array."""
+    if as_events == (recording.kind == "sse"):
+        return recording
+    pieces = [json.dumps(message).encode() for message in recording.messages()]
+    body = b"".join(b"data: " + piece + b"\r\n\r\n" for piece in pieces) if as_events else b"[%b]" % b"\n,".join(pieces)
+    return replace(recording, kind="sse" if as_events else "json", body=body, headers={}, reads=())
+
+
+def _unstreamed(recording: Recording, api: RecordedApi | None, path: str, request: Mapping[str, Any]) -> Recording:
     """The recording for a streaming client; the whole answer if the request does not ask for a stream."""
     streams = request.get("stream", api == "ollama") if api != "gemini" else not path.endswith(":generateContent")
     if streams or recording.status >= 400 or api not in ("chat", "responses", "ollama", "anthropic", "gemini"):

@@ -16,7 +16,7 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
-from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, turn_index, unstreamed
+from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
 from stream.replay.sockets import play_session
 
@@ -170,9 +170,9 @@ class ReplayServer:
         request, body = await _receive(connection, reader)
         if request is None:
             return False
-        path = request.target.decode("latin-1").split("?")[0]
+        path, _, query = request.target.decode("latin-1").partition("?")
         upgrade = dict(request.headers).get(b"upgrade", b"").lower() == b"websocket"
-        recording, status, value = self._chosen(request.method.decode(), path, body, upgrade=upgrade)
+        recording, status, value = self._chosen(request.method.decode(), path, query, body, upgrade=upgrade)
         if self._on_answer is not None:
             self._on_answer(request.method.decode(), path, status)
         if recording is not None and upgrade:
@@ -185,7 +185,9 @@ class ReplayServer:
         await _send_json(connection, writer, status, value, is_head=request.method == b"HEAD")
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
-    def _chosen(self, method: str, path: str, body: bytes, *, upgrade: bool) -> tuple[Recording | None, int, Any]:
+    def _chosen(
+        self, method: str, path: str, query: str, body: bytes, *, upgrade: bool
+    ) -> tuple[Recording | None, int, Any]:
         """The recording to play, or `None`; and the status with the JSON of any other answer."""
         api = api_of_path(path)
         if api in ("realtime", "live") if upgrade else api is not None and method == "POST":
@@ -200,7 +202,7 @@ class ReplayServer:
                 self._on_request(path, payload)
             recording = self._script.answer(path, payload)
             if recording is not None and (upgrade or recording.kind != "jsonl"):
-                recording = unstreamed(recording, api, path, payload)
+                recording = served(recording, api, path, query, payload)
                 return recording, 101 if upgrade else recording.status, None
         page = self._script.pages.get(path, pages(path))
         if page is not None and (method in ("GET", "HEAD") or path in self._script.pages):

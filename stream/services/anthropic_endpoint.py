@@ -25,7 +25,7 @@ class AnthropicEndpoint:
         try:
             import anthropic
         except ImportError as error:
-            raise MissingFeatureError(f"Anthropic needs an extra: {pip_install('services,anthropic')}") from error
+            raise MissingFeatureError(f"Anthropic needs its extra: {pip_install('anthropic')}") from error
         timeout = anthropic.Timeout(timeout_s, connect=connect_timeout_s)
         http = anthropic.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
         # With "none" the package does not look for keys in the environment: those are for Anthropic only.

@@ -91,6 +91,8 @@ def anthropic_body(request: ChatRequest) -> Json:
     system = "\n\n".join(_text(message) for message in request.messages if message.get("role") in _SYSTEM)
     messages = _merged("content", ((_role(m), _blocks(m)) for m in request.messages if m.get("role") not in _SYSTEM))
     body: Json = {"model": request.model, "max_tokens": MAX_TOKENS, "messages": messages, "stream": request.stream}
+    if not messages:
+        raise StreamValueError("messages have no text; Anthropic needs a message that is not empty")
     if system:
         body["system"] = system
     fields = tool_fields(request)
@@ -159,6 +161,8 @@ def gemini_body(request: ChatRequest) -> Json:
                 if "functionCall" in part}  # fmt: skip
     said = ((_role(m), _parts(m, calls, with_ids)) for m in request.messages if m.get("role") not in _SYSTEM)
     body: Json = {"contents": _merged("parts", said, "model")}
+    if not body["contents"]:
+        raise StreamValueError("messages have no text; Gemini needs a message that is not empty")
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
     fields = tool_fields(request)

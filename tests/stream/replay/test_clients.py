@@ -82,6 +82,29 @@ def test_a_client_that_does_not_stream_gets_the_whole_answer(name, ask):
     assert " ".join(text.split()) == " ".join(EXPECTED[name]["text"].split())
 
 
+@pytest.mark.parametrize("name", recordings("gemini/"))
+def test_googles_package_streams_every_recording_arrays_too(name):
+    async def ask(root):
+        async with stream.connect(root, "m", api="gemini") as model:
+            return [event async for event in model.chat([{"role": "user", "content": "hello"}])]
+
+    events = serving(recorded(name), ask)
+    calls = [[event.tool_name, event.arguments] for event in events if isinstance(event, stream.ToolCallEnd)]
+    assert calls == EXPECTED[name]["calls"]
+    assert [event.reason for event in events if isinstance(event, stream.Finish)] == EXPECTED[name]["finish"]
+
+
+def test_gemini_without_server_sent_events_is_one_array():
+    async def ask(root):
+        async with httpx2.AsyncClient() as client:
+            return await client.post(f"{root}/v1beta/models/m:streamGenerateContent", json={})
+
+    assert (
+        serving(recorded("gemini/partial-arguments.sse"), ask).json()
+        == recorded("gemini/partial-arguments.sse")[0].messages()
+    )
+
+
 async def completion(root):
     async with openai.AsyncOpenAI(base_url=f"{root}/v1", api_key="none", max_retries=0) as client:
         answer = await client.chat.completions.create(model="m", messages=[])

@@ -386,6 +386,9 @@ def test_extra_fields_override_all_others(api):
 def test_what_an_api_cannot_be_sent_is_refused():
     with pytest.raises(StreamValueError, match="JSON Schema"):
         body_of("anthropic", format="json")
+    for api in ("anthropic", "gemini"):
+        with pytest.raises(StreamValueError, match="not empty"):
+            body_of(api, [{"role": "system", "content": "Be brief."}, {"role": "user", "content": ""}])
 
 
 @EACH
