@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenAIReader"]
 
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
+_BESIDE_CHOICES = _RARE_FIELDS | {"usage"}
 _FIELDS_BESIDE_TEXT = _RARE_FIELDS | {"channel", "kind"}
 
 
@@ -39,6 +40,11 @@ class OpenAIReader(MessageReader):
 
     def feed(self, chunk: Any) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        if type(chunk) is dict and not self._failed and not self._closed:
+            if self._lone_piece(chunk):
+                return self._turn.take()
+            self._read(chunk)
+            return self._take()
         if type(chunk) is not dict and self._turn.idle:
             text = _lone_text(chunk)
             delta = self._simple.get(text)
@@ -84,6 +90,25 @@ class OpenAIReader(MessageReader):
                 self._tool_calls(plain(calls))
         elif delta.get("function_call") is not None:
             self._tool_calls([plain(delta["function_call"])], index="function_call")
+
+    def _lone_piece(self, chunk: dict[str, Any]) -> bool:
+        """Take in a decoded chunk that is one piece of a call's arguments and nothing else; return False for others."""
+        try:
+            (choice,) = chunk["choices"]
+            delta = choice["delta"]
+            (call,) = delta["tool_calls"]
+            function = call["function"]
+            return (
+                len(delta) == len(function) == 1
+                and len(call) == 2
+                and not choice["finish_reason"]
+                and not choice["index"]
+                and type(function["arguments"]) is str
+                and _BESIDE_CHOICES.isdisjoint(chunk)
+                and self._calls.continue_at(call["index"], function["arguments"])
+            )
+        except (LookupError, TypeError, ValueError):
+            return False
 
     def _piece(self, calls: Any) -> bool:
         """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""

@@ -75,7 +75,8 @@ class JsonScanner:
         text : the piece at hand.
         start : index of the first character to read.
         """
-        if self._state == STRING and self._string is _LENIENT_STRING and _no_end_of_string(text, start):
+        in_string = self._state == STRING and self._string is _LENIENT_STRING
+        if in_string and text.find('"', start) < 0 and text.find("\\", start) < 0:
             return len(text)  # the common case of a piece inside a string
         position, end = start, len(text)
         while position < end and self._state < DONE:
@@ -184,7 +185,3 @@ class JsonScanner:
     _STEPS = (
         _value, _key, _colon, _next, _key, _value, _in_string, _escape, _hex_digit, _in_atom,
     )  # fmt: skip
-
-
-def _no_end_of_string(text: str, start: int) -> bool:
-    return text.find('"', start) < 0 and text.find("\\", start) < 0
