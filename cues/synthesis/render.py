@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
+_SLOWEST_PER_S = 1e-9
+
 # Harmonics fade out between these fractions of the sample rate, against aliasing at low rates.
 _TOP_START, _TOP_END = 0.42, 0.46
 
@@ -88,7 +90,8 @@ def _glide(note: Note, t_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], N
     """Frequency `hz·e^(rate·t)` (Hz) and its integral, the phase (radians)."""
     rate = note.sweep_per_s
     hz = note.hz * np.exp(rate * t_s)
-    cycles = note.hz * np.expm1(rate * t_s) / rate if rate else note.hz * t_s
+    # The quotient of a rate near the smallest float is 0; no ear knows a glide this slow from none.
+    cycles = note.hz * np.expm1(rate * t_s) / rate if abs(rate) > _SLOWEST_PER_S else note.hz * t_s
     return hz, 2.0 * np.pi * cycles
 
 

@@ -176,3 +176,10 @@ def test_a_low_pass_weighs_the_harmonics():
 def test_something_else_than_a_spec_is_refused(spec):
     with pytest.raises(cues.CueTypeError, match="must be a Spec"):
         cues.render(spec)
+
+
+def test_a_glide_of_no_speed_sounds_like_none():
+    def rendered(sweep_per_s):
+        return cues.render(cues.Spec(notes=(cues.Note(hz=600, length_ms=120, sweep_per_s=sweep_per_s),)))
+
+    np.testing.assert_array_equal(rendered(5e-324), rendered(0.0))
