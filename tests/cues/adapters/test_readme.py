@@ -1,4 +1,4 @@
-"""The page for the pipelines: its code runs."""
+"""The pages for the pipelines: their code runs."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ import stream
 from stream.events import Finish, TextDelta, ToolCallStart
 from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS
 
-README = Path(cues.adapters.__file__).parent / "README.md"
-TEXT = README.read_text(encoding="utf-8")
+PAGES = sorted(Path(cues.adapters.__file__).parent.glob("*.md"))
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def block(name):
@@ -21,7 +21,7 @@ def block(name):
     code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL)
     assert code, f"no block {name}"
     namespace = {"asyncio": asyncio}
-    exec(compile(code.group(1), f"README.md: {name}", "exec"), namespace)
+    exec(compile(code.group(1), f"adapters: {name}", "exec"), namespace)
     return namespace
 
 
