@@ -167,7 +167,6 @@ def again(first: Storm, speech: NDArray[np.float32], cut: Callable[[], int], *, 
     for batch in [*first.log, Batch(len(talk), late=False, commands=[])]:
         while mixer.position < batch.at:
             n = min(batch.at - mixer.position, cut())
-            mixer._scheduler.plan()  # one more than needed must change nothing
             out.append(np.array(mixer.mix(talk[mixer.position : mixer.position + n])))
         if batch.late:
             mixer._scheduler.plan()
