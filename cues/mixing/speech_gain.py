@@ -165,7 +165,7 @@ class SpeechBus:
         """
         self._settle(now)
         duck_end, replace_end = self._ends()
-        check = self._lift(now, heard, duck_end)
+        check = self._lift(now, heard, duck_end, replace_end)
         if self._muted or now < self._fade_end or now < replace_end:
             change = self._change_from_silence(now, duck_end, replace_end)
             wake = self._plan_ramps(now, 0.0, change, self._level(change, duck_end, replace_end))
@@ -224,12 +224,14 @@ class SpeechBus:
         self._next_t0, self._next_g1, self._next_n = change, later, self._length(level, later)
         return _NEVER if later == 1.0 else change
 
-    def _lift(self, now: int, heard: int, duck_end: int) -> int:
+    def _lift(self, now: int, heard: int, duck_end: int, replace_end: int) -> int:
         """Lift the duck where no cue is audible and the speech pauses; return the sample of the next check."""
         if now < self._lifted_until:
             return self._lifted_until
         if self._muted or self._depth == 1.0 or (now >= duck_end and self._at_rest(now)):
             return _NEVER
+        if now < self._fade_end or now < replace_end:  # the speech is away: there is no duck to lift
+            return max(self._fade_end, replace_end)
         lengths = self._lengths
         due = (heard if heard > self._since else self._since + lengths.look - lengths.pause) + lengths.pause
         silent_until = _NEVER
