@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["failure_of_answer", "failure_of_client", "failure_of_transport", "is_transient"]
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-TRANSIENT_CODES = frozenset({"connection", "unfinished"})
+# In a stream that began with HTTP 200, a provider's code stands for the status: Anthropic's error types, then OpenAI's.
+TRANSIENT_CODES = frozenset({
+    *("connection", "unfinished"),
+    *("overloaded_error", "rate_limit_error", "api_error", "rate_limit_exceeded", "server_error"),
+})  # fmt: skip
 LONGEST_MESSAGE = 500
 """Characters of a message that are kept: a proxy may send a whole error page."""
 

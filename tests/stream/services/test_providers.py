@@ -23,6 +23,8 @@ from stream.events import (
     Usage,
 )
 from stream.replay.provider_streams import SIGNATURE
+from stream.replay.recording import Recording
+from stream.replay.scenarios import scenario
 from stream.services.asking import _parts
 from stream.services.chat_request import ChatRequest
 from stream.services.provider_requests import anthropic_body, gemini_body, responses_body
@@ -410,3 +412,23 @@ def test_a_stream_that_makes_up_no_answer_has_no_parts_and_raises_nothing(api, j
             return json.dumps(junk)
 
     assert len(_parts(api, [Piece(), Piece()], [])) <= 1
+
+
+class BusyOnce:
+    """Answers the first request with a body, the others with a scenario."""
+
+    as_recorded, pages = False, {}
+
+    def __init__(self, body, then):
+        self.first, self.then = [Recording(name="busy", kind="sse", body=body)], then
+
+    def answer(self, path, request):
+        return self.first.pop() if self.first else self.then.answer(path, request)
+
+
+@pytest.mark.parametrize("kind", ["overloaded_error", "api_error"])
+def test_a_stream_that_begins_with_an_error_which_passes_is_asked_for_again(kind):
+    body = f'event: error\ndata: {{"type": "error", "error": {{"type": "{kind}", "message": "Busy"}}}}\n\n'.encode()
+    exchange = chat(BusyOnce(body, scenario("anthropic-tool-call")), endpoint="anthropic")
+    assert exchange.text == "Let me look."
+    assert len(exchange.requests) == 2
