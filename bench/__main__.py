@@ -165,7 +165,8 @@ def main() -> int:
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
         before, after = page.partition(START)[0], page.partition(END)[2]
-        PAGE.write_text(f"{before}{START}\n{text}\n{END}{after}", encoding="utf-8")
+        shown = f"![How far each figure is from its limit]({PICTURE.name})\n\nAs data: [{DATA.name}]({DATA.name})."
+        PAGE.write_text(f"{before}{START}\n{text}\n{shown}\n\n{END}{after}", encoding="utf-8")
         data = [
             {"goal": row.figure.goal, "what": row.figure.what, "limit": f"{row.figure.sign} {row.figure.limit:g}"}
             | {"unit": row.figure.unit, "values": row.values, "verdict": row.verdict}
