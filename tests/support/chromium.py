@@ -4,8 +4,6 @@ import os
 import shutil
 from contextlib import contextmanager
 
-from playwright.sync_api import sync_playwright
-
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = [
     "--no-sandbox",
@@ -23,6 +21,8 @@ ARGUMENTS = [
 def chromium():
     """A running browser."""
     assert CHROMIUM, "no Chromium here: install the package `chromium`, or name one with $CHROMIUM"
+    from playwright.sync_api import sync_playwright  # an extra, which only the tests in a browser need
+
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield running
