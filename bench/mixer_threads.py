@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import cues
-from tests.support.mixer_storm import faults_of, storm
+from tests.support.mixer_storm import differences, faults_of, storm
 from tests.support.mixing_scripts import RATE, speech
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def storms(n_events: int, seed: int) -> int:
     for number in range(-(-n_events // STORM)):
         talk = np.resize(0.6 * speech(60 * RATE, seed + number), STORM * SAMPLES_AN_EVENT)
         first = storm(talk, STORM, 4, seed + number)
-        faults = faults_of(first, talk, seed + number)
+        faults = faults_of(first, talk) + differences(first, talk, seed + number)
         failed += bool(faults)
         started += first.mixer.stats.started
         for fault in faults:
