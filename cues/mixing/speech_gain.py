@@ -226,7 +226,8 @@ class SpeechBus:
 
     def _lift(self, now: int, heard: int, duck_end: int, replace_end: int) -> int:
         """Lift the duck where no cue is audible and the speech pauses; return the sample of the next check."""
-        if now < self._lifted_until:
+        if now < self._lifted_until:  # up to the next onset; the cue that it was of may have been stopped
+            self._lifted_until = min((voice.silence(now)[1] for voice in self._voices), default=_NEVER)
             return self._lifted_until
         if self._muted or self._depth == 1.0 or (now >= duck_end and self._at_rest(now)):
             return _NEVER

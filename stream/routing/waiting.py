@@ -138,19 +138,21 @@ class WaitingSound:
     def _make_way(self, wait: _Wait, now: int, until: int) -> None:
         """Silence the loop while a cue sounds between `now` and `until`."""
         held = any(start < until and end > now for start, end in self._cues)
-        if held != wait.held and wait.voice is not None:
+        voice = wait.voice  # once: the other thread may take it away
+        if held != wait.held and voice is not None:
             wait.held = held
-            wait.voice.gain_db = -math.inf if held else 0.0
+            voice.gain_db = -math.inf if held else 0.0
 
     def _schedule(self, wait: _Wait) -> None:
         self._stop(wait)
         if wait.ended or wait.cue is None:
             return
         wait.onset, wait.held = max(self._earliest(wait), self._mixer.position), False
-        wait.voice = self._mixer.play(wait.cue, at=wait.onset, loop=True)
-        wait.span = self._spans.begin(wait.cue.name, wait.onset, None)
-        if wait.ended:  # meanwhile, by the other thread
-            self._stop(wait)
+        voice = self._mixer.play(wait.cue, at=wait.onset, loop=True)
+        span = self._spans.begin(wait.cue.name, wait.onset, None)
+        wait.voice, wait.span = voice, span
+        if wait.ended:  # meanwhile, by the other thread, which may have seen neither, one or both
+            self._silence(voice, span, wait.onset)
 
     def _end(self, wait: _Wait) -> None:
         wait.ended = True
@@ -158,9 +160,13 @@ class WaitingSound:
 
     def _stop(self, wait: _Wait) -> None:
         voice, span, wait.voice, wait.span = wait.voice, wait.span, None, None
-        if voice is None or span is None:
-            return
-        voice.stop(fade_ms=_FADE_MS)
-        now = self._mixer.position
-        fade = round(_FADE_MS * self._mixer.sample_rate / 1000.0)
-        self._spans.end(span.number, now + fade if now >= wait.onset else now)
+        self._silence(voice, span, wait.onset)
+
+    def _silence(self, voice: Voice | None, span: Span | None, onset: int) -> None:
+        """Stop a voice and end its span; a second time changes nothing."""
+        if voice is not None:
+            voice.stop(fade_ms=_FADE_MS)
+        if span is not None:
+            now = self._mixer.position
+            fade = round(_FADE_MS * self._mixer.sample_rate / 1000.0)
+            self._spans.end(span.number, now + fade if now >= onset else now)

@@ -213,8 +213,7 @@ def faults_of(first: Storm, talk: NDArray[np.float32]) -> list[str]:
 def differences(first: Storm, talk: NDArray[np.float32], seed: int) -> list[str]:
     """Frame lengths on which the commands that were written down gave another output.
 
-    In some hundred thousand commands there are a few, whose cause is not known. Where one thread gives the commands,
-    frames do not matter to the bit: a property test (`test_mixer_properties.py`).
+    Where one thread gives the commands, frames do not matter to the bit: `test_mixer_properties.py`.
     """
     rng = np.random.default_rng([seed, 99])
     found = []

@@ -169,3 +169,17 @@ def test_answers_after_cues_and_ticks_make_no_click():
     out = in_frames(mixer, talk)
     assert len(find_clicks(talk)) < 200
     assert new_clicks(talk, out) == []
+
+
+@pytest.mark.parametrize("frame", [480, 700, 113])
+def test_a_loop_that_was_stopped_between_two_ticks_ducks_no_speech_where_its_next_tick_would_have_been(frame):
+    tick = np.zeros(6000, dtype=np.float32)
+    tick[:960] = 0.1 * np.sin(np.arange(960) * 0.2) * np.hanning(960)
+    mixer = cues.Mixer()
+    mixer.play(cues.Cue(name="tick", samples=tick, loop=True))
+    in_frames(mixer, zeros(2000))
+    mixer.release(10)
+    mixer.resume()
+    answer = np.full(9000, 0.25, dtype=np.float32)
+    in_frames(mixer, answer[:1000])  # fades out and in again
+    np.testing.assert_array_equal(in_frames(mixer, answer, frame), answer)
