@@ -97,7 +97,11 @@ def storms(n_events: int, seed: int) -> int:
     cues.warm_up()
     failed, started, begin = 0, 0, time.perf_counter()
     for number in range(-(-n_events // STORM)):
-        talk = np.resize(0.6 * speech(60 * RATE, seed + number), STORM * SAMPLES_AN_EVENT)
+        minute = 0.6 * speech(60 * RATE, seed + number)
+        edge = np.linspace(0.0, 1.0, RATE // 50, dtype=np.float32)  # the minutes follow each other without a click
+        minute[: len(edge)] *= edge
+        minute[-len(edge) :] *= edge[::-1]
+        talk = np.resize(minute, STORM * SAMPLES_AN_EVENT)
         first = storm(talk, STORM, 4, seed + number)
         faults = faults_of(first, talk) + differences(first, talk, seed + number)
         failed += bool(faults)
