@@ -13,7 +13,7 @@ import numpy as np
 from livekit import rtc
 from livekit.agents.voice import io
 
-from cues.adapters._paced import PacedDeck
+from cues.adapters._paced import PacedCues, PacedOutput
 from cues.errors import CueValueError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues import Cue, Pacer
+    from cues import Cue
     from stream.clock import Clock
     from stream.readers.options import Tools
     from stream.routing.limits import Limits
-    from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
 __all__ = ["FRAME_MS", "CueOutput", "audio_frame"]
@@ -49,7 +48,7 @@ class _Segment:
     heard_at_s: float | None = None
 
 
-class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
+class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
     """The new tail of a session's audio chain: paces speech, mixes cues into it and feeds `sink`, the old tail.
 
     Playback positions count speech only: cues and silence do not move the transcript.
@@ -85,7 +84,7 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
         )
         self.sink = sink
         self._rate = rate
-        self._paced = PacedDeck(
+        self._paced = PacedCues(
             sample_rate=rate,
             clock=clock,
             frame_ms=FRAME_MS,
@@ -111,16 +110,6 @@ class CueOutput(io.AudioOutput):  # type: ignore[misc]  # the package may be abs
     def sample_rate(self) -> int:
         """Hz; that of the sink."""
         return self._rate
-
-    @property
-    def router(self) -> CueRouter:
-        """The router, for any thread; `router.muted = True` switches the cues off."""
-        return self._paced.router
-
-    @property
-    def pacer(self) -> Pacer:
-        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
-        return self._paced.pacer
 
     # Called by the framework.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 
-__all__ = ["OnLoop", "PacedDeck"]
+__all__ = ["OnLoop", "PacedCues", "PacedOutput"]
 
 
 class OnLoop:
@@ -39,7 +39,7 @@ class OnLoop:
         self._call(setattr, self._target, name, value)
 
 
-class PacedDeck:
+class PacedCues:
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
     `lead_ms` is the largest jitter buffer depth; it starts at `first_lead_ms`, by default two frames. `options` go to
@@ -178,6 +178,22 @@ class PacedDeck:
             for task in tasks:
                 task.cancel()
             self._news.clear()
+
+
+class PacedOutput:
+    """The public attributes of every adapter that paces its output by itself."""
+
+    _paced: PacedCues
+
+    @property
+    def router(self) -> CueRouter:
+        """The router, for any thread; `router.muted = True` switches the cues off."""
+        return self._paced.router
+
+    @property
+    def pacer(self) -> cues.Pacer:
+        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
+        return self._paced.pacer
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

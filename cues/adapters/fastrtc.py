@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.adapters._paced import PacedDeck
+from cues.adapters._paced import PacedCues, PacedOutput
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_int16
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues import Cue, Pacer
+    from cues import Cue
     from stream.clock import Clock
     from stream.readers.options import Tools
     from stream.routing.limits import Limits
@@ -59,7 +59,7 @@ def current_router() -> CueRouter:
         raise StreamValueError("no handler made by with_cues called this function; give it to a ReplyOnPause") from None
 
 
-class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may be absent where types are checked
+class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the package may be absent where types are checked
     """Your handler with cues in its output; made by `with_cues`.
 
     Your handler gets the router as its attribute `cues`: `self.cues.handle(event)` plays a cue at once, and
@@ -78,7 +78,7 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         )
         self.inner = inner
         self._options = options
-        self._paced = PacedDeck(sample_rate=inner.output_sample_rate, **options)
+        self._paced = PacedCues(sample_rate=inner.output_sample_rate, **options)
         self._frames: list[NDArray[np.float32]] = []
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0
@@ -86,16 +86,6 @@ class CuedHandler(AsyncStreamHandler):  # type: ignore[misc]  # the package may 
         self._replies = False
         inner.cues = self.router
         inner._clear_queue = self.interrupt  # noqa: SLF001  (FastRTC sets it on this handler only)
-
-    @property
-    def router(self) -> CueRouter:
-        """The router, which chooses the cues; for any thread."""
-        return self._paced.router
-
-    @property
-    def pacer(self) -> Pacer:
-        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
-        return self._paced.pacer
 
     def interrupt(self) -> None:
         """Barge in, from any thread: sound fades out within 30 ms, and the rest of the answer is dropped."""

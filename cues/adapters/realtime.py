@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cues.adapters._paced import PacedDeck
+from cues.adapters._paced import PacedCues, PacedOutput
 from cues.signal.pcm import float_of_pcm16
 from stream.events import AudioDelta, Finish, Interrupted, ToolCallEnd, ToolResult
 from stream.readers.realtime_reader import RealtimeReader
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues import Cue, Pacer
+    from cues import Cue
     from stream.clock import Clock
     from stream.events import Event
     from stream.readers.options import Tools
     from stream.routing.limits import Limits
-    from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
 __all__ = ["Heard", "RealtimeCues"]
@@ -50,7 +49,7 @@ class Heard:
     cut: bool = False
 
 
-class RealtimeCues:
+class RealtimeCues(PacedOutput):
     """The audio of a Realtime session with cues: server events in, frames out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread.
@@ -89,7 +88,7 @@ class RealtimeCues:
     ) -> None:
         self._write, self._send = write, send
         self._reader = RealtimeReader(tools)
-        self._paced = PacedDeck(
+        self._paced = PacedCues(
             sample_rate=sample_rate,
             frame_ms=_FRAME_MS,
             lead_ms=lead_ms,
@@ -103,16 +102,6 @@ class RealtimeCues:
         self._n_pushed = 0
         self._calls: set[str] = set()  # whose arguments are complete, without a result
         self._is_over = False
-
-    @property
-    def router(self) -> CueRouter:
-        """The router, which chooses the cues; `router.muted = True` switches them off."""
-        return self._paced.router
-
-    @property
-    def pacer(self) -> Pacer:
-        """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
-        return self._paced.pacer
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.adapters._paced import PacedDeck
+from cues.adapters._paced import PacedCues, PacedOutput
 from cues.adapters._telephony_messages import (
     PROVIDERS,
     Digit,
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues import Cue, Pacer
+    from cues import Cue
     from stream.clock import Clock
     from stream.readers.options import Tools
     from stream.routing.limits import Limits
-    from stream.routing.router import CueRouter
     from stream.routing.rules import CueRules
 
 __all__ = ["Digit", "Heard", "LineEvent", "Marked", "PhoneLine", "Started", "Stopped"]
@@ -47,7 +46,7 @@ _FRAME_MS, _FADE_MS = 20.0, 20.0
 RATE = 8000
 
 
-class PhoneLine:
+class PhoneLine(PacedOutput):
     """One call: speech in, cues mixed into it, 20 ms messages out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread.
@@ -90,7 +89,7 @@ class PhoneLine:
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
         self._messages = PROVIDERS[provider]
         self._send = send
-        self._paced = PacedDeck(
+        self._paced = PacedCues(
             sample_rate=RATE,
             frame_ms=_FRAME_MS,
             lead_ms=lead_ms,
@@ -109,16 +108,6 @@ class PhoneLine:
         self._marks: dict[str, asyncio.Event] = {}
         self._is_over = False
         self._go = asyncio.Event()
-
-    @property
-    def router(self) -> CueRouter:
-        """The router, which chooses the cues; `router.muted = True` switches them off."""
-        return self._paced.router
-
-    @property
-    def pacer(self) -> Pacer:
-        """The pacer; `late_calls` and `underruns` show whether the process is fast enough."""
-        return self._paced.pacer
 
     # From the caller.
 
