@@ -10,16 +10,17 @@ break a promise are printed; the exit code says whether there were any. Last run
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
-import random
-import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bench.fuzzing import run
 from stream.events import AudioDelta, StreamFailed, ToolCallEnd, ToolCallStart
 from stream.readers.any_reader import AnyReader
 from tests.stream.providers import EXPECTED, messages_of
+
+if TYPE_CHECKING:
+    import random
 
 VALUES = [
     None, True, 0, -1, 7, 1.5, "", "x", "é\ud83d", "f", "c1", [], {}, [None], [{}], {"a": 1}, '{"a"', "{}",
@@ -28,7 +29,6 @@ VALUES = [
     "response.completed", "response.output_item.added", "message_start", "content_block_stop",
     10**30, "$.a[0].b", "aGk=",
 ]  # fmt: skip
-MOST_PRINTED = 10
 LONGEST = 1200  # characters of a message: snapshots with all options cost time and say little
 RECORDINGS = [[text for text in map(json.dumps, messages_of(name)) if len(text) < LONGEST] for name in EXPECTED]
 MESSAGES = [text for texts in RECORDINGS for text in texts]
@@ -155,22 +155,5 @@ def broken_promise(rng: random.Random) -> str | None:
     return None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    began, found = time.perf_counter(), 0
-    for number in range(options.streams):
-        wrong = broken_promise(random.Random(f"{options.seed}:{number}"))
-        if wrong:
-            found += 1
-            print(f"{options.seed}:{number} {wrong}", flush=True)
-            if found == MOST_PRINTED:
-                break
-    print(f"{number + 1} streams, {found} broken promises, {time.perf_counter() - began:.0f} s")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(__doc__, broken_promise))

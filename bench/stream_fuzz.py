@@ -12,14 +12,16 @@ The first streams that break a promise are printed; the exit code says whether t
 
 from __future__ import annotations
 
-import argparse
-import random
-import time
+from typing import TYPE_CHECKING
 
+from bench.fuzzing import run
 from stream import TextReader
 from stream.readers.dialects.rows import ROWS
 from tests.stream.comparing import as_case_events, matches, normalise, random_splits
 from tests.stream.grammar import PROSE, SECRET, make_soup, make_stream
+
+if TYPE_CHECKING:
+    import random
 
 FRAGMENTS = [
     *(text for row in ROWS for text in row.markers + row.closers), *PROSE, *"`\n \"':,;{}[]()<|é\\\x00",
@@ -29,7 +31,6 @@ FRAGMENTS = [
     "```json\n", "```\n", '"""',
 ]  # fmt: skip
 FINISHES = ("stop", "length", None)
-MOST_PRINTED = 10
 
 
 def read(chunks: list[str], finish: str | None, tools: list[str] | None, start: str) -> list[dict]:
@@ -79,22 +80,5 @@ def broken_promise(rng: random.Random) -> str | None:
     return None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--streams", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    began, found = time.perf_counter(), 0
-    for number in range(options.streams):
-        wrong = broken_promise(random.Random(f"{options.seed}:{number}"))
-        if wrong:
-            found += 1
-            print(f"{options.seed}:{number} {wrong}", flush=True)
-            if found == MOST_PRINTED:
-                break
-    print(f"{number + 1} streams, {found} broken promises, {time.perf_counter() - began:.0f} s")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(__doc__, broken_promise))

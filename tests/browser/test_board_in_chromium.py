@@ -17,7 +17,7 @@ from cues.library.bank import make_cue
 from cues.show.audition import over_speech, stand_in_speech
 from cues.show.board import Set, board_page
 from cues.synthesis.catalog import CATALOG
-from tests.support.chromium import chromium, until
+from tests.support.chromium import until
 
 HOSTILE = '"><img src=x onerror="document.title=1"><script>document.title=1</script>'
 SPEECH = stand_in_speech(24000)[: round(1.6 * 24000)]
@@ -37,12 +37,6 @@ def board(tmp_path_factory):
     path = tmp_path_factory.mktemp("board") / "board.html"
     path.write_text(page, encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import cues
 from cues.cli.live.browser import conversation
 from cues.meters.clicks import find_clicks
-from tests.support.chromium import chromium, until
+from tests.support.chromium import until
 from tests.support.live_server import live_server
 
 RATE = 24000
@@ -50,12 +50,6 @@ RECORDED = """() => new Promise((done) => {
 })"""
 LAST_POSITION = "Math.round(24000 * (live.timeline.levels.at(-1).atS + live.timeline.levels.at(-1).lengthS))"
 QUIET = "live.events.some(event => event.type === 'live.end') && live.report.state === 'idle'"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
 
 
 @pytest.fixture
