@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stream.routing.limits import Limits
+
 RATE = 24000
 PATIENCE_S, PERIOD_S = 3.5, 2.4
 AUDIBLE = 1e-3  # −60 dBFS
@@ -97,3 +99,21 @@ def check_whole_turn(turn, heard):
 def check_silent_after(heard, sample, fade_s=0.05):
     """Nothing is heard after `sample` but a fade."""
     assert not heard.mixed[sample + round(fade_s * RATE) :].any()
+
+
+HANGS = {
+    "tool": (Turn((Call("search", 0.0, "never"),)), Limits(tool_s=20.0)),
+    "model": (Turn((), think_s=1e6), Limits(model_s=20.0)),
+    "voice": (Turn((Call("search", 5.0),), voice_s=1e6), Limits(speech_s=20.0)),
+}
+"""What hangs for ever, and the limit of 20 s that ends it."""
+
+
+def check_hang(heard, log, *, sounds=True):
+    """A turn that hangs ends with the error cue, and there was no dead air before it if a waiting sound is played."""
+    assert heard.cues[-1] == "error"
+    error = [span for span in heard.spans if span.cue == "error"][-1]
+    if sounds:
+        assert heard.longest_silence_s(until=error.start_samples) <= PATIENCE_S + PERIOD_S
+    assert "has sent nothing for 20 s" in log
+    check_silent_after(heard, error.end_samples)

@@ -10,17 +10,17 @@ from fastrtc.utils import player_worker_decode
 
 from cues.adapters.fastrtc import with_cues
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.limits import Limits
 from stream.routing.rules import CueRules
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.paced_turns import Played
 from tests.support.turn_matrix import (
-    PATIENCE_S,
+    HANGS,
     PERIOD_S,
     RATE,
     TURNS,
     Call,
     Turn,
+    check_hang,
     check_silent_after,
     check_whole_turn,
 )
@@ -134,22 +134,9 @@ def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
     assert router.is_over
 
 
-@pytest.mark.parametrize(
-    ("turn", "limits"),
-    [
-        (Turn((Call("search", 0.0, "never"),)), Limits(tool_s=20.0)),
-        (Turn((), think_s=1e6), Limits(model_s=20.0)),
-        (Turn((Call("search", 5.0),), voice_s=1e6), Limits(speech_s=20.0)),
-    ],
-    ids=["tool", "model", "voice"],
-)
+@pytest.mark.parametrize(("turn", "limits"), HANGS.values(), ids=HANGS.keys())
 @pytest.mark.parametrize("sounds", [True, False], ids=["waiting sound", "silent"])
 def test_a_hang_ends_with_the_error_cue(turn, limits, sounds, caplog):
     rules = THINKING if sounds else CueRules(working=None)
     heard, _ = play(turn, lasts_s=45.0, interrupt_s=40.0, rules=rules, limits=limits)
-    assert heard.cues[-1] == "error"
-    error = [span for span in heard.spans if span.cue == "error"][-1]
-    if sounds:
-        assert heard.longest_silence_s(until=error.start_samples) <= PATIENCE_S + PERIOD_S
-    assert "has sent nothing for 20 s" in caplog.text
-    check_silent_after(heard, error.end_samples)
+    check_hang(heard, caplog.text, sounds=sounds)

@@ -28,19 +28,19 @@ from pipecat.workers.runner import WorkerRunner
 
 import cues.adapters.pipecat
 from cues.signal.pcm import pcm16_of_float
-from stream.routing.limits import Limits
 from stream.routing.rules import CueRules
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, ListTransport
 from tests.support.turn_matrix import (
     CHAIN,
-    PATIENCE_S,
+    HANGS,
     PERIOD_S,
     RATE,
     TURNS,
     Call,
     Heard,
     Turn,
+    check_hang,
     check_silent_after,
     check_whole_turn,
 )
@@ -201,22 +201,10 @@ def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
     assert router.phase == "done"
 
 
-@pytest.mark.parametrize(
-    ("turn", "limits"),
-    [
-        (Turn((Call("search", 0.0, "never"),)), Limits(tool_s=20.0)),
-        (Turn((), think_s=1e6), Limits(model_s=20.0)),
-        (Turn((Call("search", 5.0),), voice_s=1e6), Limits(speech_s=20.0)),
-    ],
-    ids=["tool", "model", "voice"],
-)
+@pytest.mark.parametrize(("turn", "limits"), HANGS.values(), ids=HANGS.keys())
 def test_a_hang_is_waited_for_with_a_sound_and_ends_with_the_error_cue(turn, limits, caplog):
     heard, _ = play(turn, lasts_s=45.0, interrupt_s=40.0, rules=THINKING, limits=limits)
-    assert heard.cues[-1] == "error"
-    error = [span for span in heard.spans if span.cue == "error"][-1]
-    assert heard.longest_silence_s(until=error.start_samples) <= PATIENCE_S + PERIOD_S
-    assert "has sent nothing for 20 s" in caplog.text
-    check_silent_after(heard, error.end_samples)
+    check_hang(heard, caplog.text)
 
 
 def test_the_music_of_a_wrapped_mixer_is_no_answer():

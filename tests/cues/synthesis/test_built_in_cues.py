@@ -15,6 +15,9 @@ from cues.synthesis.catalog import CATALOG
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = list(CATALOG)
+# The true peak is a float32 product. A process with another OpenBLAS core type, which may have written the levels to
+# the disk, rounds it by up to one step (1.2e-7, or 1.0e-6 dB) otherwise.
+FLOAT32_DB = 1e-5
 TARGETS_LU = {
     "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "thinking": -14, "listening": -6,
     "attention": -6,
@@ -39,10 +42,10 @@ def test_the_set_is_complete():
 def test_loudness_is_on_target(bank, name):
     measured = cues.measure(bank[name].samples, bank.sample_rate)
     assert measured.m100_max_lufs == pytest.approx(-20 + TARGETS_LU[name], abs=0.01)
-    # The bank's levels may come from the disk, where another numpy wrote them: its sums differ in the last digits.
     own = asdict(bank[name].measured)
     assert own.pop("missed_lu") == pytest.approx(0.0, abs=0.01)
-    assert own == pytest.approx({key: level for key, level in asdict(measured).items() if key != "missed_lu"}, abs=1e-9)
+    expected = {key: level for key, level in asdict(measured).items() if key != "missed_lu"}
+    assert own == pytest.approx(expected, abs=FLOAT32_DB)
 
 
 @pytest.mark.parametrize("name", NAMES)
