@@ -65,7 +65,7 @@ class AgentCues(RealtimeCues):
             await self.feed(event.data.data)
         elif event.type == "tool_end":
             output = str(event.output)
-            self._note_result(ToolResult("", event.tool.name, is_error=self._is_error(event.output), content=output))
+            self.router.handle(ToolResult("", event.tool.name, is_error=self._is_error(event.output), content=output))
         elif event.type == "audio_interrupted":
             await self.barge_in()
 

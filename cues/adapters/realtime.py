@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cues.adapters._paced import PacedCues, PacedOutput
 from cues.signal.pcm import float_of_pcm16
-from stream.events import AudioDelta, Finish, Interrupted, ToolCallEnd, ToolResult
+from stream.events import AudioDelta, Interrupted, ToolResult
 from stream.readers.realtime_reader import RealtimeReader
 from stream.readers.values import fields_of, text_of
 
@@ -100,7 +100,6 @@ class RealtimeCues(PacedOutput):
         )
         self._items: deque[Heard] = deque(maxlen=64)
         self._n_pushed = 0
-        self._calls: set[str] = set()  # whose arguments are complete, without a result
         self._is_over = False
 
     async def feed(self, event: Any) -> list[Event]:
@@ -128,7 +127,7 @@ class RealtimeCues(PacedOutput):
 
         `respond=False` only adds the output, for further calls of the same response.
         """
-        self._note_result(ToolResult(call_id, "", is_error=is_error, content=output))
+        self.router.handle(ToolResult(call_id, "", is_error=is_error, content=output))
         if self._send is not None:
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             await self._send({"type": "conversation.item.create", "item": item})
@@ -180,11 +179,6 @@ class RealtimeCues(PacedOutput):
             case Interrupted():
                 await self.barge_in()
                 return
-            case ToolCallEnd(status="ok"):
-                self._calls.add(told.tool_call_id)
-            case Finish("completed") if self._calls:
-                self.router.handle(Finish("tool_calls"))  # Realtime has one reason for both.
-                return
         self.router.handle(told)
 
     def _speak(self, audio: AudioDelta, fields: Mapping[str, Any]) -> None:
@@ -202,12 +196,6 @@ class RealtimeCues(PacedOutput):
     def _push(self, samples: NDArray[np.float32]) -> None:
         self._paced.push(samples)
         self._n_pushed += len(samples)
-
-    def _note_result(self, result: ToolResult) -> None:
-        self._calls.discard(result.tool_call_id)
-        if not result.tool_call_id:
-            self._calls.clear()
-        self.router.handle(result)
 
 
 def _decoded(event: Any) -> Any:

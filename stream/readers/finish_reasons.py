@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["calls_are_the_clients", "calls_follow", "ended_early"]
+__all__ = ["CHAT_CALLS", "calls_are_the_clients", "calls_follow", "ended_early"]
 
 _CHAT_EARLY = {"length", "max_tokens", "content_filter", "error", "abort", "cancelled"}  # and Ollama's
 _EARLY = _CHAT_EARLY | {
@@ -18,7 +18,8 @@ _CALLS_ARE_THE_CLIENTS = (_EARLY - _CHAT_EARLY) | {
     *("tool_use", "end_turn", "stop_sequence", "pause_turn"),  # Anthropic
     "turn_complete",  # Live
 }
-_CHAT_CALLS = {"tool_calls", "function_call"}
+CHAT_CALLS = {"tool_calls", "function_call"}
+"""The reasons of Chat Completions that announce calls."""
 
 
 def ended_early(reason: str | None) -> bool:
@@ -51,4 +52,4 @@ def calls_follow(reason: str | None) -> bool:
     >>> calls_follow("tool_calls"), calls_follow("STOP"), calls_follow("stop")
     (True, True, False)
     """
-    return reason in _CHAT_CALLS or calls_are_the_clients(reason)
+    return reason in CHAT_CALLS or calls_are_the_clients(reason)

@@ -62,6 +62,7 @@ class CallCues:
         if call is None:
             return None
         call.is_settled = not known.knows(event.tool_name)
+        self._calls.in_answer = True
         self._note_call()
         if call.is_settled:
             return self._player.play(self._rules.invented, event, priority=OUTCOME_PRIORITY)
@@ -77,6 +78,7 @@ class CallCues:
         return self._cannot_run(call, event, cue)
 
     def _invalid(self, event: InvalidToolCall) -> Played | None:
+        self._calls.in_answer = True
         found = self._calls.find(event.tool_call_id, event.tool_name)
         call = found or self._calls.begin(event.tool_call_id, event.tool_name)
         cue = self._rules.invented if event.reason == "unknown_tool" else self._rules.malformed

@@ -25,11 +25,12 @@ class CallUnderWay:
 
 
 class CallsUnderWay:
-    """Calls in the order of their starts."""
+    """Calls in the order of their starts; `in_answer` says whether the answer that is read has one of the client's."""
 
-    __slots__ = ("_calls", "_given_up")
+    __slots__ = ("_calls", "_given_up", "in_answer")
 
     def __init__(self) -> None:
+        self.in_answer = False
         self._calls: list[CallUnderWay] = []
         self._given_up: deque[CallUnderWay] = deque(maxlen=64)
 
@@ -88,6 +89,7 @@ class CallsUnderWay:
 
     def clear(self, *, tasks: bool = True) -> None:
         """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""
+        self.in_answer = False
         kept = [call for call in self._calls if call.is_task and not tasks]
         for call in self._calls:
             call.is_over = call not in kept

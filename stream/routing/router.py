@@ -24,7 +24,7 @@ from stream.events import (
     TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
-from stream.readers.finish_reasons import calls_follow, ended_early
+from stream.readers.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.calls import CallsUnderWay
@@ -177,8 +177,12 @@ class CueRouter:
 
     def _finished(self, reason: str) -> None:
         is_ours = self._calls.complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
+        # Most formats have one reason for answers with calls and for those without.
+        if calls_are_the_clients(reason):
+            is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))
+        self._calls.in_answer = False
         # "stop" announces calls, too, if the answer ends with complete ones.
-        if calls_follow(reason) or is_ours:
+        if is_ours or reason in CHAT_CALLS:
             self._turn.calls_follow(self._next_word(), awaited=self.waits)
         else:
             self.end_stream()

@@ -405,14 +405,36 @@ def test_the_limit_of_each_phase_fails_the_turn_with_the_error_cue(before, limit
     assert not line.pass_s(10.0).any()
 
 
-def test_a_finished_turn_is_never_overdue():
+DONE = ["stop", "completed", "end_turn", "STOP", "turn_complete", "max_output_tokens", "MAX_TOKENS"]
+
+
+@pytest.mark.parametrize("before", [(), (*call(), Finish("completed"), result())], ids=["plain", "after a call"])
+@pytest.mark.parametrize("reason", DONE)
+def test_a_finished_turn_is_never_overdue(reason, before):
     line = Line(limits=Limits())
+    line.handle(*call("0"))
+    line.router.barge_in()
     line.router.begin_turn()
-    line.handle(TextDelta("So"), Finish("stop"))
+    line.handle(*before)
+    line.pass_s(0.5)
+    line.handle(TextDelta("So"), Finish(reason))
     line.say(steady_voice(0.5))
     line.pass_s(0.02)
     assert line.pass_s(100.0).any() is np.False_
     assert line.router.overdue() is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [(*call(), result()), (*call(name="serch"), result(name="serch", is_error=True)), call(name="serch")],
+    ids=["whose result came first", "of an unknown tool", "whose result is still to come"],
+)
+def test_after_an_answer_with_a_call_the_model_is_awaited(events):
+    line = Line(limits=Limits(model_s=10.0), tools=["read_file"])
+    line.router.begin_turn()
+    line.handle(TextDelta("Let me look."), *events, Finish("completed"))
+    line.pass_s(10.1)
+    assert line.router.overdue().message == "the model has sent nothing for 10 s"
 
 
 def test_a_model_that_stalls_in_its_answer_is_overdue():
