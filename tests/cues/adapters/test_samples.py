@@ -12,6 +12,7 @@ SAMPLES = Path(__file__).parents[3] / "samples"
 PROGRAMS = {
     "fastrtc_reply": ["tool_call"],
     "livekit_agent": ["tool_call", "success"],
+    "own_loop": ["tool_call", "success"],
     "pipecat_bot": ["tool_call", "success"],
     "realtime_talk": ["tool_call", "success"],
     "twilio_call": ["tool_call"],
