@@ -69,13 +69,17 @@ def equal(text: str, seen: object, wanted: object) -> None:
 # The files.
 
 
+def copied(checkout: Path, folder: Path) -> Path:
+    """A copy of the checkout in `folder`."""
+    ignored = shutil.ignore_patterns(".git", "node_modules", "__pycache__", "volumes")
+    return Path(shutil.copytree(checkout, folder, ignore=ignored))
+
+
 def patched(checkout: Path, folder: Path) -> None:
     """Copy the checkout and apply the patch, by both commands."""
     print("The patch")
-    other = folder.with_name("other")
-    for copy in (folder, other):
-        shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns(".git", "node_modules", "__pycache__", "volumes"))
-    by_git = run("git", "apply", str(PATCH), cwd=folder)
+    other = copied(checkout, folder.with_name("other"))
+    by_git = run("git", "apply", str(PATCH), cwd=copied(checkout, folder))
     by_patch = run("patch", "-p1", "-i", str(PATCH), cwd=other)
     claim("git apply takes it", by_git.returncode == 0, by_git.stderr)
     exact = by_patch.returncode == 0 and not re.search("offset|fuzz", by_patch.stdout)

@@ -10,11 +10,11 @@ from tests.support.turn_matrix import RATE, Heard
 class Played:
     """Frames as they left, each with its time and its place among all mixed samples."""
 
-    def __init__(self, clock):
+    def __init__(self, clock=None):
         self._clock, self._pieces, self._n_mixed, self._end = clock, [], 0, 0
 
-    def add(self, samples):
-        start = max(self._end, round(self._clock.now() * RATE))
+    def add(self, samples, at_s=None):
+        start = max(self._end, round((self._clock.now() if at_s is None else at_s) * RATE))
         self._pieces.append((self._n_mixed, start, np.array(samples, dtype=np.float64)))
         self._n_mixed, self._end = self._n_mixed + len(samples), start + len(samples)
 

@@ -18,7 +18,6 @@ from websockets.exceptions import ConnectionClosed
 
 from cues.signal.fades import fade_edges
 from cues.synthesis.voicelike import speak_voice_like
-from stream.clock import WallClock
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer
 
@@ -189,13 +188,13 @@ def _build_info(connection, request):
 
 
 @contextlib.asynccontextmanager
-async def servers(model, *, voice=None, ear=None):
+async def servers(model, *, voice=None, ear=None, clock=None):
     """Addresses of the three servers: speech-to-text, text-to-speech, model (without `/v1`)."""
     options = {"host": "127.0.0.1", "port": 0, "process_request": _build_info, "ping_interval": None}
     async with contextlib.AsyncExitStack() as stack:
         stt = await stack.enter_async_context(serve((ear or Ear()).serve, **options))
         tts = await stack.enter_async_context(serve((voice or Voice()).serve, **options))
-        llm = await stack.enter_async_context(ReplayServer(model, clock=WallClock()))
+        llm = await stack.enter_async_context(ReplayServer(model, clock=clock))
         ports = [server.sockets[0].getsockname()[1] for server in (stt, tts)]
         yield f"ws://127.0.0.1:{ports[0]}", f"ws://127.0.0.1:{ports[1]}", llm.base_url.removesuffix("/v1")
 

@@ -89,6 +89,15 @@ class Session:
     def frames(self):
         return [(at_s, item[1]) for at_s, item in self.items if isinstance(item, tuple)]
 
+    def decoded(self):
+        """The sound of each `response.audio.delta`, with its time."""
+        import sphn
+
+        opus = sphn.OpusStreamReader(RATE)
+        for at_s, event in self.events:
+            if event["type"] == "response.audio.delta":
+                yield at_s, opus.append_bytes(base64.b64decode(event["delta"]))
+
     @property
     def signal(self):
         return np.concatenate([np.zeros(0, dtype=np.float32), *[frame for _, frame in self.frames]])
@@ -126,13 +135,18 @@ class Session:
 
 
 class Server:
-    """unmute's own server, with eyes on its handlers, its metrics and its log."""
+    """unmute's own server, with eyes on its handlers, its metrics and its log.
+
+    Attributes
+    ----------
+    options : parameters of the next handler's `UnmuteCues`.
+    """
 
     def __init__(self):
         import uvicorn
         from unmute import main_websocket
 
-        self._sessions = []
+        self._sessions, self.options = [], {}
         main_websocket.UnmuteHandler = self._watched(main_websocket.UnmuteHandler)
         log = logging.Handler()
         log.emit = lambda record: self._sessions[-1].logs.append(record) if self._sessions else None
@@ -150,6 +164,8 @@ class Server:
                 super().__init__()
                 self.session = server._sessions[-1]
                 self.session.handler = self
+                if server.options:
+                    self.cues = type(self.cues)(**server.options)
                 handle = self.cues.handle
 
                 def noted(event):
@@ -178,8 +194,8 @@ class Server:
         self._uvicorn.should_exit = True
         await self._serving
 
-    async def session(self, *, more_s=1.0, during=None):
-        """Talk until an answer is over and `more_s` have passed, or until the server closes."""
+    async def session(self, *, more_s=1.0, lasts_s=None, during=None):
+        """Talk until an answer is over and `more_s` have passed, or for `lasts_s`, or until the server closes."""
         session = Session(asyncio.get_running_loop().time())
         self._sessions.append(session)
         before = metrics()
@@ -189,11 +205,11 @@ class Server:
             tasks = [asyncio.create_task(_silence(websocket))]
             tasks += [asyncio.create_task(during(session))] if during else []
             try:
-                async with asyncio.timeout(None) as limit:
+                async with asyncio.timeout(lasts_s) as limit:
                     async for message in websocket:
                         event = json.loads(message)
                         session.events.append((session.now_s(), event))
-                        if event["type"] == "response.audio.done":
+                        if event["type"] == "response.audio.done" and lasts_s is None:
                             limit.reschedule(asyncio.get_running_loop().time() + more_s)
             except (TimeoutError, ConnectionClosedError):
                 pass  # All is said, or the server has closed.

@@ -5,12 +5,13 @@ import selectors
 
 
 class _Jumping(selectors.DefaultSelector):
-    """Waits for nothing: if no socket is ready, the loop's time jumps to its next timer."""
+    """Waits for threads alone: if no socket is ready, the loop's time jumps to its next timer."""
 
     now_s = 0.0
+    threads = 0
 
     def select(self, timeout=None):
-        ready = super().select(0)
+        ready = super().select(None if self.threads and timeout != 0 else 0)
         if ready or timeout == 0:
             return ready
         assert timeout is not None, "everything waits, and nothing waits for time to pass"
@@ -19,7 +20,7 @@ class _Jumping(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """For code without threads: it would not wait for them."""
+    """Its time stands still while a job of its executor runs; it does not wait for other threads."""
 
     def __init__(self):
         self._jumping = _Jumping()
@@ -27,6 +28,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self):
         return self._jumping.now_s
+
+    def run_in_executor(self, executor, func, *args):
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.threads += 1
+        future.add_done_callback(self._one_less)
+        return future
+
+    async def shutdown_default_executor(self, *timeout):
+        self._jumping.threads += 1
+        await super().shutdown_default_executor(*timeout)
+
+    def _one_less(self, _):
+        self._jumping.threads -= 1
 
 
 class LoopClock:
