@@ -67,22 +67,25 @@ class PageServer:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            def handle(self) -> None:
+                # A browser may hang up at any time.
+                with contextlib.suppress(ConnectionError):
+                    super().handle()
+
             def do_GET(self) -> None:
                 path, _, known = self.path.partition("?")
                 reason = refusal(self.headers.get_all("Host", []), self.headers.get_all("Origin", []))
-                # The browser may close the connection.
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    if reason is not None:
-                        self.send_error(403, reason)
-                    elif path == "/":
-                        page = outer._page()
-                        self._begin("text/html; charset=utf-8", len(page))
-                        self._write(page)
-                    elif path == "/changes":
-                        self._begin("text/event-stream")
-                        self._send_changes(known)
-                    else:
-                        self.send_error(404)
+                if reason is not None:
+                    self.send_error(403, reason)
+                elif path == "/":
+                    page = outer._page()
+                    self._begin("text/html; charset=utf-8", len(page))
+                    self._write(page)
+                elif path == "/changes":
+                    self._begin("text/event-stream")
+                    self._send_changes(known)
+                else:
+                    self.send_error(404)
 
             do_HEAD = do_GET  # noqa: N815  (the name is the base class's)
 
