@@ -96,4 +96,6 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
 def reason_of(error: BaseException) -> str:
     """Reason of the system or of libsndfile for an error, without the path."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
     return str(getattr(error, "strerror", None) or getattr(error, "error_string", error)) or type(error).__name__

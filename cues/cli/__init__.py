@@ -91,8 +91,9 @@ def _extra_with(cmd_name: str, package: str | None) -> str | None:
 
     extras = (extra for extra, (_, packages) in EXTRAS.items() if package in packages)
     found = next(extras, None)
-    # A spoken turn needs most extras: name one that has them all.
-    return "demo" if found and cmd_name in {"demo", "speak"} else found
+    # These commands need several extras: name one that has them all.
+    whole = {"demo": "demo", "speak": "demo", "live": "live"}
+    return whole.get(cmd_name, found) if found else None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -9,7 +9,19 @@ import click
 
 from stream.speech.choice import SPEAKERS
 
-__all__ = ["FAST_SPEED", "OutFile", "ServerUrl", "api", "fast", "json_output", "out", "pack", "speaker"]
+__all__ = [
+    "FAST_SPEED",
+    "OutFile",
+    "PackFolder",
+    "ServerUrl",
+    "api",
+    "fast",
+    "json_output",
+    "one_standard_output",
+    "out",
+    "pack",
+    "speaker",
+]
 
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
@@ -34,6 +46,19 @@ class OutFile(click.Path):
         return path
 
 
+class PackFolder(click.Path):
+    """The folder of a pack, which exists; the error for a file in it names the folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, exists=True, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        if Path(value).is_file():
+            self.fail(f"{str(value)!r} is a file; give its folder, {str(Path(value).parent)!r}", param, ctx)
+        return Path(super().convert(value, param, ctx))  # type: ignore[arg-type]  # bytes only for another path_type
+
+
 class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in the newest click
     """The address of a model server."""
 
@@ -49,6 +74,12 @@ class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in t
         except StreamValueError:
             self.fail(f"{value!r} must be an http:// or https:// address", param, ctx)
         return str(value)
+
+
+def one_standard_output(option: str, file: Path | None, *, as_json: bool) -> None:
+    """Reject `--json` beside a file that goes to standard output."""
+    if as_json and str(file) == "-":
+        raise click.UsageError(f"standard output holds either the JSON or the file: give {option} a name")
 
 
 out = click.option(
@@ -72,8 +103,6 @@ speaker = click.option(
     show_default=True,
     help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
-pack = click.option(
-    "--pack", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder with your own cues."
-)
+pack = click.option("--pack", type=PackFolder(), help="Folder with your own cues.")
 fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")
 json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -12,7 +12,8 @@ import click
 from cues.cli._guard import refusal
 from cues.cli._terminal import harmless
 from cues.cli._watching import POLL_S, state_of
-from cues.errors import CueError, reason_of
+from cues.errors import CueError
+from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,7 @@ class PageServer:
         try:
             self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         except OSError as error:
-            raise CueError(f"port {port}: cannot be served on: {reason_of(error)}") from error
+            raise CueError(cannot_listen("127.0.0.1", port, error)) from error
         self._server.daemon_threads = True
 
     @property

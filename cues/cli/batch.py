@@ -83,7 +83,7 @@ def measure(
     }
     loudest = [summary[name] for name in ("lowest_lufs", "median_lufs", "highest_lufs")]
     n_short = len(measured) - len(loudness)
-    too_short = f" ({n_short} shorter than its 400 ms, or silent)" if n_short else ""
+    too_short = f" (without {n_short} shorter than 400 ms, or silent)" if n_short else ""
     span = f"{number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}" if loudness else "none"
     lines = [
         f"loudness: {span}{too_short}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,13 +14,15 @@ from cues.errors import PackError
 from cues.library.lint import check_pack
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cues.library.lint_rules import Problem
 
 __all__ = ["command"]
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", metavar="DIR", type=_options.PackFolder())
 @_options.json_output
 def command(*, folder: Path, as_json: bool) -> None:
     """Check the pack in DIR: its pack.toml, each sound, and sounds that are hard to tell apart.

@@ -59,6 +59,8 @@ def command(
         raise click.UsageError("--lang is the language of --text: give both")
     if text is not None and not text.strip():
         raise click.BadParameter("is empty; give at least one word", param_hint="'--text'")
+    if fast and speed:
+        raise click.UsageError(f"--fast is --speed {_options.FAST_SPEED:g}: give one of them")
     clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
     setup = Setup(
         clock=clock,

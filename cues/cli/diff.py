@@ -40,9 +40,11 @@ def command(*, first: str, second: str, pack: Path | None, png: Path | None, as_
     For each pair: differences of loudness, true peak and length from A to B, the octave band that differs most, and how
     similar rhythm and melody are. From 90 % on, people confuse them.
     """
+    _options.one_standard_output("--png", png, as_json=as_json)
     folders = [Path(name).is_dir() for name in (first, second)]
     if any(folders) and not all(folders):
-        raise click.UsageError("A and B must both be packs, or both be sounds")
+        folder, other = (first, second) if folders[0] else (second, first)
+        raise click.UsageError(f"{folder!r} is a folder and {other!r} is not; give two packs, or two sounds")
     if first == second == "-":
         raise click.UsageError("standard input holds one sound: give - once")
     only: dict[str, list[str]] = {}

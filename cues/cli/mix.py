@@ -76,7 +76,7 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
     type=click.Choice(["overlay", "replace", "in_pause"]),
     default="overlay",
     show_default=True,
-    help="Over the speech, instead of it, or in an inserted pause.",
+    help="Over the speech, instead of it, or in its next pause.",
 )
 @click.option(
     "--gain-db",
@@ -104,6 +104,7 @@ def command(
 
     A cue may start anywhere up to the end of the speech; silence is added until the last cue ends.
     """
+    _options.one_standard_output("--out", out, as_json=as_json)
     bank = bank_of(pack)
     pick(bank, (name for name, _ in wanted))  # report an unknown name before reading a long file
     is_piped = str(speech) == STANDARD

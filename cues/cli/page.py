@@ -13,7 +13,7 @@ from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
 from cues.files import explained
 from cues.show.audition import LINE, stand_in_speech
-from cues.show.board import Set, board_page
+from cues.show.board import Set, board_page, sound_board_packages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ _BUILT_IN = "built in"
     "--pack",
     "packs",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=_options.PackFolder(),
     help="A pack to show beside the built-in cues; twice: two packs beside each other.",
 )
 @click.option(
@@ -56,7 +56,9 @@ def command(
     OUT.html is one self-contained file: you can mail it, or open it on a phone.
     """
     if (out is None) == (not serve):
-        raise click.UsageError("give OUT.html, or --serve")
+        raise click.UsageError("give OUT.html, or --serve" if out is None else "give OUT.html or --serve, not both")
+    if serve:
+        sound_board_packages()  # what is missing is said now, not to the browser
     speech, who = _speech(over, speaker)
 
     def make(reload: str) -> str:

@@ -38,6 +38,7 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
 
     `motif:TOOL` is the sound derived from the name of a tool, - an audio file on standard input, and x.wav a file.
     """
+    _options.one_standard_output("--png", png, as_json=as_json)
     bank = bank_of(pack)
     cue = sound_of(bank, name)
     record = cue_record(cue, source_of(bank, name) if name in bank else cue.name)

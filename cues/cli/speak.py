@@ -16,6 +16,7 @@ from cues.cli import _options
 from cues.cli._report import report
 from cues.cli._terminal import harmless
 from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
+from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
 from stream.services.addresses import api_and_address
@@ -48,7 +49,7 @@ __all__ = ["command"]
     "recordings",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Take the answer from a recording instead; repeat it for the turn after a tool's result.",
+    help="A recording that answers in place of a server; give it again for the answer to a tool's result.",
 )
 @_options.out
 @_options.speaker
@@ -76,8 +77,8 @@ def command(
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
 
     The API key is read from OPENAI_API_KEY (Anthropic: ANTHROPIC_API_KEY, Gemini: GEMINI_API_KEY); local servers need
-    none. Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, a live model's own
-    time is four times as long in these files. Ctrl-C interrupts the answer, like a barge-in.
+    none. Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, the waits for a
+    live model are four times as long in these files. Ctrl-C interrupts the answer, like a barge-in.
     """
     if not recordings and not (prompt and base_url and model):
         raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
@@ -124,6 +125,8 @@ def _tools(path: Path | None) -> list[stream.Tool]:
     if path is None:
         return []
     try:
-        return list(as_tools(json.loads(path.read_text(encoding="utf-8"))))
+        definitions = json.loads(path.read_text(encoding="utf-8"))
+        # A dictionary's keys would be read as tools.
+        return list(as_tools(definitions if isinstance(definitions, list) else [definitions]))
     except (OSError, ValueError, TypeError) as error:
-        raise click.UsageError(f"{str(path)!r} holds no tool definitions: {harmless(str(error))}") from error
+        raise click.UsageError(f"{str(path)!r} holds no tool definitions: {harmless(reason_of(error))}") from error

@@ -221,8 +221,13 @@ def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
     return tuple((title, text.replace("-", "−")) for title, text in rows)
 
 
+def sound_board_packages() -> Any:
+    """The module jinja2; raises `MissingFeatureError` if it is not installed."""
+    return needed("jinja2", "page", "the sound board needs jinja2")
+
+
 def _rendered(**values: object) -> str:
-    jinja2 = needed("jinja2", "page", "the sound board needs jinja2")
+    jinja2 = sound_board_packages()
     # The template escapes all but the style and the scripts, which come from this package.
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("cues.show"),

@@ -215,6 +215,6 @@ def _kind(file: Path, body: bytes) -> Kind:
     if not head and file.suffix in ENDINGS:
         return next(kind for kind in CONTENT_TYPES if file.suffix == f".{kind}")
     raise RecordingError(
-        f"{file} is not a recording: it begins with {head[:24]!r}; "
+        f"{file} is not a recording: it begins with {head[:8]!r}; "
         "a recording begins with `data:` (server-sent events), `{` (JSON lines) or `[` (an array)"
     )

@@ -19,6 +19,7 @@ from stream.errors import StreamError, StreamValueError
 from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
 from stream.replay.sockets import play_session
+from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
     import ssl
@@ -126,7 +127,7 @@ class ReplayServer:
         try:
             self._server = await asyncio.start_server(self._accept, self._host, self._port, ssl=self._tls)
         except OSError as error:
-            raise StreamError(f"cannot listen on {self._host}:{self._port}: {error.strerror or error}") from error
+            raise StreamError(cannot_listen(self._host, self._port, error)) from error
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

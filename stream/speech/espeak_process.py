@@ -63,7 +63,7 @@ def main(voice: str, words_per_minute: str) -> None:
     if sample_rate <= 0:
         sys.exit("espeak-ng could not be initialized")
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
-        sys.exit(f"espeak-ng has no voice {voice!r}")
+        sys.exit(f"espeak-ng has no voice {voice!r}; it names them like en-us, de or fr")
     library.espeak_SetParameter(RATE_PARAMETER, int(words_per_minute), 0)
     engine = Engine(library, sample_rate)
     engine.send(b"", [], last=True)

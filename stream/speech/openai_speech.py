@@ -54,7 +54,9 @@ class OpenAISpeaker(PhraseSpeaker):
         try:
             self._client = AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
         except OpenAIError as error:
-            raise SpeakerError(f"cannot make a client for {self.name}: {error}") from error
+            raise SpeakerError(
+                f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
+            ) from error
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The speech of one phrase as it arrives; network reads of odd size are joined to whole samples."""

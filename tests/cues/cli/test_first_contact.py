@@ -38,13 +38,22 @@ def test_help_needs_no_extra(line):
 
 @pytest.mark.parametrize(
     ("arguments", "extra"),
-    [(["demo"], "demo"), (["speak", "--replay", CALL], "demo"), (["replay", "--scenario", "list"], "openai")],
-    ids=["demo", "speak", "replay"],
+    [
+        *((["demo"], "demo"), (["speak", "--replay", CALL], "demo")),
+        *((["live"], "live"), (["replay", "--scenario", "list"], "openai")),
+    ],
+    ids=["demo", "speak", "live", "replay"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
     result = without(["h11"], *arguments)
     assert result.returncode == 1
-    assert result.stderr == f"cues: `cues {arguments[0]}` needs h11: {pip_install(extra)}\n"
+    assert result.stderr.endswith(f"cues: `cues {arguments[0]}` needs h11: {pip_install(extra)}\n")
+
+
+def test_a_sound_board_that_cannot_be_made_is_not_served():
+    result = without(["jinja2"], "page", "--serve", "--speaker", "voice-like", "--port", "0")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"cues: the sound board needs jinja2: {pip_install('page')}\n"
 
 
 def test_record_names_the_extra_that_brings_its_client(tmp_path):

@@ -441,7 +441,7 @@ def test_with_a_token_nothing_is_served_without_it():
 def test_a_port_that_is_taken_is_an_error():
     with live_server() as server:
         port = int(server.url.rstrip("/").rpartition(":")[2])
-        with pytest.raises(CueError, match="cannot be served on"), live_server(port=port):
+        with pytest.raises(CueError, match="cannot listen on"), live_server(port=port):
             pass
 
 

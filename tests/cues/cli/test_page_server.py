@@ -128,5 +128,5 @@ def test_other_paths_are_not_there(serve):
 
 def test_a_port_that_is_taken_is_an_error(serve):
     server = serve(lambda _: "page")
-    with pytest.raises(CueError, match="cannot be served on"):
+    with pytest.raises(CueError, match="cannot listen on"):
         PageServer(lambda _: "page", [], int(server.url.rstrip("/").rpartition(":")[2]))

@@ -46,7 +46,7 @@ _FORWARD = (
     "recordings",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Take the answer from a recording; repeat it for the turn after a tool's result. Default: the demo's.",
+    help="A recording that answers; give it again for the answer to a tool's result. Default: the demo's.",
 )
 @_options.speaker
 @_options.pack

@@ -11,6 +11,7 @@ from cues.cli._guard import is_loopback
 from cues.cli.live.browser.app import MAX_MESSAGE_BYTES
 from cues.cli.live.browser.guard import Guard
 from cues.errors import CueError, reason_of
+from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +75,7 @@ class LiveServer:
         try:
             self._socket = socket.create_server((host, port), family=_family(host))
         except OSError as error:
-            raise CueError(f"{host}, port {port}: cannot be served on: {reason_of(error)}") from error
+            raise CueError(cannot_listen(host, port, error)) from error
         self._server = uvicorn.Server(config)
         self._scheme = "http" if certfile is None else "https"
         self._shown = f"[{host}]" if ":" in host else host
