@@ -179,7 +179,7 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
                 if "client" in namespace:
                     await namespace["client"].close()
 
-    asyncio.run(asyncio.wait_for(run_page(), 60.0))
+    asyncio.run(asyncio.wait_for(run_page(), 300.0))
 
 
 def until_silent(namespace, where):
