@@ -17,9 +17,11 @@ from cues.signal.fades import fade_edges
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-__all__ = ["VoicedWord", "speak_voice_like"]
+__all__ = ["VoicedWord", "speak_voice_like", "words_voice_like"]
 
 # First three formants (Hz) of a male speaker: Peterson and Barney, "Control methods used in a study of the vowels",
 # J. Acoust. Soc. Am. 24 (1952), table II.
@@ -41,6 +43,8 @@ STOP_MS = 45.0
 WORD_GAP_MS = 25.0
 PAUSE_MS = {",": 180.0, ";": 220.0, ":": 220.0, ".": 320.0, "!": 320.0, "?": 320.0}
 PITCH_HZ = 118.0
+GAINS_MS = 1.0
+"""Interval at which the gains of a syllable's harmonics are computed; they are interpolated between."""
 PEAK = 0.43
 """Peak of the loudest syllable, for about −20 LUFS."""
 
@@ -70,18 +74,22 @@ def speak_voice_like(text: str, *, sample_rate: int = 24000) -> tuple[NDArray[np
     words : tuple of VoicedWord
         One entry per word.
     """
-    pieces: list[NDArray[np.float64]] = []
+    pieces: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
     words: list[VoicedWord] = []
     n_samples = 0
+    for word, samples in words_voice_like(text, sample_rate=sample_rate):
+        words.append(VoicedWord(word, n_samples))
+        pieces.append(samples)
+        n_samples += len(samples)
+    return np.concatenate(pieces), tuple(words)
+
+
+def words_voice_like(text: str, *, sample_rate: int = 24000) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Yield each word of `text` with its samples, pause included, as `speak_voice_like` joins them."""
     texts = text.split()
     for ordinal, word in enumerate(texts):
-        words.append(VoicedWord(word, n_samples))
-        progress = ordinal / len(texts)
-        for piece in (*_word(word, progress, sample_rate), _pause(word, sample_rate)):
-            pieces.append(piece)
-            n_samples += len(piece)
-    samples = np.concatenate(pieces) if pieces else np.zeros(0)
-    return samples.astype(np.float32), tuple(words)
+        sounds = _word(word, ordinal / len(texts), sample_rate)
+        yield word, np.concatenate([*sounds, _pause(word, sample_rate)]).astype(np.float32)
 
 
 def _word(word: str, progress: float, sample_rate: int) -> list[NDArray[np.float64]]:
@@ -108,20 +116,23 @@ def _vowel(vowels: str, progress: float, sample_rate: int) -> NDArray[np.float64
     pitch_hz = PITCH_HZ * (1.12 - 0.3 * progress) * (1.04 - 0.1 * along)
     phase = 2.0 * np.pi * np.cumsum(pitch_hz) / sample_rate
     start, stop = (np.array(FORMANTS_HZ[vowel]) for vowel in (vowels[0], vowels[-1]))
+    at = np.arange(0, n_samples + 1, ms_to_samples(GAINS_MS, sample_rate))
+    formants_hz = start + (stop - start) * (at / n_samples)[:, None]
+    harmonics = np.arange(1, int(min(4500.0, 0.45 * sample_rate) / pitch_hz.max()) + 1)
+    hz = harmonics[:, None, None] * np.interp(at, np.arange(n_samples), pitch_hz)[:, None]
+    gains = (_resonance(hz, formants_hz, np.array(BANDWIDTHS_HZ)) / (1 + 2 * np.arange(3))).sum(axis=2)
     syllable = np.zeros(n_samples)
-    for harmonic in range(1, int(min(4500.0, 0.45 * sample_rate) / pitch_hz.max()) + 1):
-        level = sum(
-            _resonance(harmonic * pitch_hz, start[k] + (stop[k] - start[k]) * along, BANDWIDTHS_HZ[k]) / (1 + 2 * k)
-            for k in range(3)
-        )
+    sine, before, turn = np.sin(phase), np.zeros(n_samples), 2.0 * np.cos(phase)
+    for harmonic, gain in zip(harmonics, gains, strict=True):
         # Glottal pulse −12 dB per octave, lip radiation +6 dB per octave: 1/f remains.
-        syllable += level / harmonic * np.sin(harmonic * phase)
+        syllable += np.interp(np.arange(n_samples), at, gain) / harmonic * sine
+        sine, before = turn * sine - before, sine  # Chebyshev: sin (k+1)x = 2 cos x sin kx − sin (k−1)x
     syllable *= PEAK / max(float(np.abs(syllable).max()), 1e-9)
     return fade_edges(syllable, ms_to_samples(25.0, sample_rate), ms_to_samples(45.0, sample_rate))
 
 
 def _resonance(
-    frequency_hz: NDArray[np.float64], center_hz: NDArray[np.float64], bandwidth_hz: float
+    frequency_hz: NDArray[np.float64], center_hz: NDArray[np.float64], bandwidth_hz: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Gain of a pole pair, 1.0 at its center."""
     detune = (frequency_hz**2 - center_hz**2) / (frequency_hz * bandwidth_hz)

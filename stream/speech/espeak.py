@@ -48,6 +48,8 @@ class EspeakSpeaker(PhraseSpeaker):
         command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+        import soxr  # noqa: F401  (now, not at the first phrase: it takes 50 ms)
+
         try:
             await self._header()
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
@@ -18,8 +19,9 @@ class VoiceLikeSpeaker(PhraseSpeaker):
     name = "voice-like generator"
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
-        """The signal for one phrase, in one piece."""
-        from cues.synthesis.voicelike import speak_voice_like
+        """The signal for one phrase, word by word; the loop runs between them, since a syllable takes about 1 ms."""
+        from cues.synthesis.voicelike import words_voice_like
 
-        samples, words = speak_voice_like(phrase, sample_rate=SAMPLE_RATE)
-        yield Speech(samples, tuple(Word(word.text, word.start_samples) for word in words))
+        for word, samples in words_voice_like(phrase, sample_rate=SAMPLE_RATE):
+            yield Speech(samples, (Word(word, 0),))
+            await asyncio.sleep(0)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from cues.synthesis.voicelike import speak_voice_like
 from stream.errors import SpeakerError, StreamValueError
 from stream.speech import choose_speaker, espeak
 from stream.speech.espeak import EspeakSpeaker
@@ -64,6 +65,33 @@ def test_every_word_is_heard_once_also_those_that_the_engine_runs_together(make,
     starts = [start for _, start in heard]
     assert starts == sorted(starts)
     assert starts[-1] <= len(samples)
+
+
+def test_the_loop_runs_between_the_words_of_a_voice_like_phrase():
+    async def go():
+        ticks, running = [0], True
+
+        async def tick():
+            while running:
+                ticks[0] += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        seen = [ticks[0] async for _ in VoiceLikeSpeaker().speak("one two three four")]
+        running = False
+        await ticking
+        return seen
+
+    seen = asyncio.run(go())
+    assert len(seen) == 4
+    assert seen == sorted(set(seen))
+
+
+def test_the_pieces_of_a_voice_like_phrase_are_the_whole_signal_to_the_bit():
+    samples, heard = asyncio.run(speak(VoiceLikeSpeaker(), [" One,", " two", " tools"]))
+    pieces = [speak_voice_like("One,")[0], speak_voice_like("two tools")[0]]
+    np.testing.assert_array_equal(samples, np.concatenate(pieces))
+    assert [start for _, start in heard][:2] == [0, len(pieces[0])]
 
 
 def test_a_word_without_a_time_of_its_own_lies_between_its_neighbors():
