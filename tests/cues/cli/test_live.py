@@ -3,6 +3,8 @@
 import asyncio
 import json
 import struct
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -464,6 +466,34 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
     result = CliRunner().invoke(group, ["live", *arguments], terminal_width=1000)
     assert result.exit_code == 2
     assert message in result.output
+
+
+FIRST_TURN = """
+import asyncio, gc, sys
+from cues.cli.live.browser.answers import served
+from cues.cli.live.browser.conversation import Conversation, Setup
+from cues.cli.live.browser.rehearsal import rehearse
+from cues.cli.live.browser.sounds import Sounds
+from cues.cli.live.scripts import built_in_scripts
+
+async def turn():
+    bank = Sounds("").bank
+    await rehearse(bank)
+    async with served(built_in_scripts()[-1:]) as targets:
+        async with Conversation(Setup(targets=targets, bank=bank, speaker="espeak")) as conversation:
+            await conversation.answered()
+            before = set(sys.modules)
+            conversation.ask("And?")
+            await conversation.answered()
+            print(sorted(set(sys.modules) - before), gc.get_freeze_count() > 10_000)
+
+asyncio.run(turn())
+"""
+
+
+def test_a_turn_after_the_rehearsal_imports_nothing_and_no_collection_walks_what_was_imported():
+    done = subprocess.run([sys.executable, "-c", FIRST_TURN], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "[] True\n"
 
 
 def test_every_built_in_script_has_a_question_and_its_tools_have_results():

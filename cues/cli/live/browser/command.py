@@ -57,9 +57,9 @@ _FORWARD = (
 @click.option(
     "--buffer-ms",
     type=click.IntRange(20, 1000),
-    default=80,
+    default=120,
     show_default=True,
-    help="Sound that the page holds back at first; more after an underrun.",
+    help="Sound that the page holds back at least; more while frames come late.",
 )
 @click.option("--certfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Certificate for HTTPS.")
 @click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Its key.")
@@ -140,10 +140,12 @@ async def _serve(
     from cues.cli.live.browser.answers import served
     from cues.cli.live.browser.app import LivePages
     from cues.cli.live.browser.conversation import Setup
+    from cues.cli.live.browser.rehearsal import rehearse
     from cues.cli.live.browser.server import LiveServer
     from cues.cli.live.browser.sounds import Sounds
 
     sounds = Sounds(pack)
+    await rehearse(sounds.bank)
     voice = await _name_of(speaker)
     async with served(scripts) as recorded:
         setup = Setup(targets=[model] if model else recorded, bank=sounds.bank, speaker=speaker, system=system)

@@ -67,8 +67,8 @@ class Conversation:
     own router and session.
     """
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup, self._clock = setup, WallClock()
+    def __init__(self, setup: Setup, clock: WallClock | None = None) -> None:
+        self._setup, self._clock = setup, clock or WallClock()
         self._mixer = Mixer(SAMPLE_RATE)
         self.line = Line(self._mixer)
         self._history = ChatHistory(setup.system)
@@ -112,6 +112,10 @@ class Conversation:
         self._number += 1
         if self._session is not None:
             self._session.barge_in()
+
+    async def answered(self) -> None:
+        """Wait until every question asked so far is answered or dropped."""
+        await asyncio.wait(self._turns)
 
     async def _after(self, earlier: Sequence[asyncio.Task[Any]], number: int, text: str, script: int) -> None:
         if earlier:

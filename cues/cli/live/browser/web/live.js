@@ -32,19 +32,31 @@ function takeReport(report) {
   state.peak = Math.max(state.peak, report.peak);
   state.heardS = report.position / RATE_HZ;
   state.reportedAt = performance.now();
+  if (report.state !== "idle") { drawSoon(); }
 }
 
-// Pictures of the time axis 25 times a second, fewer on a busy machine: drawing takes a tenth of the time at most. Numbers
-// change less often. Nothing is drawn while nothing happens.
+// Pictures of the time axis while sound plays: 25 a second, fewer while pictures wait or frames come late, because sound needs
+// the machine. Numbers change less often. An idle or hidden page draws nothing.
 
-(function picture() {
-  const begin = performance.now();
+let drawing = false, askedAt = 0;
+
+function picture() {
+  const now = performance.now();
   const playing = window.live.report?.state === "playing";
-  const sinceS = playing ? (begin - state.reportedAt) / 1000 : 0;
-  timeline.show(state.heardS + Math.min(sinceS, 0.1));
-  const costMs = performance.now() - begin;
-  setTimeout(() => requestAnimationFrame(picture), Math.max(40, 10 * costMs));
-})();
+  timeline.show(state.heardS + (playing ? Math.min((now - state.reportedAt) / 1000, 0.1) : 0));
+  drawing = playing || state.running;
+  if (drawing) { setTimeout(askForPicture, Math.max(40, 4 * (performance.now() - askedAt), 2000 * (state.lateS ?? 0))); }
+}
+
+function askForPicture() {
+  drawing = true;
+  askedAt = performance.now();
+  requestAnimationFrame(picture);
+}
+
+function drawSoon() {
+  if (!drawing) { askForPicture(); }
+}
 
 setInterval(() => {
   const { report } = window.live;
@@ -216,10 +228,12 @@ worker.onmessage = ({ data }) => {
   if (data.event) {
     window.live.events.push(data.event);
     shown[data.event.type]?.(data.event);
-  } else if (data.level) {
-    const { position, samples, mixed, speech, lateS } = data.level;
-    timeline.level(position / RATE_HZ, samples / RATE_HZ, mixed, speech);
-    state.lateS = Math.max(lateS, state.lateS ?? 0);
+    drawSoon();
+  } else if (data.levels) {
+    for (const { position, samples, mixed, speech, lateS } of data.levels) {
+      timeline.level(position / RATE_HZ, samples / RATE_HZ, mixed, speech);
+      state.lateS = Math.max(lateS, state.lateS ?? 0);
+    }
   } else if (data.closed) {
     if (state.running) { silence(); note("the connection was lost", "error"); }
     if (state.open) { note("a new conversation begins when it is back"); }

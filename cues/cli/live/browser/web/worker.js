@@ -2,7 +2,9 @@
 "use strict";
 
 const FIRST_WAIT_MS = 300, LONGEST_WAIT_MS = 5000;
+const LEVELS = 5;  // frames whose levels are one message to the page
 let url = "", player = null, socket = null, wait = FIRST_WAIT_MS;
+let levels = [];
 let beginning = null;  // arrival and position of the earliest frame of the turn
 
 onmessage = ({ data }) => {
@@ -16,7 +18,7 @@ function connect() {
   socket.binaryType = "arraybuffer";
   socket.onopen = () => { wait = FIRST_WAIT_MS; };
   socket.onmessage = ({ data }) => {
-    if (typeof data === "string") { postMessage({ event: JSON.parse(data) }); } else { takeFrame(data); }
+    if (typeof data === "string") { sendLevels(); postMessage({ event: JSON.parse(data) }); } else { takeFrame(data); }
   };
   socket.onclose = ({ reason }) => {
     postMessage({ closed: true, reason, waitMs: wait });
@@ -33,7 +35,13 @@ function takeFrame(data) {
   // How much later than the earliest frame of its turn, measured on the sound's own time.
   const offsetS = now - position / 24000;
   if (beginning?.turn !== turn || offsetS < beginning.offsetS) { beginning = { turn, offsetS }; }
-  postMessage({ level: { turn, position, samples, mixed: header.getFloat32(8, true), speech: header.getFloat32(12, true),
-    lateS: offsetS - beginning.offsetS } });
+  levels.push({ position, samples, mixed: header.getFloat32(8, true), speech: header.getFloat32(12, true),
+    lateS: offsetS - beginning.offsetS });
+  if (levels.length >= LEVELS) { sendLevels(); }
   player?.postMessage(data, [data]);
+}
+
+function sendLevels() {
+  if (levels.length) { postMessage({ levels }); }
+  levels = [];
 }
