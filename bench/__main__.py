@@ -1,6 +1,6 @@
 """Every goal with its peers, as one table: `python -m bench [--rounds 3] [--only mixer --only loudness] [--write]`.
 
-Each bench runs in a process of its own, once a round, one after the other, so that a noisy minute meets all of them.
+Each bench runs in a process of its own, once a round, one after the other, so that a noisy minute affects every bench.
 A figure is the median of the rounds; a goal holds if it held in every round. `--write` renews the table, the picture
 and the data in `bench/`. The extra `bench` brings peers; Debian has two more, `libebur128-1` and `ffmpeg`.
 """
@@ -41,7 +41,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """What the table says about the goal."""
+        """The verdict of the table on the goal."""
         if not self.values:
             return f"not measured: {self.figure.note}"
         return (

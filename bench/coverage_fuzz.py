@@ -94,7 +94,7 @@ TARGETS = {"readers": readers, "text": text, "packs": packs, "audio": audio}
 
 
 def seeds(target: str) -> Iterator[bytes]:
-    """What the search begins with."""
+    """Inputs that the search begins with."""
     if target == "readers":
         yield from (data_of(name)[:LONGEST] for name in EXPECTED)
         for case in load("openai_chunks"):

@@ -1,4 +1,4 @@
-"""Timing for the benches: contenders take turns, so that a noisy machine is noisy for all of them."""
+"""Timing for the benches: contenders take turns, so that noise affects all alike."""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ CUES_PER_S = 1.0
 
 @dataclass
 class Taken:
-    """Durations of single calls, and the processor's time of all of them, ns."""
+    """Durations of single calls, and their total processor time, ns."""
 
     calls: list[int] = field(default_factory=list)
     cpu: int = 0
     per_call: int = 1
 
     def add(self, calls: Iterable[Callable[[], object]]) -> None:
-        """Time calls: each by the clock, all of them by the thread's share of the processor."""
+        """Time calls: each by the clock, the sum by the thread's processor time."""
         begin = time.thread_time_ns()
         for call in calls:
             start = time.perf_counter_ns()
@@ -59,7 +59,7 @@ class Taken:
 
 
 def act(mixer: cues.Mixer, bank: list[cues.Cue], rng: np.random.Generator) -> None:
-    """What a session does now and then."""
+    """Rare work of a session."""
     voice = mixer.play(bank[rng.integers(len(bank))])
     kind = rng.random()
     if kind < 0.2:
@@ -70,7 +70,7 @@ def act(mixer: cues.Mixer, bank: list[cues.Cue], rng: np.random.Generator) -> No
 
 
 async def main(n_sessions: int, seconds: float) -> None:
-    """Run all of them and print the table."""
+    """Run all measurements and print the table."""
     bank = [cue for cue in cues.load_bank().values() if not cue.loop]
     rng = np.random.default_rng(0)
     mixers = [cues.Mixer() for _ in range(n_sessions)]

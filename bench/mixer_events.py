@@ -49,7 +49,7 @@ class Times:
         return float(np.percentile(self._taken[name], 99))
 
     def names(self) -> list[str]:
-        """What was timed."""
+        """The timed operation."""
         return list(self._taken)
 
 

@@ -58,7 +58,7 @@ def sketch_and_now() -> Figure:
 
 
 def ramps() -> Figure:
-    """What an onset of 10 ms does to a tone of 1 kHz: the ramp, and what it splatters over the spectrum."""
+    """Four onsets of 10 ms of a 1 kHz tone: the ramps, and their spectra."""
     n = RATE // 100
     shapes = {
         "no ramp": np.ones(n),

@@ -1,4 +1,4 @@
-"""What our layer costs beside each provider's own client on text, and on bytes without a client (goal S1).
+"""Cost of our layer beside each provider's own client on text, and on bytes without a client (goal S1).
 
     python -m bench.stream_formats [--json]
 

@@ -118,7 +118,7 @@ def cut(data: bytes, rng: random.Random) -> list[bytes]:
 
 
 def fault_in(events: list[Any]) -> str | None:
-    """What is wrong with the events by themselves."""
+    """Faults of the events by themselves."""
     started = [event.index for event in events if isinstance(event, ToolCallStart)]
     ended = [event.index for event in events if isinstance(event, ToolCallEnd)]
     if len(set(started)) != len(started) or len(set(ended)) != len(ended) or not set(started) <= set(ended):

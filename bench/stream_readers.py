@@ -1,9 +1,9 @@
-"""What the readers cost beside the packages that deliver to them, and whether they are linear (goals S1 and S2).
+"""Cost of the readers beside the packages that deliver to them, and whether they are linear (goals S1 and S2).
 
     python -m bench.stream_readers [--json]
 
-Everything is a ratio inside this run: the contenders take turns, and the least time of many counts. Where a socket is
-read, the thread's CPU time counts: waiting for the other side is nobody's cost.
+Every figure is a ratio inside this run: the contenders take turns, and the least time of many counts. If a socket is
+read, the thread's CPU time counts, without the wait for the other side.
 """
 
 from __future__ import annotations

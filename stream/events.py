@@ -195,7 +195,7 @@ class TaskStatus:
     Attributes
     ----------
     task_id : str
-        The server's id of the task; `""` if there is none.
+        The server's id of the task, or `""`.
     tool_name : str
         The tool's name or kind (`"web_search"`), as far as the server tells it; `==` ignores it.
     """
@@ -237,7 +237,7 @@ class StreamFailed:
     Attributes
     ----------
     message : str
-        The server's or client's message; "Request failed" if there is none.
+        The server's or client's message, or "Request failed".
     code : str or None
         The server's code; `"UpstreamFailure"` if an error of Ollama's form has none. `"unfinished"`: no finish reason.
         `"connection"`: the connection broke. `"timeout"`: the server went silent.

@@ -34,7 +34,7 @@ def read(
     Parameters
     ----------
     source : async iterable or awaitable of one
-        What a provider's client returns, awaited or not; or network reads (`bytes` or `str`, cut anywhere), WebSocket
+        Response of a provider's client, awaited or not; or network reads (`bytes` or `str`, cut anywhere), WebSocket
         messages, or decoded messages.
     tools : Tools
         The declared tools: names, OpenAI tool dicts, or objects with a `name`; `None` if not known.

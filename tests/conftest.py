@@ -1,4 +1,4 @@
-"""What every test runs in: no pack and no cache of the user's, and the switch that rewrites the golden files."""
+"""Surroundings of every test: no pack and no cache of the user's, and the switch that rewrites the golden files."""
 
 from __future__ import annotations
 

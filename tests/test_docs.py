@@ -1,6 +1,6 @@
 """Every code block of the documentation is run, line by line where it is for a shell.
 
-What cannot run here (it asks a live server, serves for ever, installs, needs loudspeakers) is named in a table with its
+A line that cannot run here (it asks a live server, serves for ever, installs, needs loudspeakers) is named in a table with its
 reason: a line that is neither run nor named fails. The pipelines' page has its own test (tests/cues/adapters).
 """
 
@@ -203,7 +203,7 @@ async def run_block(code, namespace, page, number):
 
 
 def common_names():
-    """What the pages take for granted: a client's stream, a voice, audio."""
+    """Names that the pages take for granted: a client's stream, a voice, audio."""
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": "One moment, please. "}}]},
         {"choices": [{"index": 0, "delta": {"tool_calls": [call("get_weather", '{"city": "Oslo"}')]}}]},

@@ -14,7 +14,7 @@ __all__ = ["build"]
 
 
 _KNOWN = "Py", "llvm."
-"""What code may call: CPython's public functions, and what LLVM itself replaces."""
+"""Prefixes of the functions that code may call: CPython's public API, and LLVM's intrinsics."""
 
 
 def build(level: str) -> bytes:

@@ -19,7 +19,7 @@ __all__ = ["cache_folders", "source_digest"]
 
 
 def cache_folders() -> Iterator[Path]:
-    """The folders for compiled code, in order of preference; not all of them exist or can be written."""
+    """The folders for compiled code, in order of preference; a folder may not exist, or be read-only."""
     for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR"):
         named = os.environ.get(variable)
         if named:

@@ -9,7 +9,7 @@ FULL_SCALE = 32768.0
 BLOCK_MS = 100.0
 MEMORY_S = 3.0
 KEEP = math.exp(-BLOCK_MS / 1000.0 / MEMORY_S)
-"""What a block leaves of the weight of those before it."""
+"""Factor by which a block reduces the weight of earlier ones."""
 GATE = 10.0 ** (-50.0 / 10.0)
 """Mean square under which a block is a pause (−50 dBFS)."""
 

@@ -1,4 +1,4 @@
-"""The look-ahead limiter's loop; the method and the state's layout are told in `cues.mixing.limiter`."""
+"""The look-ahead limiter's loop; `cues.mixing.limiter` describes the method and the layout of the state."""
 
 from __future__ import annotations
 

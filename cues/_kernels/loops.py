@@ -55,7 +55,7 @@ def peak_bits(samples: int, n: int) -> np.int32:
 
 @kernel
 def last_above(samples: int, n: int, bits: np.int32) -> int:
-    """How many samples there are up to the last one above a magnitude, given as float32's bits; 0 if there is none."""
+    """Number of samples up to the last one above a magnitude (float32's bits); 0 if no sample is above it."""
     words = carray(int32_at(samples), n)
     while n > 0 and (words[n - 1] & _ABS_BITS) <= bits:
         n -= 1

@@ -82,7 +82,7 @@ def store(code: bytes, level: str, base: Path) -> Path:
 
 
 def _name(level: str, numba: str | None = None) -> str:
-    """The file's name; without a version of numba as a pattern for the installed one, or for any if there is none."""
+    """The file's name; without `numba` a pattern for the installed version, or for any if numba is not installed."""
     return f"{level}-{_digest_of_source()}-numba-{numba or next(_installed_numba(), '*')}.o"
 
 

@@ -35,7 +35,7 @@ class PipelineCues:
     Parameters
     ----------
     sample_rate, channels : int
-        Rate, Hz, and number of interleaved channels, ≥ 1; cues sound in all of them.
+        Rate, Hz, and number of interleaved channels, ≥ 1; every channel has the cues.
     bank, rules
         As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
     tools : Tools

@@ -126,7 +126,7 @@ def _heard(media: Mapping[str, Any], started: Started | None) -> Heard | None:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What a provider is sent: audio, a mark, and the order to drop what it holds."""
+    """The messages to a provider: audio, a mark, and the command to drop queued audio."""
 
     media: Callable[[Started, bytes], str]
     mark: Callable[[str, str], str]

@@ -30,8 +30,8 @@ __all__ = ["AgentCues", "handle_run_event"]
 class AgentCues(RealtimeCues):
     """The audio of a `RealtimeSession` with cues.
 
-    Give `playback_tracker` to the session, in its model's configuration: at a barge-in the SDK truncates the answer at
-    what was heard here. Then `await listen(session)`, beside `run`.
+    Give `playback_tracker` to the session, in its model's configuration: at a barge-in the SDK truncates the answer
+    after the part that was heard. Then `await listen(session)`, beside `run`.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class AgentCues(RealtimeCues):
 
 
 class _HeardHere(RealtimePlaybackTracker):  # type: ignore[misc]  # the package may be absent where types are checked
-    """What was heard of the answer, for the SDK."""
+    """The heard part of the answer, for the SDK."""
 
     def __init__(self, cues: AgentCues) -> None:
         super().__init__()

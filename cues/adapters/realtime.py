@@ -199,7 +199,7 @@ class RealtimeCues(PacedOutput):
 
 
 def _decoded(event: Any) -> Any:
-    """An event as its package or a socket gives it, as a dictionary; `{}` for what is none."""
+    """An event of a package or a socket as a dictionary; `{}` if it is not one."""
     if isinstance(event, str | bytes | bytearray):
         try:
             return json.loads(event)

@@ -112,7 +112,7 @@ class PhoneLine(PacedOutput):
     # From the caller.
 
     def feed(self, message: str | bytes) -> LineEvent | None:
-        """What a message says: `Started`, `Heard`, `Digit`, `Marked` or `Stopped`; None if it says nothing we know.
+        """The meaning of a message: `Started`, `Heard`, `Digit`, `Marked` or `Stopped`; None for unknown messages.
 
         Raises
         ------

@@ -66,7 +66,7 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Append results: all of them, or none if writing fails.
+        """Append all results, or none if writing fails.
 
         Raises
         ------

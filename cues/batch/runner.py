@@ -115,8 +115,8 @@ def run_batch(
             failed = f", {tried - done} failed" if tried > done else ""
             raise KeyboardInterrupt(f"{kept}{failed}: {resumes}") from None
         except OSError as error:
-            what = "the disk is full" if error.errno in FATAL_ERRNOS else f"{path}: {reason_of(error)}"
-            raise CueError(f"{what}; {done} of {len(tasks)} are done and kept: {resumes}") from error
+            fault = "the disk is full" if error.errno in FATAL_ERRNOS else f"{path}: {reason_of(error)}"
+            raise CueError(f"{fault}; {done} of {len(tasks)} are done and kept: {resumes}") from error
         rows = [journal.rows[key] for key in keys]
     try:
         write_table(table, rows, columns)

@@ -29,7 +29,7 @@ _SAME_LU = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What an export did to its folder.
+    """The files that an export wrote, kept and removed.
 
     Attributes
     ----------

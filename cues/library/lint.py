@@ -68,7 +68,7 @@ def check_cue(cue: Cue) -> list[Problem]:
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
-    """Convert an error to a `Problem`; without `where` it is about `pack.toml`, or the folder if there is none."""
+    """Convert an error to a `Problem`; without `where` it is about `pack.toml`, or else about the folder."""
     whole = PACK_FILE if (folder / PACK_FILE).exists() else str(folder)
     message = str(error).removeprefix(f"{folder}/")
     return Problem(where=where or whole, code=PackError.code, message=message, fix=error.fix or _ANY_FIX)
@@ -124,7 +124,7 @@ def _level(cue: Cue, override: Override) -> Found | None:
 
 
 def _louder(measured: Measurement) -> str:
-    """What makes a sound louder that more gain does not."""
+    """The fix for a sound that more gain does not make louder."""
     if measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
         return f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
     return f"export it louder: the bank adds at most {MAX_GAIN_DB:g} dB"

@@ -206,9 +206,9 @@ def _alias(samples: Samples, sample_rate: int) -> Found | None:
     folded = _folded_hz(level_db, hz, sample_rate)
     if folded is None and top <= _ALIAS_DB:
         return None
-    what = f"a folded harmonic at {folded:.0f} Hz" if folded else f"{top:.0f} dB just below half the sample rate"
+    found = f"a folded harmonic at {folded:.0f} Hz" if folded else f"{top:.0f} dB just below half the sample rate"
     fix = "render it band-limited, or convert the sample rate with a filter (soxr HQ)"
-    return "alias", f"alias: {what}; at most {_ALIAS_DB:g} dB is allowed", fix
+    return "alias", f"alias: {found}; at most {_ALIAS_DB:g} dB is allowed", fix
 
 
 def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_rate: int) -> float | None:

@@ -166,7 +166,7 @@ def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
 def sound_files(folder: Path) -> list[Path]:
     """Files of a folder that look like sounds of a pack, by name: audio files, and any file named after a cue.
 
-    What `cues export` writes beside its sounds (JSON, pictures) is left out.
+    The JSON and pictures that `cues export` writes beside its sounds are left out.
     """
     return [
         path

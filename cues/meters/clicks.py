@@ -117,7 +117,7 @@ def _candidates(errors: NDArray[np.float32], block: int) -> list[int]:
 def _click_near(
     samples: NDArray[np.float32], at: int, sample_rate: int, block: int, compiled: bool
 ) -> tuple[int, float]:
-    """Position and error of the click within the millisecond around `at`; error 0 if there is none.
+    """Position and error of the click within the millisecond around `at`; error 0 without a click.
 
     Frames and blocks are centered on the candidate, so results do not depend on the position in the file. It must be a
     click in one of three layouts, and its error must also exceed the threshold in the centered one: at the end of a

@@ -47,7 +47,7 @@ class Sound(NotCopyable):
     peak : float
         Largest magnitude.
     audible : tuple of int
-        First sample above −60 dBFS, and the one after the last; (0, 0) if there is none.
+        First sample above −60 dBFS, and the one after the last; (0, 0) for silence.
     soft_start : bool
         Whether the voice can start without a fade-in.
     """

@@ -117,7 +117,7 @@ def board_page(
     Parameters
     ----------
     sets : Sequence of Set
-        One to three; with several, a cue has the same loudness in all of them.
+        One to three; a cue has the same loudness in each.
     speech : float32, shape `(n_samples,)`
         Speech under the cues.
     sample_rate : int

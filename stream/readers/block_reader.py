@@ -1,4 +1,4 @@
-"""What the readers of formats with typed events share: calls with an identity, repeated text, a server's own tools."""
+"""Shared by the readers of formats with typed events: calls with an identity, repeated text, a server's own tools."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ class KnownTexts:
 
     Attributes
     ----------
-    plain : all of them.
-    simple : those without a line end or a backtick that are not blank. They leave the line in the same state whatever
-        came before, so of a run of them the parser needs to note only the last one.
+    plain : the events, by text.
+    simple : those of texts that are not blank and have no line end or backtick. They leave the line in the same state
+        whatever came before, so of a run of them the parser needs to note only the last one.
     """
 
     __slots__ = ("_search", "plain", "simple")

@@ -1,4 +1,4 @@
-"""What the readers of servers' messages share: text, reasoning, calls, rounds, errors, and how a stream ends."""
+"""Shared by the readers of servers' messages: text, reasoning, calls, rounds, errors, and how a stream ends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class MessageReader(ABC):
     Raises
     ------
     StreamTypeError
-        For tools that are none. What a server sends never raises.
+        If `tools` are not tools. A server's messages never raise.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class MessageReader(ABC):
         Raises
         ------
         StreamTypeError
-            If it is none of these.
+            If it is of another type.
         StreamValueError
             If the reader was closed.
         """

@@ -1,6 +1,6 @@
 """Which calls of a round are the same call sent twice.
 
-Two calls with one name and equal arguments are told apart by an index on both, by ids of their own where both were
+Two calls with one name and equal arguments are distinguished by an index on both, by ids of their own where both were
 raw text, or by standing in one array. Everything else is a duplicate, and the first one stays.
 """
 
@@ -28,7 +28,7 @@ class Call:
     ordinal : its number among the calls of the stream; -1 before it was announced.
     duplicate : whether it is one, or may be one as long as it is open.
     status, arguments_json : as in `ToolCallEnd`; an empty status means that it is still open.
-    offset : where a raw call began in its text, characters.
+    offset : start of a raw call in its text, characters.
     home : the round that it belongs to.
     """
 

@@ -159,7 +159,7 @@ def _is_over(message: Mapping[str, Any]) -> bool:
 
 
 def _secrets(url: str, headers: Mapping[str, str]) -> list[bytes]:
-    """What a server may quote and nobody should read: passwords, values of the query, and headers with their words."""
+    """Secrets that a server may quote: passwords, values of the query, headers and their words."""
     parts = urlsplit(url)
     found = [parts.password or "", *(value for _, value in parse_qsl(parts.query))]
     for name, value in headers.items():

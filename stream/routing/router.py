@@ -217,7 +217,7 @@ class CueRouter:
 
     @property
     def phase(self) -> Phase:
-        """What the user waits for: `stream.routing.turn.Turn`."""
+        """The phase of the turn: `stream.routing.turn.Turn`."""
         return self._turn.phase
 
     @property

@@ -13,7 +13,7 @@ Phase: TypeAlias = Literal["thinking", "working", "answering", "done"]
 
 
 class Turn:
-    """What the user waits for; the router, and with it every session and adapter, has one.
+    """The state of a turn, named after what the user waits for. Each router has one.
 
     | phase | the user waits for | begins with |
     | --- | --- | --- |

@@ -38,9 +38,9 @@ class Attempts:
         self._outcomes[model, position, ok] += 1
         # Counts floats; for mypy, a Counter holds integers.
         self._seconds[model, position] += seconds  # type: ignore[assignment]  # see above
-        what = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
+        asked = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
         rate = self.rate(model, position)
-        logger.info("%s: %s (%s, %.2f s, rate %.3f)", what, "success" if ok else "failure", model, seconds, rate)
+        logger.info("%s: %s (%s, %.2f s, rate %.3f)", asked, "success" if ok else "failure", model, seconds, rate)
 
     def empty(self, model: str) -> None:
         """Count an answer without text or calls."""

@@ -115,7 +115,7 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
-    """The messages with `words` added to the system prompt, or as the system prompt if there is none."""
+    """The messages with `words` added to the system prompt, or as the system prompt."""
     if not words:
         return list(messages)
     if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):

@@ -82,7 +82,7 @@ def connect(
         `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
         Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google, and no key for other hosts.
     capabilities : ModelCapabilities or None
-        What the model can do with tools; `None` looks it up with `capabilities_of`.
+        The model's abilities with tools; `None` looks them up with `capabilities_of`.
     overrides : Path, str, Sequence[Mapping] or None
         A file of `[[family]]` entries, or the entries, that override the table.
     guide, usage : bool

@@ -58,9 +58,9 @@ def failure_of_client(error: Exception, url: str) -> StreamFailed | None:
 
 def failure_of_transport(error: BaseException, *, url: str, timed_out: bool) -> StreamFailed:
     """The failure of a connection that was refused, broke or timed out; user, password and query are left out."""
-    what = "no answer in time from" if timed_out else "cannot reach"
+    fault = "no answer in time from" if timed_out else "cannot reach"
     why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
-    return StreamFailed(message=f"{what} {shown_url(url)}: {why}", code="timeout" if timed_out else "connection")
+    return StreamFailed(message=f"{fault} {shown_url(url)}: {why}", code="timeout" if timed_out else "connection")
 
 
 def is_transient(failure: StreamFailed) -> bool:

@@ -89,7 +89,7 @@ class Observer:
 
 
 def _parts(chunk: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a chunk of Responses, Anthropic or Gemini brings: a piece of text, or a call with its name."""
+    """Parts of a chunk of Responses, Anthropic or Gemini: a piece of text, or a call with its name."""
     kind = str(chunk.get("type"))
     if kind == "response.output_text.delta":
         return [{"text": chunk["delta"]}]

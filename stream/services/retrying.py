@@ -53,7 +53,7 @@ class Retries:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
 
     def wait_before(self, attempt: int, failure: StreamFailed) -> float | None:
-        """The wait before an attempt (the second is 2), seconds; `None` if there is none."""
+        """The wait before an attempt (the second is 2), seconds; `None` for no further attempt."""
         if attempt > self.attempts or not is_transient(failure):
             return None
         if failure.retry_after_ms is not None:

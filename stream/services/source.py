@@ -50,7 +50,7 @@ def capabilities_behind(source: ChatSource) -> ModelCapabilities:
 
 
 def last_question(messages: Sequence[Message]) -> str:
-    """The text of the last user message; `""` if there is none.
+    """The text of the last user message, or `""`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Speakers, which turn text into audio. Read `speaker` first: the protocol that all of them share."""
+"""Speakers, which turn text into audio. Read `speaker` first: their protocol."""
 
 from stream.speech.choice import SPEAKERS, choose_speaker
 

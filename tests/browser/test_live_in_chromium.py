@@ -76,7 +76,7 @@ def open_page(browser):
 
 @pytest.fixture
 def mixed(monkeypatch):
-    """What each page's mixer returns, frame by frame."""
+    """Output of each page's mixer, frame by frame."""
     mixers = []
 
     class Recording(cues.Mixer):

@@ -80,7 +80,7 @@ def outcome(events):
 
 
 def expected(name):
-    """What must come out of a recording, white space squeezed."""
+    """Expected text of a recording, white space squeezed."""
     wanted = {**SILENT, **EXPECTED[name]}
     wanted |= {"text": squeezed(wanted["text"]), "thinking": squeezed(wanted["thinking"])}
     if "transcript" in wanted:

@@ -22,7 +22,7 @@ PATIENT = stream.Limits(model_s=1e5, tool_s=1e5, speech_s=1e5)
 
 
 class Listener(VoiceLikeSpeaker):
-    """A speaker that keeps what it is told to say, and says nothing."""
+    """A silent speaker that keeps its text."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Ears for tests: where a sound begins and ends, and whether anything clicks."""
+"""Ears for tests: begin and end of a sound, and clicks."""
 
 import numpy as np
 
@@ -24,13 +24,13 @@ def steady_voice(seconds, rate=RATE, level=0.2):
 
 
 def first_sound(samples, threshold=1e-4):
-    """Index of the first sample that can be heard; `None` if there is none."""
+    """Index of the first audible sample, or `None`."""
     found = np.flatnonzero(np.abs(samples) > threshold)
     return int(found[0]) if len(found) else None
 
 
 def last_sound(samples, threshold=1e-4):
-    """Index of the last sample that can be heard; -1 if there is none."""
+    """Index of the last audible sample, or -1."""
     found = np.flatnonzero(np.abs(samples) > threshold)
     return int(found[-1]) if len(found) else -1
 

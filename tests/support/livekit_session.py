@@ -96,7 +96,7 @@ class ListSink(io.AudioOutput):
         self.told.append("resume")
 
     def signal(self):
-        """What is heard: frames one after the other, gaps where none came in time."""
+        """The sound: frames one after the other, gaps where none came in time."""
         out = np.zeros(0, dtype=np.float32)
         for at_s, frame in self.frames:
             start = max(len(out), round(at_s * self.sample_rate))

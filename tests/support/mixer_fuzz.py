@@ -126,11 +126,11 @@ def raw_call(rng):
 
 
 def outcome(method, args, kwargs):
-    """What a call gave, in a form that can be compared."""
+    """Result of a call, in a form that can be compared."""
     try:
         given = method(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  (which, is what is compared)
-        # A wrong name or number of arguments is told by Python itself, in its own words.
+        # A wrong name or number of arguments raises Python's own error.
         return type(error).__name__, str(error) if isinstance(error, cues.CueError) else ""
     same = [k for k, argument in enumerate([*args, *kwargs.values()]) if argument is given]
     if isinstance(given, np.ndarray):

@@ -1,6 +1,6 @@
 """Random commands from several threads while one mixes, and the same commands again on other frames.
 
-What was applied at which sample is written down as the mixer takes it, so a second mixer can be given the same.
+Each command is written down with its sample as the mixer takes it, so a second mixer can get the same.
 """
 
 from __future__ import annotations

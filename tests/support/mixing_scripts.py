@@ -51,7 +51,7 @@ def zeros(n_samples: int) -> NDArray[np.float32]:
 
 
 def run(mixer: cues.Mixer, samples: NDArray[np.float32], frame: int = 480) -> NDArray[np.float32]:
-    """What comes out of a mixer for `samples`, frame by frame."""
+    """Output of a mixer for `samples`, frame by frame."""
     return np.concatenate([mixer.mix(samples[k : k + frame]).copy() for k in range(0, len(samples), frame)])
 
 
@@ -66,7 +66,7 @@ class Script:
     def run(
         self, frame_samples: Callable[[], int], mixer: cues.Mixer | None = None
     ) -> tuple[NDArray[np.float32], cues.Mixer]:
-        """What comes out, and the mixer in its last state."""
+        """The output, and the mixer in its last state."""
         mixer = mixer or cues.Mixer(**self.options)
         voices: list[cues.Voice] = []
         out = []

@@ -1,4 +1,4 @@
-"""What comes out of a pipeline that is fed frames only while something sounds, on the time of its clock."""
+"""Output of a pipeline that gets frames only while something sounds, on the time of its clock."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ class Played:
         self._n_mixed, self._end = self._n_mixed + len(samples), start + len(samples)
 
     def signal(self):
-        """What is heard from time 0 on: frames one after the other, silence where none came in time."""
+        """The sound from time 0 on: frames one after the other, silence where none came in time."""
         out = np.zeros(self._end)
         for _, start, samples in self._pieces:
             out[start : start + len(samples)] = samples

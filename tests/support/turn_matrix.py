@@ -54,7 +54,7 @@ TURNS = {
 
 @dataclass(frozen=True)
 class Heard:
-    """What came out: the mix, the speech in the same samples, the spans of its cues, and when the turn began."""
+    """The output: the mix, the speech in the same samples, the spans of its cues, and when the turn began."""
 
     mixed: np.ndarray
     speech: np.ndarray
@@ -106,7 +106,7 @@ HANGS = {
     "model": (Turn((), think_s=1e6), Limits(model_s=20.0)),
     "voice": (Turn((Call("search", 5.0),), voice_s=1e6), Limits(speech_s=20.0)),
 }
-"""What hangs for ever, and the limit of 20 s that ends it."""
+"""A part that hangs for ever, and the limit of 20 s that ends it."""
 
 
 def check_hang(heard, log, *, sounds=True):

@@ -35,7 +35,7 @@ class Tape:
 
 @dataclass
 class Told:
-    """What came of a turn."""
+    """Result of a turn."""
 
     journal: object
     tape: Tape

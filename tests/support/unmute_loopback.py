@@ -183,7 +183,7 @@ class Ear:
 
 
 def _build_info(connection, request):
-    """What unmute's health check asks for."""
+    """Answers to unmute's health check."""
     return connection.respond(HTTPStatus.OK, "{}") if request.path.endswith("/api/build_info") else None
 
 

@@ -24,7 +24,7 @@ METRICS = (
 
 @dataclass
 class Session:
-    """What came of a session.
+    """Result of a session.
 
     Attributes
     ----------

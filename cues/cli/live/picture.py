@@ -100,7 +100,7 @@ def _drawable(text: str, families: Sequence[str]) -> str:
 
 
 def _title(journal: TurnRecord) -> str:
-    """What the picture shows, for people."""
+    """The picture's title: one sentence on its subject."""
     announced = [sounded for sounded in journal.sounded if isinstance(sounded.seen.event, ToolCallStart)]
     if not announced:
         return "An answer, as it was heard"

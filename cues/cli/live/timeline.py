@@ -56,7 +56,7 @@ def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
 
 
 def cause_of(sounded: Sounded) -> str:
-    """What a cue sounded for, for people."""
+    """The event that a cue announced, in words."""
     match sounded.seen.event:
         case ToolResult():
             return "its result"

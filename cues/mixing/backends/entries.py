@@ -80,7 +80,7 @@ def methods(
     """`Mixer.mix` and `Mixer.mix_pcm16` of one row as built-in methods; `slow` gets every call that needs Python.
 
     Their common `self` is a tuple of the words that the entries read and of what they point to; what all mixers share
-    is in `_SHARED`. CPython keeps a pointer to a definition, and `_definition` keeps all of them until the end.
+    is in `_SHARED`. CPython keeps a pointer to a definition; `_definition` keeps the definitions alive until the end.
     """
     mix, mix_pcm16 = slow["mix"], slow["mix_pcm16"]
     words = _WORDS.pack(  # as `entry_layout` has them

@@ -63,7 +63,7 @@ def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
 
 
 def mix_unscheduled(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
-    """What `Mixer.mix` returns, by one call of a kernel; None where that takes numpy, the scheduler or a conversion."""
+    """Result of `Mixer.mix` by one call of a kernel; None if it takes numpy, the scheduler or a conversion."""
     if _kernels is None or not _is_float32(frame) or not (out is None or _is_float32(out)):
         return None
     target = np.empty(frame.shape, dtype=np.float32) if out is None else out

@@ -1,4 +1,4 @@
-"""What is no call: turn tokens, stray closing markers, invented results, and code fences."""
+"""Text that is not a call: turn tokens, stray closing markers, invented results, and code fences."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class SpeculativeCalls:
         """Ignore it: a speculative call counts when it is complete."""
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
-        """Keep a call that has ended. If all of them are longer than one may be, the oldest is dropped."""
+        """Keep a call that has ended. If the calls together are longer than one may be, the oldest is dropped."""
         call.status, call.arguments_json = status, arguments
         self.last.append(call)
         self._kept += _LEAST_OF_A_CALL + len(arguments)

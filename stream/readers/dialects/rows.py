@@ -1,4 +1,4 @@
-"""The table of dialects, and the pattern that finds the markers of all of them in one search."""
+"""The table of dialects, and the pattern that finds all their markers in one search."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
 
 
 class Table:
-    """The rows, by marker, with the pattern that finds all of them in one search.
+    """The rows, by marker, with the pattern that finds every marker in one search.
 
     Attributes
     ----------

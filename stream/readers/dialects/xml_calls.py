@@ -160,7 +160,7 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
 
 
 def _settle(parser: Parser, draft: Draft, values: dict[str, str], size: int) -> None:
-    """End a call with its values; past the cap not all of them were kept."""
+    """End a call with its values; past the cap some values were dropped."""
     if size > parser.max_argument_chars:
         parser.settle_too_long(draft)
     else:

@@ -8,7 +8,7 @@ __all__ = ["Draft", "clean_name"]
 
 
 class Draft:
-    """What is known of a call while its text is read.
+    """The known parts of a call whose text is still read.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a parser needs from the layers above it."""
+"""Protocols that a parser needs from the layers above it."""
 
 from __future__ import annotations
 

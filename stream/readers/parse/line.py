@@ -1,4 +1,4 @@
-"""What the parser remembers of the text that it passed on."""
+"""State of the line: the parser's memory of the text that it passed on."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Reader:
         return values
 
     def _comma(self, closer: str) -> bool:
-        """Take a comma between values; return whether there was one. Behind the last value it may lack."""
+        """Take a comma between values; return whether there was one. It may lack after the last value."""
         found = self.kind == "mark" and self.text == ","
         if found:
             self.advance()

@@ -23,7 +23,7 @@ class CutOff(Exception):  # noqa: N818  (an outcome, not an error)
 
 
 class NotACall(Exception):  # noqa: N818  (an outcome, not an error)
-    """What looked like a call is text; if it stands inside a JSON value, `scanner` finds the end of that value."""
+    """Text that looked like a call; inside a JSON value, `scanner` finds the end of that value."""
 
     def __init__(self, scanner: JsonScanner | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What must come next for a marker to be one: short patterns that also know whether they may still be met.
+"""The text that must follow a marker: short patterns that also know whether they may still be met.
 
 Python's regular expressions do not tell a text that fails from one that is only too short, so each shape is compiled
 twice: as it is, and as the set of all its beginnings.

@@ -1,4 +1,4 @@
-"""FastRTC, the real package: its own emptying loop and resampler behind a handler with cues."""
+"""FastRTC, the real package: its own emptying loop and resampler after a handler with cues."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ class Talker(AsyncStreamHandler):
 
 
 class Heard:
-    """What left FastRTC's emptying loop, with the time at which it did."""
+    """Output of FastRTC's emptying loop, with its times."""
 
     def __init__(self, clock):
         self._clock, self.frames, self.other = clock, [], []
@@ -55,7 +55,7 @@ class Heard:
             self.frames.append((self._clock.now(), item.to_ndarray().reshape(-1, 2)[:, 0] / 32768.0))
 
     def signal(self):
-        """What is heard: frames one after the other, gaps where none came in time."""
+        """The sound: frames one after the other, gaps where none came in time."""
         out = np.zeros(0)
         for at_s, frame in self.frames:
             start = max(len(out), round(at_s * RATE))
@@ -88,7 +88,7 @@ def run(script, handler=None, settling_turns=150, clock=None, **options):
 
 
 def attenuated(x):
-    """What FastRTC makes of mono: 3 dB less on each of two channels."""
+    """FastRTC's mono: 3 dB less on each of two channels."""
     return x * np.sqrt(0.5)
 
 

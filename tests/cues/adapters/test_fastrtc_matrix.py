@@ -65,7 +65,7 @@ class Assistant(AsyncStreamHandler):
 
 
 def play(turn, *, lasts_s, interrupt_s=None, **options):
-    """What left `emit`, and the router."""
+    """Output of `emit`, and the router."""
 
     async def go():
         clock = LoopClock()

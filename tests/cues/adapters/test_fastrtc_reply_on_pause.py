@@ -32,7 +32,7 @@ def reply_on_pause(reply, **options):
 
 
 async def say_something(handler):
-    """What the user says, and the pause after it."""
+    """The user's speech, and the pause after it."""
     for loud in (True, False):
         await handler.receive((16000, np.full((1, 9600), 10000 if loud else 0, dtype=np.int16)))
 

@@ -81,7 +81,7 @@ def tools_of(turn):
 
 
 def play(turn, *, lasts_s, interrupt_s=None, **options):
-    """What the sink got, and the router."""
+    """Frames of the sink, and the router."""
     answers = [[turn.think_s, call_of(call.name, {"text": "a"}, f"call_{n}")] for n, call in enumerate(turn.calls)] + [
         [turn.think_s, turn.answer]
     ]

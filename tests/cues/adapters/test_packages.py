@@ -1,4 +1,4 @@
-"""A pipeline's package that is missing, too old or too new is told in one line."""
+"""One line for a pipeline's package that is missing, too old or too new."""
 
 from importlib import metadata
 

@@ -43,7 +43,7 @@ def result(call_id, name="read_file", **options):
 
 
 def play(script, **options):
-    """What is heard, and the mixer."""
+    """The sound, and the mixer."""
     mixer, tap = create(RATE, 1, **options)
     return run_pipeline(mixer, [tap], script), mixer
 

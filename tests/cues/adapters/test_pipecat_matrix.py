@@ -167,7 +167,7 @@ def _speech_of(turn, lasts_s, interrupt_s):
 
 
 def play(turn, *, lasts_s, interrupt_s=None, **options):
-    """What came out of the transport, and the same without any cue."""
+    """Output of the transport, and the same without any cue."""
     mixed, spans, asked, router = _played(turn, lasts_s, interrupt_s, options)
     speech = _speech_of(turn, lasts_s, interrupt_s)
     n = min(len(mixed), len(speech))

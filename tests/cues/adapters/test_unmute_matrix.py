@@ -69,7 +69,7 @@ async def answer(turn, finish="stop"):
 
 
 def _played(turn, *, lasts_s, interrupt_s, finish, limits, options):
-    """What `emit` gave, laid out as it is heard: a frame that comes after the last one has ended begins at once."""
+    """Output of `emit`, laid out as it is heard: a frame that comes after the last one has ended begins at once."""
 
     async def go():
         clock = LoopClock()

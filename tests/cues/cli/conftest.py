@@ -14,7 +14,7 @@ from cues.cli import main
 
 @dataclass(frozen=True)
 class Result:
-    """What a command did."""
+    """Result of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What somebody meets who has only just installed it: missing extras, a terminal of few characters, a full disk."""
+"""A new user's first commands: missing extras, a terminal of few characters, a full disk."""
 
 import errno
 import importlib

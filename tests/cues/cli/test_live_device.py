@@ -13,7 +13,7 @@ INSTEAD = "read it"
 
 
 def pull(device, *sizes):
-    """What a device would be given, asked for so many samples each time."""
+    """Samples for a device that asks for so many each time."""
     source = device._source()
     next(source)
     return np.concatenate([source.send(size) for size in sizes])

@@ -135,7 +135,7 @@ STRANGERS = {
 
 
 def outcome(method, *arguments):
-    """What a call gave: whether that is an argument itself, its kind and its bits; or how it failed."""
+    """Result of a call: whether it is an argument itself, its kind and its bits; or how it failed."""
     try:
         given = method(*arguments)
     except cues.CueError as error:

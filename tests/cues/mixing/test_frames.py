@@ -1,4 +1,4 @@
-"""What may be handed to a mixer, and what it answers to everything else."""
+"""Frames that a mixer takes, and its answer to everything else."""
 
 from __future__ import annotations
 

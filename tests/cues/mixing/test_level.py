@@ -24,7 +24,7 @@ def states_of(mixer):
 
 
 def exact_sum(values):
-    """What the sum of squares is by its definition, in Python's integers."""
+    """The sum of squares by its definition, in Python's integers."""
     heard = [min(abs(float(v)), 1.0) if np.isfinite(v) else 0.0 for v in values]
     return sum(int(magnitude * 32768.0) ** 2 for magnitude in heard)
 

@@ -1,4 +1,4 @@
-"""What the mixer does: nothing while idle, each cue at its sample, and an end."""
+"""The mixer: nothing while idle, each cue at its sample, and an end."""
 
 from __future__ import annotations
 

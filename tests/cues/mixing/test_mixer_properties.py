@@ -1,4 +1,4 @@
-"""What holds for any session: cut it as you like, mix it with any loops, alone or in a pool."""
+"""Properties of any session: cut it as you like, mix it with any loops, alone or in a pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the speech: ducked, replaced, waited for, faded by a release."""
+"""Gain of the speech: ducked, replaced, waited for, faded by a release."""
 
 from __future__ import annotations
 

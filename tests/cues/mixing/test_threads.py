@@ -24,7 +24,7 @@ def in_another_thread(act):
 
 
 class Overtaken(list):
-    """An inbox before whose first command another thread acts, or behind it, before the mixer's mark is set."""
+    """An inbox in which another thread acts before the first command, or after it, before the mixer's mark is set."""
 
     def __init__(self, act, *, behind=False):
         super().__init__()

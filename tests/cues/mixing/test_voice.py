@@ -1,4 +1,4 @@
-"""What becomes of a voice: its gain, its loop, its end, and its slot."""
+"""A voice: its gain, its loop, its end, and its slot."""
 
 from __future__ import annotations
 

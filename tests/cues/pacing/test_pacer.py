@@ -289,7 +289,7 @@ def test_whenever_it_is_asked_all_speech_comes_once_in_order_and_silence_only_wh
 
 
 def stalled(voice, n_before, *, active):
-    """What is heard of a voice that stops after some samples, without a word, and goes on 0.3 s later."""
+    """Output for a voice that stops after some samples, without a word, and goes on 0.3 s later."""
     clock, tape = Clock(), Tape()
     tape.sample_rate, tape.active = 24000, active
     pacer = cues.Pacer(tape, clock=clock)

@@ -49,7 +49,7 @@ def run_together(*acts):
 
 
 def counted(n_samples):
-    """Samples of which each one is told apart from all others: exact in float32, and above zero."""
+    """Samples that all differ: exact in float32, and above zero."""
     return np.arange(1, n_samples + 1, dtype=np.float32) * np.float32(2.0**-20)
 
 

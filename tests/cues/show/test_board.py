@@ -69,7 +69,7 @@ def pcm(text):
 
 
 def put_together(sounds, column, mode):
-    """What the page's script makes of a mode: the speech and silence, with the stretch that the cue changes."""
+    """Samples that the page's script makes for a mode: speech and silence, with the stretch that the cue changes."""
     change = sounds["cards"][column[0]][column[1]][mode]
     whole = np.zeros(change["length"], dtype=np.int16)
     speech = pcm(sounds[mode])

@@ -1,4 +1,4 @@
-"""What every built-in cue must be: on target, soft at its edges, fit for a telephone, told apart by rhythm."""
+"""Every built-in cue: on target, soft at its edges, fit for a telephone, told apart by rhythm."""
 
 from __future__ import annotations
 

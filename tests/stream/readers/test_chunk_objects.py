@@ -80,7 +80,7 @@ def read(chunks):
 
 @pytest.mark.parametrize("name", CHUNKS)
 def test_chunk_gives_the_same_events_as_object_and_as_dict(name):
-    # Text before it opens the short way; text behind it shows what it has left behind.
+    # Text before it opens the short way; text after it shows its traces.
     said, more = chunk({"content": "So. "}), chunk({"content": '{"name": "f", "arguments": {}}'})
     chunks = [said, said, CHUNKS[name], said, more, CHUNKS[name], chunk({}, finish="stop")]
     assert read(objects(chunks)) == read(chunks)

@@ -1,4 +1,4 @@
-"""What providers streamed gives what it must, as bytes at any split and as decoded messages, with no reader named."""
+"""Streams of providers give the expected events, as bytes at any split and as decoded messages, with no reader named."""
 
 import json
 import subprocess

@@ -18,7 +18,7 @@ SERVER_EVENTS = [name for name in EXPECTED if name.endswith(".sse")]
 
 
 def summary(events):
-    """What a recording's entry in expected.json says, from our events."""
+    """The entry of a recording in expected.json, from our events."""
     ends = [event for event in events if isinstance(event, ToolCallEnd)]
     found = {
         "calls": [[end.tool_name, json.loads(end.arguments_json)] for end in ends if end.status == "ok"],

@@ -62,7 +62,7 @@ def lines_of(text, pattern):
 def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
     for case in [*CASES, *REVIEWED]:
         if case.get("start") == "reasoning":
-            continue  # there is no template behind a server's lines
+            continue  # a server's lines have no template
         # Behind text, plain tokens are passed on by looking them up; some forms count at the start alone.
         before = "" if case["input"].startswith(("analysis", "commentary")) else "So it `is`.\n\n"
         reader = OllamaReader(tools=case.get("tools"))

@@ -1,4 +1,4 @@
-"""What a router is made of: what cannot be meant is told when it is made."""
+"""A router's arguments: a mistake raises when the router is made."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Router, mixer and pacer without a session: what the page says of a loop of one's own."""
+"""Router, mixer and pacer without a session: the page's loop of your own."""
 
 import numpy as np
 

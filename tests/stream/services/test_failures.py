@@ -1,4 +1,4 @@
-"""Errors of a server: what is told, and what is sent again."""
+"""Errors of a server: their messages, and which requests are sent again."""
 
 import asyncio
 import logging

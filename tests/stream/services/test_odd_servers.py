@@ -91,7 +91,7 @@ class InTurn:
 
 @contextlib.asynccontextmanager
 async def asking(way, url):
-    """Give what asks the server once: `read` over the `openai` package's client, `chat`, or `chat` behind a runner."""
+    """Give what asks the server once: `read` over the `openai` package's client, `chat`, or `chat` with a runner."""
     if way == "read":
         async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
             create = client.chat.completions.create
@@ -187,7 +187,7 @@ def test_a_wait_that_is_none_is_not_told(way, asked, wait_ms):
 
 
 class OddError(Exception):
-    """What a client may raise: with attributes that are not of the types that others give them."""
+    """Exceptions of a client: with attributes that are not of the types that others give them."""
 
     def __init__(self, **fields):
         super().__init__()

@@ -41,7 +41,7 @@ class CallingFirst:
 
 
 def answered(endpoint, tools, *calls):
-    """What a turn brings that begins with these calls, and what the server is asked then."""
+    """Events of a turn that begins with these calls, and the requests that follow."""
     wrap = lambda connection: stream.ToolRunner(CallingFirst(connection, calls), tools)  # noqa: E731
     return chat(says([["say", "Done."]]), endpoint=endpoint, wrap=wrap)
 

@@ -1,4 +1,4 @@
-"""What is left of a turn when listeners fail, its task is cancelled, or its speaker hangs: the sound, and the truth."""
+"""A turn when listeners fail, its task is cancelled, or its speaker hangs: the sound, and the truth."""
 
 import asyncio
 
@@ -134,7 +134,7 @@ def test_a_listener_that_fails_ends_neither_the_turn_nor_the_barge_in(caplog):
     played = Played(interrupted, at_s=1.1, listeners=[fails, spans.append])
     assert played.journal.interrupted
     assert last_sound(played.tape.mixed, 0.0) <= round(1.1 * RATE) + 240 + FADE_AND_A_FRAME
-    # The one behind it is told of the cue and of its end.
+    # The next listener gets the cue and its end.
     assert [span.cue for span in spans if span.cue == "tool_call"] == ["tool_call", "tool_call"]
     assert "the screen has gone" in caplog.text
 

@@ -1,4 +1,4 @@
-"""What a listener gets when tools are called, fail, take long, and everything around them breaks."""
+"""The sound of a turn when tools are called, fail, take long, and everything around them breaks."""
 
 import asyncio
 
@@ -300,7 +300,7 @@ def test_a_cue_after_the_words_begins_when_the_last_word_has_been_said(speaker):
         assert sounded.onset_samples == pytest.approx(end - 1200, abs=FRAME)
     elif speaker is VoiceLikeSpeaker:
         assert sounded.onset_samples == pytest.approx(end, abs=FRAME)
-    else:  # Where nothing is told, the end of the sound is noticed after 200 ms, and the silence at its end counts.
+    else:  # Without a report, the end of the sound is noticed after 200 ms, and the silence at its end counts.
         assert end <= sounded.onset_samples <= end + 0.7 * RATE
     assert sounded.placement == "after_words"
     assert sounded.delay_ms == pytest.approx((sounded.onset_s - 0.2) * 1000.0, abs=0.1)

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the conversations of all pages share.
+    """Settings that the conversations of all pages share.
 
     Attributes
     ----------
