@@ -1,4 +1,4 @@
-"""Streams of providers give the expected events, as bytes at any split and as decoded messages, without a named reader."""
+"""Streams of providers give the expected events: bytes at any split, and decoded messages, without a named reader."""
 
 import json
 import subprocess
