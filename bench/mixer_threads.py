@@ -23,6 +23,7 @@ import numpy as np
 import cues
 from tests.support.mixer_storm import differences, faults_of, storm
 from tests.support.mixing_scripts import RATE, speech
+from tests.support.threads import forced_switching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,14 +124,12 @@ def main() -> int:
         return storms(options.events, options.seed)
     trials = options.trials
     failed = 0
-    interval = sys.getswitchinterval()
     for kernels in (False, True):
         if kernels:
             cues.warm_up()
         for trial in (one_mixer, a_pool):
-            sys.setswitchinterval(1e-6)
-            bad = sum(not trial() for _ in range(trials))
-            sys.setswitchinterval(interval)
+            with forced_switching():
+                bad = sum(not trial() for _ in range(trials))
             print(f"{trial.__name__}, {'compiled' if kernels else 'numpy'} loops: {bad} of {trials} trials failed")
             failed += bad
     return 1 if failed else 0

@@ -38,9 +38,9 @@ _PLACEMENTS = ("overlay", "replace", "in_pause")
 class Mixer(NotCopyable):
     """Mixes cues into the speech of one session; an idle mixer returns its input.
 
-    `play`, `release`, `resume`, `observe`, `close` and a voice's methods may be called from any thread; they take
-    effect at the first sample of the next `mix`. Call `mix`, `mix_pcm16` and `silence` from one thread at a time: they
-    never block, and raise for no sample value. Output stays within ±1.0.
+    Commands take effect at the first sample of the next `mix`. `mix`, `mix_pcm16` and `silence` never block, and raise
+    for no sample value. Output stays within ±1.0. Each method says on which thread it may be called; "the mixing
+    thread" is one at a time. Properties: Any thread.
 
     Parameters
     ----------

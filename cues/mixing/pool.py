@@ -31,7 +31,7 @@ class MixerPool(NotCopyable):
     """Sessions with a common frame clock: one call mixes a frame for each.
 
     The state of all sessions is one table. `pool[i]` is a `Mixer` on row `i`, made at first access. After it is closed,
-    `pool[i]` is a new mixer at position 0; other sessions are not affected.
+    `pool[i]` is a new mixer at position 0; other sessions are not affected. Any thread, but for `mix`.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class MixerPool(NotCopyable):
         return self._table.nbytes
 
     def mix(self, frames: Samples, out: Samples | None = None) -> Samples:
-        """Return a frame for each session, as its `Mixer.mix` would.
+        """Return a frame for each session, as its `Mixer.mix` would. The mixing thread only.
 
         Parameters
         ----------

@@ -152,7 +152,7 @@ class _Scheduler(Protocol):
 
 
 class Voice:
-    """The handle of a playing cue, returned by `Mixer.play`; for any thread."""
+    """The handle of a playing cue, returned by `Mixer.play`. Any thread."""
 
     __slots__ = ("_playback", "_scheduler")
 

@@ -43,8 +43,8 @@ class Pacer:
     of silence are released while a cue sounds or is scheduled. The pacer does no I/O, never sleeps and starts no task:
     call `due` from your loop; `wait_s` gives the time until the next call.
 
-    Threads: `push`, `push_pcm16` and `end` may be called from one other thread than the rest. All other methods and
-    attributes belong to the thread that calls `due`, which is the thread that mixes.
+    "The mixing thread" is the one that calls `due`; `push`, `push_pcm16` and `end` may be called from one other.
+    Properties: The mixing thread only.
 
     On underrun, speech fades out over 10 ms if a frame is released there; it fades in over 5 ms when it resumes.
 

@@ -51,8 +51,8 @@ _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watc
 class CueRouter:
     """Plays cues for the events of a stream.
 
-    Call its methods from one thread, the router's; frames may be mixed in another one. `spans` and `stats` may be read
-    in any thread.
+    Call its methods from one thread, the router's; frames may be mixed in another one. Properties, but for `spans` and
+    `stats`: The router's thread.
 
     Parameters
     ----------
@@ -343,12 +343,12 @@ class CueRouter:
 
     @property
     def stats(self) -> RouterStats:
-        """Counts of the decisions so far."""
+        """Counts of the decisions so far. Any thread."""
         return self._player.stats
 
     @property
     def spans(self) -> Spans:
-        """When the cues sound."""
+        """When the cues sound. Any thread."""
         return self._player.spans
 
     def tell(

@@ -50,9 +50,9 @@ class Span:
 class Spans:
     """The latest 256 spans of a session, known before they are heard.
 
-    Subscribe to them, or call `overlaps` for a stretch of output; from any thread. A subscriber is called in the thread
-    that starts or stops the cue, which may be the one that mixes. Times are output samples; the latency from the output
-    to the ear (network, device) comes on top.
+    Subscribe to them, or call `overlaps` for a stretch of output. Any thread. A subscriber is called in the thread that
+    starts or stops the cue, which may be the one that mixes. Times are output samples; the latency from the output to
+    the ear (network, device) comes on top.
     """
 
     def __init__(self, sample_rate: int) -> None:

@@ -41,7 +41,7 @@ _DEFAULT_LIMITS = Limits()
 
 # More than 250 lines: the three tasks of a turn and their end, which share all of its state.
 class VoiceSession:
-    """Speaks a model's answers, with cues for its tool calls.
+    """Speaks a model's answers, with cues for its tool calls. The loop's thread.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class VoiceSession:
     def barge_in(self, fade_ms: float = 30.0) -> None:
         """End the turn because the user speaks: its sound fades, and the rest is dropped.
 
-        Call it in the event loop of `run`, which returns when the fade is over.
+        `run` returns when the fade is over.
         """
         if self.journal.interrupted or not self._tasks:
             return

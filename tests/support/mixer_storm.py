@@ -5,10 +5,7 @@ Each command is written down with its sample as the mixer takes it, so a second 
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,26 +14,16 @@ import numpy as np
 import cues
 from cues.mixing.voice import Playback
 from tests.support.mixing_scripts import new_clicks, tone
+from tests.support.threads import run_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
 FRAME = 480
 MOST_BEND = 6.5e-4
 OPTIONS: dict[str, Any] = {"voices": 3}
-
-
-@contextmanager
-def forced_switching() -> Iterator[None]:
-    """Let threads take turns as often as the interpreter can."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +117,34 @@ def storm(talk: NDArray[np.float32], n_events: int, n_threads: int, seed: int) -
     given = [0] * n_threads
     apart = len(talk) // (n_events // n_threads)  # samples from one command of a thread to its next
 
+    changed, out = threading.Condition(), []
+
     def give(number: int) -> None:
         rng = np.random.default_rng([seed, number])
-        for k in range(n_events // n_threads):
-            while mixer.position < k * apart - FRAME:
-                time.sleep(0)
-            act(mixer, bank, played[number], rng)
-            given[number] += 1
-        given[number] = n_events
+        try:
+            for k in range(n_events // n_threads):
+                with changed:
+                    changed.wait_for(lambda k=k: mixer.position >= k * apart - FRAME)
+                act(mixer, bank, played[number], rng)
+                note(number, k + 1)
+        finally:
+            note(number, n_events)
 
-    threads = [threading.Thread(target=give, args=(number,)) for number in range(n_threads)]
-    with forced_switching():
-        for thread in threads:
-            thread.start()
-        out = []
+    def note(number: int, n_given: int) -> None:
+        with changed:
+            given[number] = n_given
+            changed.notify_all()
+
+    def mix() -> None:
         for k in range(0, len(talk), FRAME):
             # A thread may be a few commands late and not more: neither side leaves the other behind.
-            while min(given) * apart < k - 4 * apart:
-                time.sleep(0)
+            with changed:
+                changed.wait_for(lambda k=k: min(given) * apart >= k - 4 * apart)
             out.append(np.array(mixer.mix(talk[k : k + FRAME])))
-        for thread in threads:
-            thread.join()
+            with changed:
+                changed.notify_all()
+
+    run_together(mix, *(lambda number=number: give(number) for number in range(n_threads)))
     mixer.release()
     out.append(mixer.silence(9600))
     return Storm(np.concatenate(out), inbox.log, mixer, [voice for voices in played for voice in voices])

@@ -1,7 +1,6 @@
 """FastRTC's `ReplyOnPause`, which most use: its reply function runs in worker threads, and its barge-in as well."""
 
 import asyncio
-import sys
 import threading
 
 import numpy as np
@@ -12,6 +11,7 @@ from cues.adapters.fastrtc import current_router, with_cues
 from stream.errors import StreamValueError
 from stream.events import ToolCallStart, ToolResult
 from tests.support.listening import RATE, first_sound, steady_voice
+from tests.support.threads import forced_switching
 
 LIMIT_S = 20.0  # A test that waits for what never comes fails; nothing waits for this time to pass.
 
@@ -181,7 +181,6 @@ def test_a_barge_in_and_events_from_other_threads_run_in_the_thread_of_the_loop(
 def test_thousands_of_interruptions_from_other_threads_under_forced_switching_raise_nothing(monkeypatch):
     handler = with_cues(reply_on_pause(reply_in_a_thread))
     failures = []
-    interval_s = sys.getswitchinterval()
     monkeypatch.setattr(threading, "excepthook", failures.append)
 
     def interrupt():
@@ -202,11 +201,8 @@ def test_thousands_of_interruptions_from_other_threads_under_forced_switching_ra
         handler._paced.push(steady_voice(1.0))
         return await hear(handler, lambda signal: len(signal) > 0.5 * RATE)
 
-    sys.setswitchinterval(1e-6)
-    try:
+    with forced_switching():
         signal = converse(handler, script)
-    finally:
-        sys.setswitchinterval(interval_s)
     assert failures == []
     assert np.abs(signal).max() > 0.05
     assert not handler.router.waits

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import cues
 from tests.support.mixing_scripts import noise_cue, speech, tone
+from tests.support.threads import run_together
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -99,25 +99,31 @@ def test_a_closed_session_fades_out_until_somebody_asks_for_its_place():
     assert pool[0] is not old
 
 
+def test_any_thread_may_ask_for_sessions_play_in_them_and_close_them_while_another_mixes():
+    pool, frame = cues.MixerPool(sessions=3), np.zeros((3, 480), dtype=np.float32)
+    n_bytes = pool.nbytes
+
+    def use():
+        for number in range(200):
+            mixer = pool[number % 3]
+            with suppress(cues.MixerClosedError):  # by another thread
+                mixer.play(noise_cue(), loop=True)
+            mixer.close()
+            assert [len(pool), len(list(pool)), pool.nbytes] == [3, 3, n_bytes]
+
+    run_together(use, use, lambda: [pool.mix(frame) for _ in range(300)])
+    for mixer in pool:
+        mixer.close()
+    sessions = list(pool)
+    assert [pool.mix(frame).any() for _ in range(3)][1:] == [False, False]
+    assert not any(mixer.active for mixer in sessions)
+
+
 def test_threads_that_ask_for_a_renewed_session_at_once_get_the_same():
     pool = cues.MixerPool(sessions=1)
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(40):
-            pool[0].close()
-            together, told = threading.Barrier(4), []
-
-            def ask(together=together, told=told):
-                together.wait()
-                told.append(pool[0])
-
-            threads = [threading.Thread(target=ask) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert len(told) == 4
-            assert all(mixer is pool[0] for mixer in told)
-    finally:
-        sys.setswitchinterval(interval)
+    for _ in range(40):
+        pool[0].close()
+        got = []
+        run_together(*[lambda got=got: got.append(pool[0])] * 4)
+        assert len(got) == 4
+        assert all(mixer is pool[0] for mixer in got)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 import cues
 from cues._kernels import layout as at
 from tests.support.mixing_scripts import noise_cue, run, speech, tone, zeros
+from tests.support.threads import run_together
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -206,40 +207,70 @@ def test_a_session_that_is_closed_before_it_took_its_place_never_gets_into_the_w
     assert [mixer.position for mixer in seen] == [0, 0, 0, 480]
 
 
+def closed_while_played():
+    """A mixer that one thread plays, another closes and a third mixes, and what was played."""
+    mixer, played = cues.Mixer(), []
+
+    def play():
+        with suppress(cues.MixerClosedError):
+            while True:
+                played.append(mixer.play(FOREVER, loop=True))
+                mixer.release()
+                mixer.resume()
+
+    run_together(play, mixer.close, lambda: run(mixer, zeros(1920)))
+    return mixer, played
+
+
 def test_no_mixer_sounds_after_its_close_however_threads_are_switched():
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(150):
-            mixer, played = cues.Mixer(), []
-            start = threading.Barrier(3)
+    frame = zeros(480)
+    for _ in range(150):
+        mixer, played = closed_while_played()
+        run(mixer, zeros(24000))
+        assert mixer.mix(frame) is frame
+        assert not mixer.active
+        assert all(voice.done for voice in played)
 
-            def play(mixer=mixer, played=played, start=start):
-                start.wait()
-                try:
-                    while True:
-                        played.append(mixer.play(FOREVER, loop=True))
-                        mixer.release()
-                        mixer.resume()
-                except cues.MixerClosedError:
-                    pass
 
-            def close(mixer=mixer, start=start):
-                start.wait()
-                mixer.close()
+READ = ("position", "active", "closed", "stats", "sample_rate", "latency_samples", "state_bytes", "lead_samples")
 
-            threads = [threading.Thread(target=play), threading.Thread(target=close)]
-            for thread in threads:
-                thread.start()
-            start.wait()
-            for _ in range(4):
-                mixer.mix(zeros(480))
-            for thread in threads:
-                thread.join()
-            run(mixer, zeros(24000))
-            frame = zeros(480)
-            assert mixer.mix(frame) is frame
-            assert not mixer.active
-            assert all(voice.done for voice in played)
-    finally:
-        sys.setswitchinterval(interval)
+
+def test_what_any_thread_may_read_and_call_is_right_while_others_play_and_mix():
+    mixer, over, heard, positions = cues.Mixer(limiter=True, follow_speech=True), threading.Event(), [], []
+    talk, cue = speech(4800), tone(2400)
+
+    def mix():
+        for _ in range(60):
+            run(mixer, talk)
+            positions.append(mixer.position)
+        over.set()
+
+    def play():
+        while not over.is_set():
+            voice = mixer.play(cue)
+            voice.gain_db = -6.0
+            voice.stop(5.0)
+            assert (voice.cue, voice.gain_db) == (cue, -6.0)
+            assert voice.done or voice.onset is None or voice.onset >= 0
+            assert cue.name in repr(voice)
+
+    def observe():
+        while not over.is_set():
+            mixer.observe(lambda frame: heard.append(len(frame)))
+            mixer.observe(None)
+
+    def read():
+        last = 0
+        while not over.is_set():
+            values = {name: getattr(mixer, name) for name in READ}
+            assert last <= values["position"] <= 60 * 4800
+            last = values["position"]
+            assert not values["closed"]
+            assert values["stats"].stolen <= values["stats"].started
+            assert "Mixer at 24000 Hz" in repr(mixer)
+
+    run_together(mix, play, observe, read)
+    run(mixer, zeros(24000))
+    assert positions == [4800 * (n + 1) for n in range(60)]
+    assert not mixer.active
+    assert mixer.mix(zeros(480)).shape == (480,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import numpy as np
@@ -10,16 +9,10 @@ import pytest
 
 import cues
 import stream
+from cues.mixing.voice import Voice
+from stream.routing.spans import Spans
 from tests.support.mixing_scripts import noise_cue
-
-
-@pytest.fixture(autouse=True)
-def forced_switching():
-    """Switch threads as often as the interpreter can."""
-    interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval_s)
+from tests.support.threads import run_together
 
 
 class Now:
@@ -27,25 +20,6 @@ class Now:
 
     def __call__(self):
         return self.now_s
-
-
-def run_together(*acts):
-    """Run each act in a thread of its own, and raise what one of them raises."""
-    raised = []
-
-    def guarded(act):
-        try:
-            act()
-        except BaseException as error:  # noqa: BLE001  (raised below, in the test's own thread)
-            raised.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for error in raised:
-        raise error
 
 
 def counted(n_samples):
@@ -58,20 +32,16 @@ def numbers(frames):
     return np.rint(samples[samples > 0] * 2.0**20).astype(int)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_speech_pushed_from_another_thread_comes_out_whole_and_in_order(seed):
-    clock, mixer = Now(), cues.Mixer()
-    pacer = cues.Pacer(mixer, clock=clock)
-    x, frames, is_pushed = counted(200_000), [], threading.Event()
+def pushed(cut, n_total, push):
+    """All that a pacer releases while another thread pushes `n_total` elements in pieces of `cut()`."""
+    clock, frames, is_pushed = Now(), [], threading.Event()
+    pacer = cues.Pacer(cues.Mixer(), clock=clock)
 
-    def push():
-        rng, at = np.random.default_rng(seed), 0
-        while at < len(x):
-            n = int(rng.integers(1, 1000))
-            if rng.random() < 0.5:
-                pacer.push(x[at : at + n])
-            else:
-                pacer.push(x[at : at + n].astype(np.float64))
+    def push_all():
+        at = 0
+        while at < n_total:
+            n = cut()
+            push(pacer, at, at + n)
             at += n
         pacer.end()
         is_pushed.set()
@@ -84,9 +54,26 @@ def test_speech_pushed_from_another_thread_comes_out_whole_and_in_order(seed):
             frames.extend(speech.copy() for speech in pacer.due_speech())
             pacer.wait_s()
 
-    run_together(push, release)
-    np.testing.assert_array_equal(numbers(frames), np.arange(1, len(x) + 1))
+    run_together(push_all, release)
     assert (pacer.queued_samples, pacer.underruns) == (0, 0)
+    return frames
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_speech_pushed_from_another_thread_comes_out_whole_and_in_order(seed):
+    x, rng = counted(200_000), np.random.default_rng(seed)
+    kinds = (np.float32, np.float64)
+    frames = pushed(
+        lambda: int(rng.integers(1, 1000)), len(x), lambda pacer, at, to: pacer.push(x[at:to].astype(kinds[at % 2]))
+    )
+    np.testing.assert_array_equal(numbers(frames), np.arange(1, len(x) + 1))
+
+
+def test_bytes_pushed_from_another_thread_in_odd_pieces_come_out_whole_and_in_order():
+    data, rng = np.arange(1, 30_001, dtype="<i2").tobytes(), np.random.default_rng(0)
+    frames = pushed(lambda: int(rng.integers(1, 500)), len(data), lambda pacer, at, to: pacer.push_pcm16(data[at:to]))
+    samples = np.rint(np.concatenate(frames) * 32768.0).astype(int)
+    np.testing.assert_array_equal(samples[samples > 0], np.arange(1, 30_001))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -141,12 +128,17 @@ def test_commands_to_the_mixer_from_other_threads_raise_nothing_and_leave_it_idl
     assert not mixer.active
 
 
-WHICH_THREAD = ("Any thread.", "The mixing thread only.", "The mixing thread, or one other.", "The router's thread.")
+THREADS = ("Any thread", "The mixing thread", "The router's thread", "The loop's thread")
+SAME_FOR_ALL = (Voice, Spans, stream.VoiceSession)
 
 
-@pytest.mark.parametrize("kind", [cues.Mixer, cues.Pacer, stream.CueRouter])
+@pytest.mark.parametrize("kind", [cues.Mixer, cues.MixerPool, cues.Pacer, stream.CueRouter, *SAME_FOR_ALL])
 def test_every_public_call_says_on_which_thread_it_may_be_made(kind):
-    methods = {name: method for name, method in vars(kind).items() if not name.startswith("_")}
-    calls = {name: method for name, method in methods.items() if isinstance(method, classmethod) or callable(method)}
-    assert len(calls) > 8
-    assert [name for name, method in calls.items() if not any(text in method.__doc__ for text in WHICH_THREAD)] == []
+    def says(thing):
+        return any(thread in (thing.__doc__ or "") for thread in THREADS)
+
+    public = {name: thing for name, thing in vars(kind).items() if not name.startswith("_")}
+    methods = [name for name, thing in public.items() if callable(thing) or isinstance(thing, classmethod)]
+    assert says(kind)
+    assert methods
+    assert [name for name in methods if kind not in SAME_FOR_ALL and not says(public[name])] == []

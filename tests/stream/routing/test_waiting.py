@@ -3,8 +3,8 @@
 Everything is read from the mixed samples, on the mixer's own time.
 """
 
-import sys
 import threading
+from itertools import count
 
 import numpy as np
 import pytest
@@ -27,8 +27,10 @@ from stream.events import (
 )
 from stream.routing.limits import Limits
 from stream.routing.router import CueRouter, CueRules
+from stream.routing.turn import NEVER
 from tests.support.listening import first_sound, new_clicks, steady_voice
 from tests.support.model_server import TOOLS, chat, says
+from tests.support.threads import run_together
 
 RATE = 24000
 PATIENCE_S, PERIOD_S = 3.5, 2.4
@@ -446,31 +448,70 @@ def test_a_model_that_stalls_in_its_answer_is_overdue():
     assert line.router.overdue().message == "the model has sent nothing for 10 s"
 
 
+HASTY = CueRules(working_after_s=0.0, sustained_per_s=1000.0, thinking="thinking")
+
+
+def mixed_meanwhile(line, *acts):
+    """Run each act in a thread, while another mixes speech with pauses until the first act has ended."""
+    over, voice = threading.Event(), steady_voice(1.0)
+
+    def mix():
+        while not over.is_set():
+            for start in range(0, len(voice), 480):
+                line.mixer.mix(voice[start : start + 480] if start % 4800 < 960 else np.zeros(480, np.float32))
+
+    def first():
+        try:
+            acts[0]()
+        finally:
+            over.set()
+
+    run_together(first, mix, *(lambda act=act: act(over) for act in acts[1:]))
+
+
+def is_silent_and_idle(line):
+    line.router.barge_in()
+    line.pass_s(0.2)
+    return not line.mixer.active and not line.pass_s(5.0).any()
+
+
 def test_events_of_one_thread_and_frames_of_another_leave_no_sound_behind():
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        line, stop, errors = Line(rules=CueRules(working_after_s=0.0, sustained_per_s=1000.0)), threading.Event(), []
+    line = Line(rules=HASTY)
 
-        def mix():
-            try:
-                voice = steady_voice(1.0)
-                while not stop.is_set():
-                    for start in range(0, len(voice), 480):
-                        line.mixer.mix(voice[start : start + 480] if start % 4800 < 960 else np.zeros(480, np.float32))
-            except Exception as error:  # noqa: BLE001  (any is a failure)
-                errors.append(error)
-
-        thread = threading.Thread(target=mix)
-        thread.start()
+    def handle():
         for n in range(600):
             line.handle(*call(str(n)), result(str(n)), TextDelta("So"), Finish("stop"))
-        line.router.barge_in()
-        stop.set()
-        thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert errors == []
-    line.pass_s(0.2)
-    assert not line.mixer.active
-    assert not line.pass_s(5.0).any()
+
+    mixed_meanwhile(line, handle)
+    assert is_silent_and_idle(line)
+
+
+def test_each_call_of_the_router_leaves_no_sound_behind_while_others_mix_read_and_subscribe():
+    seconds, got = count(step=RATE // 2), []  # a time in which no cue is one too many
+    line = Line(rules=HASTY, limits=Limits(model_s=3.0), now_samples=seconds.__next__)
+    router, rng = line.router, np.random.default_rng(0)
+    calls = [
+        router.begin_turn, router.cancel, router.barge_in, router.hush, router.end_stream, router.alive, router.poll,
+        lambda: line.handle(*call()), lambda: line.handle(result()), lambda: line.handle(TextDelta("So")),
+        lambda: router.end_call("1"), lambda: router.overdue() and line.handle(router.overdue()),
+        lambda: router.speech(line.mixer.position + 100), lambda: router.mute("working"), router.unmute,
+        lambda: setattr(router, "muted", not router.muted), lambda: (router.phase, router.is_over, router.waits),
+    ]  # fmt: skip
+
+    def act():
+        for number in rng.integers(len(calls), size=4000):
+            calls[number]()
+
+    def read(over):
+        while not over.is_set():
+            now = line.mixer.position
+            assert router.spans.overlaps(now, now + 1) in (True, False)
+            assert all(span.start_samples <= (span.end_samples or NEVER) for span in router.spans)
+            assert len(router.spans) <= 257
+            assert router.stats.played >= 0
+            unsubscribe = router.spans.subscribe(got.append)
+            unsubscribe()
+
+    mixed_meanwhile(line, act, read)
+    assert router.stats.played > 100
+    assert is_silent_and_idle(line)
