@@ -418,6 +418,9 @@ class Mixer(NotCopyable):
         return mixed
 
 
+_LONGEST_NAME = 40
+
+
 def _no_cue(thing: object) -> str:
     """Error message for a value that is not a cue; it does not print an array's samples."""
     if isinstance(thing, np.ndarray):
@@ -425,4 +428,5 @@ def _no_cue(thing: object) -> str:
             f"cue is an array of {thing.dtype}, shape {thing.shape}; it must be a cues.Cue: "
             'cues.Cue(name="mine", samples=…, sample_rate=…) makes one'
         )
-    return f"cue is {reprlib.repr(thing)}; it must be a cues.Cue (a bank's value)"
+    name = thing if isinstance(thing, str) and len(thing) < _LONGEST_NAME else "agent"
+    return f"cue is {reprlib.repr(thing)}; it must be a cues.Cue, such as bank[{name!r}]"

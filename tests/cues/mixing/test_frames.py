@@ -145,7 +145,7 @@ def test_an_empty_frame_changes_nothing():
         (lambda m: m.mix_pcm16("text"), TypeError, "bytes"),
         (lambda m: m.silence(-1), ValueError, "n_samples"),
         (lambda m: m.silence(-1.0), TypeError, r"n_samples is -1.0; it must be a whole number from 0 on$"),
-        (lambda m: m.play("tool_call"), TypeError, "cues.Cue"),
+        (lambda m: m.play("agent"), TypeError, r"^cue is 'agent'; it must be a cues.Cue, such as bank\['agent'\]$"),
         (
             lambda m: m.play(zeros(24000)),
             TypeError,
