@@ -23,7 +23,11 @@ _MOST_PIECES = 4096  # then they are joined
 _FIELD = "data:"
 _OTHER_FIELDS = (":", "event:", "id:", "retry:")  # of server-sent events
 _BETWEEN = "\ufeff \t[],"  # around the objects of an array, and on blank lines
-_BEFORE_AN_OBJECT = len("data: {")
+_WITH_AN_OBJECT = "data: {"
+_BEFORE_AN_OBJECT = len(_WITH_AN_OBJECT)
+_SPACE = " \t\n\r"
+# `json.loads` costs half as much again: it looks for space around the value (bench/stream_formats.py).
+_read_value = json.JSONDecoder().raw_decode
 
 
 class MessageDecoder:
@@ -106,15 +110,20 @@ class MessageDecoder:
     def _whole(self, line: str, found: list[dict[str, Any]]) -> bool:
         """Take in a line that is one object, as nearly all are, or says nothing; return False for others."""
         start = line.find("{", 0, _BEFORE_AN_OBJECT)
-        if start < 0 or len(line) > self._longest or (start and line[:start].rstrip() != _FIELD):
-            return start < 0 and line.startswith(_OTHER_FIELDS)
-        return self._taken(line[start:] if start else line, found)
+        if start < 0:
+            return line.startswith(_OTHER_FIELDS)
+        is_first = not start or line.startswith(_WITH_AN_OBJECT) or line[:start].rstrip() in ("", _FIELD)
+        return is_first and len(line) <= self._longest and self._taken(line, start, found)
 
-    def _taken(self, text: str, found: list[dict[str, Any]]) -> bool:
+    def _taken(self, text: str, start: int, found: list[dict[str, Any]]) -> bool:
+        """Decode the object that begins at an index; return False if it is not JSON, or not the last of the text."""
         try:
-            found.append(json.loads(text))
+            value, end = _read_value(text, start)
         except (ValueError, RecursionError):
             return False
+        if end < len(text) and text[end:].strip(_SPACE):
+            return False
+        found.append(value)
         return True
 
     def _part(self, text: str, found: list[dict[str, Any]]) -> None:
@@ -161,7 +170,7 @@ class MessageDecoder:
             self._forget()
             if scanner.failed:
                 self._skipped = whole[:_KEPT_OF_A_BAD_LINE]
-            elif not self._taken(whole, found):
+            elif not self._taken(whole, 0, found):
                 self._note_bad(whole)  # deeper than Python's reader goes
         return end
 

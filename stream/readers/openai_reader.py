@@ -40,22 +40,27 @@ class OpenAIReader(MessageReader):
 
     def feed(self, chunk: Any) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
-        if type(chunk) is dict and not self._failed and not self._closed:
-            if self._lone_piece(chunk):
-                return self._turn.take()
-            self._read(chunk)
-            return self._take()
-        if type(chunk) is not dict and self._turn.idle:
-            text = _lone_text(chunk)
-            delta = self._simple.get(text)
-            if delta is not None:
-                self._path.last = delta
-                return [delta]
-            if delta := self._path.delta(text):
-                return [delta]
+        if type(chunk) is dict:
+            if self._calls.held_at is not None and self._held(chunk):
+                return []
+        elif type(chunk) is not bytes:
+            try:
+                said = _lone_delta(chunk)
+                if said["tool_calls"] is None:
+                    delta = self._simple.get(said["content"])
+                    if delta is not None:
+                        self._path.last = delta
+                        return [delta]
+                elif self._calls.held_at is not None and not said["content"] and self._held_object(said["tool_calls"]):
+                    return []
+            except (AttributeError, KeyError, TypeError, ValueError):
+                pass  # the long way tells what else it is
         return super().feed(chunk)
 
     def _read(self, fields: Mapping[str, Any]) -> None:
+        if self._turn.channel is None and (text := _lone_text(fields)):
+            self._content(text)
+            return
         choices = fields.get("choices")
         if choices and isinstance(choices, list | tuple):
             for choice in choices:
@@ -91,8 +96,8 @@ class OpenAIReader(MessageReader):
         elif delta.get("function_call") is not None:
             self._tool_calls([plain(delta["function_call"])], index="function_call")
 
-    def _lone_piece(self, chunk: dict[str, Any]) -> bool:
-        """Take in a decoded chunk that is one piece of a call's arguments and nothing else; return False for others."""
+    def _held(self, chunk: dict[str, Any]) -> bool:
+        """Hold a decoded chunk that is one piece of a call's arguments and nothing else; return False for others."""
         try:
             (choice,) = chunk["choices"]
             delta = choice["delta"]
@@ -103,12 +108,18 @@ class OpenAIReader(MessageReader):
                 and len(call) == 2
                 and not choice["finish_reason"]
                 and not choice["index"]
-                and type(function["arguments"]) is str
                 and _BESIDE_CHOICES.isdisjoint(chunk)
-                and self._calls.continue_at(call["index"], function["arguments"])
+                and self._calls.hold(call["index"], function["arguments"])
             )
         except (LookupError, TypeError, ValueError):
             return False
+
+    def _held_object(self, calls: list[Any]) -> bool:
+        """Hold a piece of arguments that came as a package's object; return False for others."""
+        (call,) = calls
+        fields = call.__dict__
+        function = fields["function"].__dict__
+        return not (fields["id"] or function["name"]) and self._calls.hold(fields["index"], function["arguments"])
 
     def _piece(self, calls: Any) -> bool:
         """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
@@ -159,32 +170,53 @@ class OpenAIReader(MessageReader):
         )
 
 
-def _lone_text(chunk: Any) -> str:
-    """Return the text of a package's object that is a piece of text and nothing else, as nearly all are; "" for others.
+def _lone_text(chunk: Mapping[str, Any]) -> str:
+    """The text of a decoded chunk that is a piece of text and nothing else, as nearly all are; `""` for others.
 
-    Objects with other fields are read the long way, which costs three times as much.
+    Chunks with other fields are read the long way, which costs three times as much.
     """
     try:
-        fields = chunk.__dict__
-        (choice,) = fields["choices"]
-        fields_of_choice = choice.__dict__
-        delta = fields_of_choice["delta"]
-        said = delta.__dict__
+        (choice,) = chunk["choices"]
+        delta = choice["delta"]
+        text = delta["content"]
         if (
-            said["tool_calls"] is None
-            and said["function_call"] is None
-            and said["role"] != "tool"
-            and "channel" not in said
-            and "kind" not in said
-            and not delta.__pydantic_extra__
-            and not fields_of_choice["finish_reason"]
-            and not fields_of_choice["index"]
-            and not fields["usage"]
-            and _FIELDS_BESIDE_TEXT.isdisjoint(fields)
-            and not chunk.__pydantic_extra__
-            and type(said["content"]) is str
+            (len(delta) == 1 or (len(delta) == 2 and delta["role"] == "assistant"))
+            and not choice["finish_reason"]
+            and not choice["index"]
+            and not chunk.get("usage")
+            and _FIELDS_BESIDE_TEXT.isdisjoint(chunk)
+            and type(text) is str
         ):
-            return said["content"]
-    except (AttributeError, KeyError, TypeError, ValueError):
+            return text
+    except (LookupError, TypeError, ValueError):
         pass
     return ""
+
+
+def _lone_delta(chunk: Any) -> dict[str, Any]:
+    """The delta of a package's object that has one, with its own fields, and nothing else; raises `KeyError` for others.
+
+    Raises
+    ------
+    AttributeError, KeyError, TypeError, ValueError
+        If it is another object.
+    """
+    fields = chunk.__dict__
+    (choice,) = fields["choices"]
+    fields_of_choice = choice.__dict__
+    delta = fields_of_choice["delta"]
+    said: dict[str, Any] = delta.__dict__
+    if (
+        said["function_call"] is None
+        and said["role"] != "tool"
+        and "channel" not in said
+        and "kind" not in said
+        and not delta.__pydantic_extra__
+        and not fields_of_choice["finish_reason"]
+        and not fields_of_choice["index"]
+        and not fields["usage"]
+        and _FIELDS_BESIDE_TEXT.isdisjoint(fields)
+        and not chunk.__pydantic_extra__
+    ):
+        return said
+    raise KeyError

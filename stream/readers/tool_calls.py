@@ -36,6 +36,8 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
 _LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14  # calls of a round
 _MOST_PIECES = 4096  # then they become one
+_MOST_HELD = 64  # pieces
+_LONGEST_HELD = 64  # characters of a piece
 
 
 class _Assembly:
@@ -57,9 +59,14 @@ class CallAssembler:
     Parameters
     ----------
     turn : where the calls go.
+
+    Attributes
+    ----------
+    held_at : the index of a call whose arguments are an open object; None if there is none. Only a `}` can end them:
+        pieces without one are held, and scanned together (bench/stream_readers.py).
     """
 
-    __slots__ = ("_bare", "_by_id", "_by_index", "_last", "_open", "_text_followed", "_turn", "count")
+    __slots__ = ("_bare", "_by_id", "_by_index", "_held", "_last", "_open", "_text_followed", "_turn", "count", "held_at")
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -67,6 +74,8 @@ class CallAssembler:
         self._reset()
 
     def _reset(self) -> None:
+        self.held_at: int | None = None
+        self._held: list[str] = []
         self._open: list[_Assembly] = []
         self._bare: list[_Assembly] = []  # those that had no arguments when they began
         self._text_followed = False
@@ -76,11 +85,34 @@ class CallAssembler:
 
     def continue_at(self, index: Any, piece: str) -> bool:
         """Take in a piece of arguments that comes with an index alone; return False if no call is open there."""
+        self._scan_held()
         assembly = self._by_index.get(index) if type(index) is int else None
         if assembly is None or assembly.complete:
             return False
         self._append(assembly, piece)
+        if not assembly.complete and assembly.scanner.in_object:
+            self.held_at = index
         return True
+
+    def hold(self, index: Any, piece: str) -> bool:
+        """Hold a piece that cannot end the arguments; return False for others."""
+        held = self._held
+        if (
+            index != self.held_at
+            or type(index) is not int
+            or "}" in piece
+            or len(held) >= _MOST_HELD
+            or len(piece) > _LONGEST_HELD
+        ):
+            return False
+        held.append(piece)
+        return True
+
+    def _scan_held(self) -> None:
+        if self.held_at is not None:
+            assembly, self.held_at = self._by_index[self.held_at], None
+            piece, self._held = "".join(self._held), []
+            self._append(assembly, piece)
 
     def note_text(self) -> None:
         """Note text after the calls that are open."""
@@ -88,6 +120,7 @@ class CallAssembler:
 
     def take(self, fragments: Iterable[Any], index: object = None) -> None:
         """Take in one array of fragments, as decoded JSON."""
+        self._scan_held()
         array = self._turn.new_array()
         for fragment in fragments:
             if not isinstance(fragment, Mapping):
@@ -220,6 +253,7 @@ class CallAssembler:
 
     def end_round(self, *, was_cut: bool) -> None:
         """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
+        self._scan_held()
         for assembly in self._open:
             self._end(assembly, was_cut=was_cut)
         self._reset()

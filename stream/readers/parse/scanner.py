@@ -67,6 +67,11 @@ class JsonScanner:
         """Whether the text cannot be JSON."""
         return self._state == ERROR
 
+    @property
+    def in_object(self) -> bool:
+        """Whether the value is an object that is not complete: a `}` will end it, if it is JSON."""
+        return self._state < DONE and self._stack[:1] == ["{"]
+
     def scan(self, text: str, start: int) -> int:
         """Return where the scan stopped: at the end of the text, after the value, or where it cannot be JSON.
 
