@@ -2,8 +2,8 @@
 
     python -m bench.stream_readers [--json]
 
-Every figure is a ratio inside this run: the contenders take turns, and the least time of many counts. If a socket is
-read, the thread's CPU time counts, without the wait for the other side.
+Every figure is a ratio inside this run: the contenders take turns, and the least CPU time of many counts. Other
+processes and the wait for the other side of a socket do not change it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,14 @@ PIECES = 116_667
 PAUSE_S = 0.0002
 
 
-def least(
-    *runs: Callable[[], object], rounds: int = ROUNDS, clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
-    """Least time of each one in seconds, taking turns."""
+def least(*runs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """Least CPU time of each one in seconds, taking turns."""
     times = [float("inf")] * len(runs)
     for _ in range(rounds):
         for number, one in enumerate(runs):
-            start = clock()
+            start = time.thread_time()
             one()
-            times[number] = min(times[number], clock() - start)
+            times[number] = min(times[number], time.thread_time() - start)
     return times
 
 
@@ -125,7 +123,7 @@ def over_a_socket(bodies: list[bytes], ours: Callable[[], object]) -> list[float
             assert sum(1 for _ in client.chat(model="m", messages=[], stream=True)) == len(bodies)
 
         try:
-            return least(alone, ours, rounds=ROUNDS // 2, clock=time.thread_time)
+            return least(alone, ours, rounds=ROUNDS // 2)
         finally:
             server.terminate()
             server.join()

@@ -10,11 +10,11 @@ from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
 from stream.readers.any_reader import AnyReader
 from stream.readers.failures import failed_by
-from stream.readers.message_reader import MessageReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
 
+    from stream.readers.message_reader import MessageReader
     from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]
@@ -56,14 +56,14 @@ def read(
         If `source` is neither an asynchronous iterable nor awaitable, or an option is unknown. If `source` is awaited
         and its result is not iterable, the first event raises.
     """
-    reader = _reader("read", tools, reader, options)
+    chosen = _reader("read", tools, reader, options)
     if not inspect.isawaitable(source):
         _asynchronous(source)
-    return _events(source, reader)
+    return _events(source, chosen)
 
 
 async def _events(
-    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]], reader: MessageReader
+    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]], reader: MessageReader | AnyReader
 ) -> AsyncIterator[Event]:
     try:
         chunks = await source if inspect.isawaitable(source) else source
@@ -114,12 +114,12 @@ def read_sync(
     >>> list(read_sync(chunks))
     [TextDelta(text='Hi.', channel=None), Finish(reason='stop')]
     """
-    reader = _reader("read_sync", tools, reader, options)
+    chosen = _reader("read_sync", tools, reader, options)
     _check_plain(source)
-    return _events_sync(source, reader)
+    return _events_sync(source, chosen)
 
 
-def _events_sync(source: Iterable[Any], reader: MessageReader) -> Iterator[Event]:
+def _events_sync(source: Iterable[Any], reader: MessageReader | AnyReader) -> Iterator[Event]:
     iterator = iter(source)
     try:
         while True:
@@ -145,7 +145,9 @@ def _events_sync(source: Iterable[Any], reader: MessageReader) -> Iterator[Event
             close()
 
 
-def _reader(function: str, tools: Tools, reader: MessageReader | None, options: dict[str, Any]) -> MessageReader:
+def _reader(
+    function: str, tools: Tools, reader: MessageReader | None, options: dict[str, Any]
+) -> MessageReader | AnyReader:
     unknown = [name for name in options if name not in _OPTIONS]
     if unknown:
         allowed = ", ".join(("tools", "reader", *_OPTIONS))
@@ -160,12 +162,12 @@ def _reader(function: str, tools: Tools, reader: MessageReader | None, options: 
     return reader
 
 
-def _passed_over(reader: MessageReader, chunk: object, error: StreamTypeError) -> list[Event]:
+def _passed_over(reader: MessageReader | AnyReader, chunk: object, error: StreamTypeError) -> list[Event]:
     """The events of a chunk that is not a message: none, if a server can have sent it (`null`, say).
 
     Otherwise it raises the reader's error: JSON has no such value, so the caller is mistaken.
     """
-    if not isinstance(chunk, str | int | float | list | None) or not isinstance(reader, MessageReader):
+    if not isinstance(chunk, str | int | float | list | None) or not hasattr(reader, "pass_over"):
         raise error
     reader.pass_over(chunk)
     return []

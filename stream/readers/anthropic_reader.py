@@ -61,13 +61,13 @@ class AnthropicReader(BlockReader):
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
         try:
             event = data.__dict__
-            delta = event["delta"].__dict__
-            if event["index"] == self._speaking and delta["type"] == "text_delta":
-                known = self._simple.get(delta["text"])  # as `_lone` does, without its call
+            if event["index"] == self._speaking:
+                text = event["delta"].__dict__["text"]  # of all deltas of such a block, only `text_delta` has it
+                known = self._simple.get(text)  # as `_lone` does, without its call
                 if known is not None:
                     self._path.last = known
                     return [known]
-                if events := self._lone(delta["text"]):
+                if events := self._lone(text):
                     return events
         except (AttributeError, KeyError, TypeError):
             pass  # the long way tells what else it is

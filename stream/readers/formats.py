@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,14 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
 
 def reader_for(name: str, tools: Tools = None, **options: Any) -> MessageReader:
     """A new reader for the format with this name; see `FORMATS`."""
+    reader: MessageReader = _class_of(name)(tools, **options)
+    return reader
+
+
+@cache
+def _class_of(name: str) -> Any:
     module, reader = FORMATS[name]
-    found: MessageReader = getattr(import_module(module), reader)(tools, **options)
-    return found
+    return getattr(import_module(module), reader)
 
 
 def _field(value: Any, name: str) -> Any:

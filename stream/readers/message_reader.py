@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from stream.checks import check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
@@ -20,13 +20,15 @@ from stream.readers.turn import Turn
 from stream.readers.values import NOTHING, dumps, fields_of, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stream.events import Event, Usage
     from stream.readers.fast_path import FastPath
     from stream.readers.options import Tools
 
-__all__ = ["MessageReader", "channel_of"]
+__all__ = ["REASONING_FIELDS", "MessageReader", "channel_of"]
 
-_REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _KEPT_OF_A_MISFIT = 200
 
 
@@ -58,7 +60,7 @@ class MessageReader(ABC):
     ) -> None:
         check_whole_number("max_line_chars", max_line_chars, 1)
         self._max_line_chars = max_line_chars
-        self.decoder = MessageDecoder(max_line_chars)  # of bytes
+        self._decoder: MessageDecoder | None = None  # of bytes, if any come
         self._table = table_for(declared_names(tools))
         self._turn = Turn(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._turn)
@@ -95,20 +97,33 @@ class MessageReader(ABC):
             if not self._failed:
                 self._read(data)
             return self._take()
+        for message in self.messages(data):
+            if not self._failed:
+                self._read(message)
+        return self.check_line()
+
+    def messages(self, data: Any, /) -> Iterable[Mapping[str, Any]]:
+        """Return the decoded messages in what `feed` takes; see there."""
         if isinstance(data, bytes | str | bytearray | memoryview):
-            for message in self.decoder.feed(data if isinstance(data, bytes | str) else bytes(data)):
-                if not self._failed:
-                    self._read(message)
-            if self.decoder.overflowed and not self._failed:
-                longest = self._max_line_chars
-                self._fail(StreamFailed(f"a line is longer than {longest} characters", code="line_too_long"))
-            return self._take()
+            if self._decoder is None:
+                self._decoder = MessageDecoder(self._max_line_chars)
+            return self._decoder.feed(data if isinstance(data, bytes | str) else bytes(data))
         fields = fields_of(data)
         if fields is NOTHING:
             raise StreamTypeError(f"data: {type(data).__name__} is neither a dict nor an object with fields, nor bytes")
-        if not self._failed:
-            self._read(fields)
+        return (fields,)
+
+    def check_line(self) -> list[Event]:
+        """Return the events so far, and a failure if a line is too long."""
+        if self._decoder is not None and self._decoder.overflowed and not self._failed:
+            longest = self._max_line_chars
+            self._fail(StreamFailed(f"a line is longer than {longest} characters", code="line_too_long"))
         return self._take()
+
+    def take_over(self, other: MessageReader) -> Self:
+        """Go on with what another reader has of bytes without a message in them; return this reader."""
+        self._decoder, self._misfit = other._decoder, other._misfit
+        return self
 
     def _lone(self, text: Any) -> list[Event] | None:
         """Return the event of a text without a marker, where nothing is open and nothing held; `None`: read it.
@@ -154,7 +169,7 @@ class MessageReader(ABC):
 
     def _reasoning(self, fields: Mapping[str, Any]) -> None:
         """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
-        for name in _REASONING_FIELDS:
+        for name in REASONING_FIELDS:
             text = fields.get(name)
             if text and isinstance(text, str):
                 self._turn.reasoning(text)
@@ -250,8 +265,8 @@ class MessageReader(ABC):
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
-        if not self._closed:
-            self.decoder.close()
+        if not self._closed and self._decoder is not None:
+            self._decoder.close()
         if not self._closed and not self._failed:
             self._end_round(was_cut=not self._finished)
             if self._usage is not None:
@@ -267,7 +282,7 @@ class MessageReader(ABC):
         message = "the stream ended without a finish reason"
         if self._misfit is not None:
             message = f"{message}; a message is not an object: {self._misfit}"
-        bad = self.decoder.bad_line
+        bad = self._decoder and self._decoder.bad_line
         return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stream.events import Usage
 from stream.readers.failures import failure
-from stream.readers.message_reader import MessageReader, channel_of
+from stream.readers.message_reader import REASONING_FIELDS, MessageReader, channel_of
 from stream.readers.values import count, fields_of, number, plain
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = ["OpenAIReader"]
 _RARE_FIELDS = frozenset({"error", "timings", "task_status", "tool_results"})
 _BESIDE_CHOICES = _RARE_FIELDS | {"usage"}
 _FIELDS_BESIDE_TEXT = _RARE_FIELDS | {"channel", "kind"}
+_SPEAKING_FIELDS = _FIELDS_BESIDE_TEXT.union(REASONING_FIELDS)
 
 
 class OpenAIReader(MessageReader):
@@ -194,7 +196,7 @@ def _lone_text(chunk: Mapping[str, Any]) -> str:
 
 
 def _lone_delta(chunk: Any) -> dict[str, Any]:
-    """The delta of a package's object that has one, with its own fields, and nothing else; raises `KeyError` for others.
+    """The delta of a package's object that has one, with its own fields, and nothing else.
 
     Raises
     ------
@@ -209,14 +211,15 @@ def _lone_delta(chunk: Any) -> dict[str, Any]:
     if (
         said["function_call"] is None
         and said["role"] != "tool"
-        and "channel" not in said
-        and "kind" not in said
-        and not delta.__pydantic_extra__
-        and not fields_of_choice["finish_reason"]
-        and not fields_of_choice["index"]
-        and not fields["usage"]
-        and _FIELDS_BESIDE_TEXT.isdisjoint(fields)
-        and not chunk.__pydantic_extra__
+        and not (delta.__pydantic_extra__ or chunk.__pydantic_extra__)
+        and not (fields_of_choice["finish_reason"] or fields_of_choice["index"] or fields["usage"])
+        and not (_says_more(delta.__class__) or _says_more(chunk.__class__))
     ):
         return said
     raise KeyError
+
+
+@cache
+def _says_more(kind: type) -> bool:
+    """Whether objects of a class have fields that speak, beside those of the `openai` package."""
+    return not _SPEAKING_FIELDS.isdisjoint(getattr(kind, "model_fields", ()))

@@ -11,6 +11,7 @@ from stream.readers.values import dumps, fields_of, plain, text_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from stream.events import Event
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 
@@ -38,6 +39,7 @@ _TEXTS = {
     "response.output_audio_transcript": ("output_audio", "content_index"),
     "response.audio_transcript": ("output_audio", "content_index"),
 }
+_SPEECH = "response.output_text.delta"
 _PIECES = {f"{name}.delta": (_PARTS[part][0], index) for name, (part, index) in _TEXTS.items()}
 _EVENTS = {
     **{f"{name}.delta": "_text_piece" for name in _TEXTS},
@@ -83,16 +85,37 @@ class ResponsesReader(BlockReader):
         self._tasks_at: dict[Hashable, str] = {}  # ids by place: those of an item may change
         self._numbers: dict[int, int] = {}  # digests of events by their number
         self._is_numbered = True
+        self._speaking: tuple[tuple[Any, ...], tuple[Hashable, ...]] = (), ()  # where speech came last, and its part
         self._ending: str | None = None  # the response that ends, if others go on
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            event = data.__dict__
+            place, part = self._speaking
+            if (
+                event["type"] == _SPEECH
+                and (event.get("response_id"), event["output_index"], event["content_index"]) == place
+            ):
+                text = event["delta"]
+                known = self._simple.get(text)
+                if known is not None and not self._was_read(event):
+                    self._said[part].append(text)
+                    self._path.last = known
+                    return [known]
+        except (AttributeError, KeyError, TypeError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
 
     def _was_read(self, event: Mapping[str, Any]) -> bool:
         """Return whether a server that numbers its events sends one again, as it does in a resumed response."""
         number = event.get("sequence_number")
         if type(number) is not int or not self._is_numbered:
             return False
-        piece, known = event.get("delta"), self._numbers.get(number)
-        if type(piece) is str:
-            digest = hash((event["type"], piece, *_place(event), text_of(event.get("item_id"))))
+        known, piece = self._numbers.get(number), event.get("delta")
+        item, place = event.get("item_id"), event.get("output_index")
+        if type(piece) is str and type(item) is str and type(place) is int:
+            digest = hash((event["type"], piece, place, item))
         else:
             digest = hash(dumps(plain(event)))
         if known is not None:
@@ -107,7 +130,10 @@ class ResponsesReader(BlockReader):
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
         kind, index = _PIECES[event["type"]]
-        self._delta(kind, (*_place(event), index, _number(event.get(index)), kind), event.get("delta"))
+        part = (*_place(event), index, _number(event.get(index)), kind)
+        if event["type"] == _SPEECH:
+            self._speaking = (event.get("response_id"), event.get("output_index"), event.get(index)), part
+        self._delta(kind, part, event.get("delta"))
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         part, index = _TEXTS[event["type"].removesuffix(".done")]

@@ -66,7 +66,18 @@ class CallAssembler:
         pieces without one are held, and scanned together (bench/stream_readers.py).
     """
 
-    __slots__ = ("_bare", "_by_id", "_by_index", "_held", "_last", "_open", "_text_followed", "_turn", "count", "held_at")
+    __slots__ = (
+        "_bare",
+        "_by_id",
+        "_by_index",
+        "_held",
+        "_last",
+        "_open",
+        "_text_followed",
+        "_turn",
+        "count",
+        "held_at",
+    )
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
@@ -90,20 +101,14 @@ class CallAssembler:
         if assembly is None or assembly.complete:
             return False
         self._append(assembly, piece)
-        if not assembly.complete and assembly.scanner.in_object:
-            self.held_at = index
+        self.held_at = index if assembly.scanner.in_object else None
         return True
 
     def hold(self, index: Any, piece: str) -> bool:
         """Hold a piece that cannot end the arguments; return False for others."""
         held = self._held
-        if (
-            index != self.held_at
-            or type(index) is not int
-            or "}" in piece
-            or len(held) >= _MOST_HELD
-            or len(piece) > _LONGEST_HELD
-        ):
+        is_its_index = index == self.held_at and type(index) is int
+        if not is_its_index or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
             return False
         held.append(piece)
         return True
