@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cues.cli._guard import refusal
 from cues.cli._terminal import harmless
 from cues.cli._watching import POLL_S, state_of
 from cues.errors import CueError
+from stream.local_requests import refusal
 from stream.urls import cannot_listen
 
 if TYPE_CHECKING:

@@ -49,6 +49,7 @@ def audio_of(data: Any, form: str, rate_hz: int = 24_000) -> AudioDelta | None:
     return AudioDelta(pcm, form if "/" in form and form != "audio/pcm" else f"audio/pcm;rate={rate_hz}")
 
 
+# `cues.signal.g711` has these laws as numpy tables: a reader may not import the engine, nor the engine this package.
 @lru_cache(maxsize=2)
 def _tables(law: Literal["mu", "a"]) -> tuple[bytes, bytes]:
     """The low and the high bytes of all 256 values of G.711 (11/88), tables 2a, 2b and 1a, 1b."""

@@ -16,6 +16,7 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
+from stream.local_requests import names_of, refusal
 from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
 from stream.replay.sockets import play_session
@@ -75,7 +76,7 @@ class Turns:
 
 
 class ReplayServer:
-    """Serves recorded turns or a scenario on loopback.
+    """Serves recorded turns or a scenario on loopback; requests to other names and from web pages are refused.
 
     Parameters
     ----------
@@ -119,6 +120,7 @@ class ReplayServer:
         self._on_request, self._on_answer = on_request, on_answer
         self._clock = clock or WallClock()
         self._host, self._port, self._tls = host, port, tls
+        self._names = names_of(host)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -173,7 +175,14 @@ class ReplayServer:
             return False
         path, _, query = request.target.decode("latin-1").partition("?")
         upgrade = dict(request.headers).get(b"upgrade", b"").lower() == b"websocket"
-        recording, status, value = self._chosen(request.method.decode(), path, query, body, upgrade=upgrade)
+        hosts, origins = (
+            [value.decode("latin-1") for name, value in request.headers if name == header]
+            for header in (b"host", b"origin")
+        )
+        if reason := refusal(hosts, origins, self._names):
+            recording, status, value = None, 403, error_of(api_of_path(path), path, 403, reason)
+        else:
+            recording, status, value = self._chosen(request.method.decode(), path, query, body, upgrade=upgrade)
         if self._on_answer is not None:
             self._on_answer(request.method.decode(), path, status)
         if recording is not None and upgrade:

@@ -266,7 +266,7 @@ def test_a_client_that_does_not_read_does_not_hold_the_server_open():
             port = int(server.base_url.split(":")[2].split("/")[0])
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
             body = b'{"stream": true}'
-            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
             await full.wait()
             await reader.read(1)  # the answer has begun; nothing more is read

@@ -71,6 +71,32 @@ def test_the_native_path_is_answered_and_any_other_says_what_is():
     assert "chat/completions" in missing.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"Host": "pages.example"}, id="another-name"),
+        pytest.param({"Host": "127.0.0.1.pages.example:80"}, id="a-name-that-begins-like-an-address"),
+        pytest.param({"Origin": "https://pages.example"}, id="another-page"),
+        pytest.param({"Origin": "null"}, id="a-page-without-an-address"),
+    ],
+)
+@pytest.mark.parametrize("upgrade", [{}, {"Upgrade": "websocket", "Connection": "Upgrade"}], ids=["http", "websocket"])
+def test_a_request_to_another_name_or_from_another_page_is_refused(headers, upgrade):
+    asked = []
+
+    async def go():
+        replay = ReplayServer([FIRST], on_request=lambda *request: asked.append(request))
+        async with replay as server, httpx2.AsyncClient() as client:
+            url = server.base_url + ("/realtime" if upgrade else "/chat/completions")
+            return await client.post(url, json={"messages": []}, headers={**headers, **upgrade})
+
+    answer = asyncio.run(go())
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"]
+    assert b"choices" not in answer.content
+    assert not asked
+
+
 def test_one_connection_carries_many_requests_and_many_clients_are_served_at_once():
     async def go():
         async with ReplayServer([FIRST], tokens_per_s=FAST) as server, httpx2.AsyncClient() as client:

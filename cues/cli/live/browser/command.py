@@ -13,8 +13,8 @@ import click
 
 import cues
 from cues.cli import _options
-from cues.cli._guard import is_loopback
 from cues.cli._terminal import harmless
+from stream.local_requests import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse
 
-from cues.cli._guard import refusal
+from stream.local_requests import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Collection

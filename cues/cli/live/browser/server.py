@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from cues.cli._guard import is_loopback
 from cues.cli.live.browser.app import MAX_MESSAGE_BYTES
 from cues.cli.live.browser.guard import Guard
 from cues.errors import CueError, reason_of
+from stream.local_requests import names_of
 from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LiveServer:
         certfile: Path | None = None,
         keyfile: Path | None = None,
     ) -> None:
-        names = () if is_loopback(host) else _names_of(host)
+        names = names_of(host)
         config = uvicorn.Config(
             Guard(app, names, token),
             ws="websockets-sansio",
@@ -98,8 +98,3 @@ class LiveServer:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _names_of(host: str) -> frozenset[str]:
-    own = {host, socket.gethostname(), socket.getfqdn()}
-    return frozenset(name.lower() for name in own)

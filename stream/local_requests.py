@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["is_loopback", "refusal"]
+__all__ = ["is_loopback", "names_of", "refusal"]
 
 
 def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str] = ()) -> str | None:
@@ -46,6 +47,12 @@ def is_loopback(name: str) -> bool:
     """Whether `name` is `localhost`, or an address that only this machine reaches."""
     address = _address(name)
     return name == "localhost" or (address is not None and address.is_loopback)
+
+
+def names_of(host: str) -> frozenset[str]:
+    """The names for `refusal` of a server that listens on `host`: none on loopback, else those of this machine."""
+    own = () if is_loopback(host) else (host, socket.gethostname(), socket.getfqdn())
+    return frozenset(name.lower() for name in own)
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
