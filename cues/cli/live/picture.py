@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.errors import MissingFeatureError
 from cues.show.plots import (
     CALL_COLOR,
     CUE_COLOR,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["draw_turn", "ducking_db"]
+__all__ = ["draw_turn", "ducking_db", "import_matplotlib"]
 
 _INK, _FAINT = "#16202c", "#566373"
 # Fonts for scripts that matplotlib's font lacks, in order of preference.
@@ -65,7 +67,9 @@ def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: st
     empty = np.zeros(1, dtype=np.float32)
     samples, alone = (mixed, speech) if len(mixed) else (empty, empty)
     with rc_context({"font.family": families, "font.size": 10}):
-        figure = Figure(figsize=(10.0, 6.8), layout="constrained")
+        figure = Figure(figsize=(10.0, 6.8))
+        # A layout engine would take as long as all the rest.
+        figure.subplots_adjust(left=0.075, right=0.945, top=0.935, bottom=0.1, hspace=0.1)
         rows: list[Axes] = list(figure.subplots(5, 1, sharex=True, height_ratios=(0.7, 1.1, 0.5, 2.0, 2.2)))
         model, words, cues, waveform, spectrogram = rows
         draw_spectrogram(spectrogram, samples, journal.sample_rate)
@@ -79,6 +83,14 @@ def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: st
         figure.supxlabel(_drawable(subtitle, families), x=0.01, ha="left", fontsize=9, color=_FAINT)
         _spread_words(figure, words)
         figure.savefig(path, dpi=100)
+
+
+def import_matplotlib() -> None:
+    """Import the modules of `draw_turn` if they are installed; in any thread."""
+    with suppress(MissingFeatureError):
+        check_matplotlib()
+        from matplotlib import figure, font_manager  # noqa: F401
+        from matplotlib.backends import backend_agg  # noqa: F401
 
 
 def _families() -> list[str]:
@@ -186,7 +198,6 @@ def _draw_words(axes: Axes, journal: TurnRecord, families: Sequence[str]) -> Non
 
 def _spread_words(figure: Figure, axes: Axes) -> None:
     """Put each word into the first row in which it covers no other one."""
-    figure.draw_without_rendering()
     renderer: Any = figure._get_renderer()  # type: ignore[attr-defined]  # noqa: SLF001  (text extents need one)
     free = [-np.inf] * _WORD_ROWS
     for text in axes.texts:

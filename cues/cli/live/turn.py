@@ -12,7 +12,7 @@ import cues
 import stream
 from cues.cli._files import TurnFiles
 from cues.cli._records import bank_of
-from cues.cli.live.picture import draw_turn
+from cues.cli.live.picture import draw_turn, import_matplotlib
 from cues.cli.live.sound_device import LEAD_MS, Sinks, SoundDevice
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
@@ -20,10 +20,12 @@ from stream.session import VoiceSession
 from stream.speech.choice import choose_speaker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import WallClock
+    from stream.events import ServiceEvent
+    from stream.services.source import ChatSource
     from stream.session.record import TurnRecord
 
 __all__ = ["Request", "Setup", "TurnReport", "run_turn"]
@@ -44,6 +46,8 @@ class Request:
         As in `stream.connect`.
     messages : Sequence of Mapping
         The conversation so far, in OpenAI's format.
+    source : callable or None
+        Makes another source than `stream.connect` does, from a function to call with all input.
     tools : Sequence of Tool
         Offered to the model; those with a function are run.
     """
@@ -53,6 +57,7 @@ class Request:
     messages: Sequence[Mapping[str, Any]]
     api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto"
     tools: Sequence[stream.Tool] = ()
+    source: Callable[[Callable[[Any], None]], ChatSource] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +146,6 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     bank = bank_of(setup.pack)
     mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
-    connection = stream.connect(request.base_url, request.model, api=request.api, api_key=api_key, tap=arrival.mark)
-    runs_tools = bool(request.tools) and all(tool.function is not None for tool in request.tools)
-    source = stream.ToolRunner(connection, request.tools) if runs_tools else connection
     speaker = await choose_speaker(setup.speaker, language=setup.language)
     try:
         with contextlib.ExitStack() as stack:
@@ -159,10 +161,10 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
                 lead_ms=LEAD_MS if device is not None else 10.0,
             )
             stack.enter_context(_barge_in_at_ctrl_c(session))
-            async with connection:
-                # Before the session starts: the first request of a process imports modules for 0.2 s.
-                await connection.learn()
+            async with _opened(request, arrival, api_key) as source:
                 events = source.chat(request.messages, tools=request.tools or None)
+                if device is None:  # Importing in a thread holds up the loop for 30 ms, and a device with it.
+                    events = _then_import_matplotlib(events)
                 is_whole = True
                 try:
                     journal = await session.run(events, bytes_s=lambda: arrival.last_s)
@@ -178,6 +180,31 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
         mixer.close()
     turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url)
     return _with_record(turn, {"model": request.model, "speed": clock.speed}, title) if files.kept else turn
+
+
+@contextlib.asynccontextmanager
+async def _opened(request: Request, arrival: Arrival, api_key: str | None) -> AsyncIterator[ChatSource]:
+    """The source of the answer, ready: the first request of a process imports modules for 0.2 s."""
+    runs_tools = bool(request.tools) and all(tool.function is not None for tool in request.tools)
+    async with contextlib.AsyncExitStack() as stack:
+        if request.source is not None:
+            source = request.source(arrival.mark)
+        else:
+            connection = stream.connect(
+                request.base_url, request.model, api=request.api, api_key=api_key, tap=arrival.mark
+            )
+            await stack.enter_async_context(connection)
+            await connection.learn()
+            source = connection
+        yield stream.ToolRunner(source, request.tools) if runs_tools else source
+
+
+async def _then_import_matplotlib(events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
+    """The events; then, while the last words are spoken, a thread imports the modules for the picture."""
+    async with contextlib.aclosing(events):
+        async for event in events:
+            yield event
+    asyncio.get_running_loop().run_in_executor(None, import_matplotlib)
 
 
 def _is_worth_keeping(journal: TurnRecord) -> bool:

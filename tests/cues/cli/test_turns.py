@@ -53,6 +53,30 @@ def test_the_demo_prints_a_timeline_and_names_the_speaker_and_the_files(demo):
         assert expected in result.stdout
 
 
+BEGINNING = """
+import sys
+from cues.cli import main
+from stream.session import VoiceSession
+
+run = VoiceSession.run
+
+async def noted(self, *arguments, **options):
+    print({"openai", "httpx2", "aiohttp", "matplotlib", "scipy"} & set(sys.modules), file=sys.stderr)
+    return await run(self, *arguments, **options)
+
+VoiceSession.run = noted
+sys.argv = ["cues", "demo", "--fast", "--speaker", "voice-like", "--out", sys.argv[1]]
+main()
+"""
+
+
+def test_when_the_demos_first_sample_is_due_no_slow_package_was_imported(tmp_path):
+    command = [sys.executable, "-c", BEGINNING, tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stderr) == (0, "set()\n")
+    assert (tmp_path / "demo.png").exists()
+
+
 def test_the_demos_speech_is_as_long_with_cues_as_without(demo):
     out, _, record = demo
     mixed, rate = soundfile.read(out / "demo.wav")
