@@ -24,7 +24,7 @@ _HEARD_LU = 0.5
 @_options.pack
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
-    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes and source."""
+    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes and source, then the rules of the pack."""
     bank = bank_of(pack)
     records = [cue_record(cue, source_of(bank, name)) for name, cue in bank.items()]
     if as_json:
@@ -32,6 +32,9 @@ def command(*, pack: Path | None, as_json: bool) -> None:
         return
     out = console()
     (_print_list if out.width < NARROW else _print_table)(out, records)
+    if bank.rules:
+        rules = ", ".join(f"{pattern} → {name}" for pattern, name in bank.rules)
+        out.print(f"rules: {harmless(rules)}", overflow="fold")
 
 
 def _print_table(out: Console, records: list[dict[str, Any]]) -> None:

@@ -24,6 +24,12 @@ def test_list_names_every_cue_with_its_figures(run):
     assert line.split() == ["agent", "260", "−26.0", "−17.7", "C5", "E5", "G5", "built", "in"]
 
 
+def test_list_shows_the_rules_of_a_pack_in_their_order(run, tmp_path):
+    (tmp_path / "pack.toml").write_text('[rules]\n"read_secret" = "attention"\n"read_*" = "motif"\n')
+    assert run("list", "--pack", ".").out.splitlines()[-1] == "rules: read_secret → attention, read_* → motif"
+    assert "rules" not in run("list").out
+
+
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("command", [("list",), ("show", "success"), ("doctor",)], ids=lambda command: command[0])
 def test_output_fits_the_terminal(run, monkeypatch, command, columns):
