@@ -24,7 +24,7 @@ _HEARD_LU = 0.5
 @_options.pack
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
-    """List the cues: length, loudness (of the loudest 100 ms), true peak, notes and source, then the rules of the pack."""
+    """List the cues (length, loudness of the loudest 100 ms, true peak, notes, source) and the rules of the pack."""
     bank = bank_of(pack)
     records = [cue_record(cue, source_of(bank, name)) for name, cue in bank.items()]
     if as_json:
