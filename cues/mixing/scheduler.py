@@ -155,6 +155,8 @@ class Scheduler:
 
     def is_planned(self, n_samples: int) -> bool:
         """Whether nothing changes within the next samples, and nobody listens to them; plans first if needed."""
+        if self._listener is not None:
+            return False  # `mix` plans
         end = self.row.words[layout.POSITION_I64] + n_samples
         planned = self.planned() >= end
         # What waits for a pause waits longer if speech was heard since.
