@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import reprlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cues._kernels import layout
-from cues.cue import Cue
-from cues.errors import CueTypeError, CueValueError, MixerClosedError
+from cues.errors import MixerClosedError
 from cues.mixing.backends import entries, selection
 from cues.mixing.frames import mix_bytes, mix_frame, mix_in_parts
 from cues.mixing.not_copyable import NotCopyable
 from cues.mixing.parameters import MixerOptions
 from cues.mixing.scheduler import Scheduler
-from cues.mixing.sound import prepare
 from cues.mixing.state import Row
 from cues.mixing.stats import MixerStats
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, checked_fade_ms, checked_gain_db
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_playback
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -27,11 +23,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from cues.cue import Cue
+
     Samples = NDArray[np.float32]
 
 __all__ = ["Mixer", "MixerStats", "Voice"]
-
-_PLACEMENTS = ("overlay", "replace", "in_pause")
 
 
 # More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.
@@ -280,24 +276,8 @@ class Mixer(NotCopyable):
         scheduler = self._scheduler
         if scheduler.closed:
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
-        if not isinstance(cue, Cue):
-            raise CueTypeError(_no_cue(cue))
-        if placement == "gap":  # type: ignore[comparison-overlap]  # the old name, for one version
-            warnings.warn(
-                'placement="gap" is now "in_pause"; the old name goes in 0.3', DeprecationWarning, stacklevel=2
-            )
-            placement = "in_pause"
-        if placement not in _PLACEMENTS:
-            raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
-        loop = cue.loop if loop is None else bool(loop)
-        playback = Playback(
-            cue,
-            prepare(cue, scheduler.sample_rate, loop=loop, replace=placement == "replace"),
-            at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
-            gain_db=checked_gain_db(gain_db),
-            loop=loop,
-            priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
-            placement=placement,
+        playback = checked_playback(
+            cue, scheduler.sample_rate, at=at, gain_db=gain_db, loop=loop, priority=priority, placement=placement
         )
         scheduler.post(scheduler.schedule, playback)
         return Voice(scheduler, playback)
@@ -416,17 +396,3 @@ class Mixer(NotCopyable):
         finally:
             self._returning = False
         return mixed
-
-
-_LONGEST_NAME = 40
-
-
-def _no_cue(thing: object) -> str:
-    """Error message for a value that is not a cue; it does not print an array's samples."""
-    if isinstance(thing, np.ndarray):
-        return (
-            f"cue is an array of {thing.dtype}, shape {thing.shape}; it must be a cues.Cue: "
-            'cues.Cue(name="mine", samples=…, sample_rate=…) makes one'
-        )
-    name = thing if isinstance(thing, str) and len(thing) < _LONGEST_NAME else "agent"
-    return f"cue is {reprlib.repr(thing)}; it must be a cues.Cue, such as bank[{name!r}]"

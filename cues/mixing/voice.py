@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import math
+import reprlib
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+import numpy as np
 
 from cues._kernels import layout
+from cues.cue import Cue
+from cues.errors import CueTypeError, CueValueError
+from cues.mixing.sound import prepare
 from cues.signal.fades import MIN_FADE_MS
-from cues.units import checked_number, db_to_gain
+from cues.units import checked_number, checked_whole_number, db_to_gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cues.cue import Cue
     from cues.mixing.sound import Sound
 
-__all__ = ["LONGEST_RELEASE_MS", "MAX_GAIN_DB", "Placement", "Playback", "Voice", "checked_fade_ms", "checked_gain_db"]
+__all__ = [
+    "LONGEST_RELEASE_MS",
+    "MAX_GAIN_DB",
+    "Placement",
+    "Playback",
+    "Voice",
+    "checked_fade_ms",
+    "checked_playback",
+]
 
 Placement = Literal["overlay", "replace", "in_pause"]
+_PLACEMENTS = get_args(Placement)
 
 MAX_GAIN_DB = 40.0
 """Highest gain of a voice (dB)."""
@@ -192,7 +206,7 @@ class Voice:
 
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:
-        self._playback.gain_db = checked_gain_db(gain_db)
+        self._playback.gain_db = _checked_gain_db(gain_db)
         self._scheduler.post(self._scheduler.change_gain, self._playback, db_to_gain(self._playback.gain_db))
 
     def stop(self, fade_ms: float = 10.0) -> None:
@@ -204,7 +218,7 @@ class Voice:
         return f"<Voice of {self.cue.name!r}, {state}, {self.gain_db:g} dB>"
 
 
-def checked_gain_db(gain_db: float) -> float:
+def _checked_gain_db(gain_db: float) -> float:
     """`gain_db` as a float; raises unless it is a number up to `MAX_GAIN_DB`."""
     return checked_number("gain_db", gain_db, -math.inf, MAX_GAIN_DB)
 
@@ -212,3 +226,47 @@ def checked_gain_db(gain_db: float) -> float:
 def checked_fade_ms(fade_ms: float, longest_ms: float) -> float:
     """`fade_ms` clamped to 5 … `longest_ms`; raises unless it is a number."""
     return min(max(checked_number("fade_ms", fade_ms, -math.inf, math.inf), MIN_FADE_MS), longest_ms)
+
+
+def checked_playback(
+    cue: Cue,
+    sample_rate: int,
+    *,
+    at: int | None,
+    gain_db: float,
+    loop: bool | None,
+    priority: int,
+    placement: Placement,
+) -> Playback:
+    """A playback with the arguments of `Mixer.play`, its cue prepared for `sample_rate`; raises as `play` does."""
+    if not isinstance(cue, Cue):
+        raise CueTypeError(_no_cue(cue))
+    if placement == "gap":  # type: ignore[comparison-overlap]  # the old name, for one version
+        warnings.warn('placement="gap" is now "in_pause"; the old name goes in 0.3', DeprecationWarning, stacklevel=3)
+        placement = "in_pause"
+    if placement not in _PLACEMENTS:
+        raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
+    loop = cue.loop if loop is None else bool(loop)
+    return Playback(
+        cue,
+        prepare(cue, sample_rate, loop=loop, replace=placement == "replace"),
+        at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
+        gain_db=_checked_gain_db(gain_db),
+        loop=loop,
+        priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
+        placement=placement,
+    )
+
+
+_LONGEST_NAME = 40
+
+
+def _no_cue(thing: object) -> str:
+    """Error message for a value that is not a cue; it does not print an array's samples."""
+    if isinstance(thing, np.ndarray):
+        return (
+            f"cue is an array of {thing.dtype}, shape {thing.shape}; it must be a cues.Cue: "
+            'cues.Cue(name="mine", samples=…, sample_rate=…) makes one'
+        )
+    name = thing if isinstance(thing, str) and len(thing) < _LONGEST_NAME else "agent"
+    return f"cue is {reprlib.repr(thing)}; it must be a cues.Cue, such as bank[{name!r}]"
