@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 
-__all__ = ["OnLoop", "PacedCues", "PacedOutput"]
+__all__ = ["OnLoop", "PacedCues", "PacedOutput", "PacedWriter"]
 
 
 class OnLoop:
@@ -194,6 +194,31 @@ class PacedOutput:
     def pacer(self) -> cues.Pacer:
         """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
         return self._paced.pacer
+
+
+class PacedWriter(PacedOutput):
+    """Speech in, frames out to a function; `options` go to `PacedCues`."""
+
+    def __init__(self, write: Callable[[NDArray[np.float32]], None], **options: Any) -> None:
+        self._write, self._is_over = write, False
+        self._paced = PacedCues(frame_ms=20.0, **options)
+
+    async def run(self) -> None:
+        """Write the frames that are due, until `close`."""
+        while not self._is_over:
+            for mixed in self._paced.frames():
+                self._write(mixed)
+            await self._paced.wait()
+
+    def close(self) -> None:
+        """Fade out and end `run`."""
+        if not self._is_over:
+            self._is_over = True
+            for mixed in self._paced.last_frames():
+                self._write(mixed)
+            self._paced.deck.router.cancel()
+            self._paced.deck.mixer.close()
+            self._paced.wake()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -1,15 +1,16 @@
-"""Cues in OpenAI's Agents SDK: a `RealtimeSession` over a WebSocket, and the streamed runs of its voice pipeline.
+"""Cues in OpenAI's Agents SDK: a `RealtimeSession` over a WebSocket.
 
 Tested with openai-agents 0.22.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cues.adapters._packages import require
 from cues.adapters.realtime import RealtimeCues
-from stream.events import ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import InvalidToolCall, StreamFailed, ToolResult
 
 AGENTS = require("openai-agents", at_least="0.22", below="1", extra="agents")
 
@@ -22,9 +23,20 @@ if TYPE_CHECKING:
     from agents.realtime.model import RealtimePlaybackState
     from numpy.typing import NDArray
 
-    from stream.routing.router import CueRouter
 
-__all__ = ["AgentCues", "handle_run_event"]
+__all__ = ["AgentCues", "is_failure", "result_of"]
+
+_FAILURE = re.compile(r"An error occurred while |Tool '.*' (timed out after|not found)")
+
+
+def is_failure(output: Any) -> bool:
+    """Whether a tool's output is what the SDK tells the model when the tool raises, times out or does not exist."""
+    return _FAILURE.match(str(output)) is not None
+
+
+def result_of(output: Any, is_error: Callable[[Any], bool], *, call_id: str = "", tool_name: str = "") -> ToolResult:
+    """The result of a tool that the SDK has run; without id and name it is that of the oldest call."""
+    return ToolResult(call_id, tool_name, is_error=is_error(output), content=str(output))
 
 
 class AgentCues(RealtimeCues):
@@ -47,7 +59,7 @@ class AgentCues(RealtimeCues):
         self,
         write: Callable[[NDArray[np.float32]], None],
         *,
-        is_error: Callable[[Any], bool] = lambda output: str(output).startswith("An error occurred"),
+        is_error: Callable[[Any], bool] = is_failure,
         **options: Any,
     ) -> None:
         super().__init__(write, None, **options)
@@ -64,10 +76,23 @@ class AgentCues(RealtimeCues):
         if event.type == "raw_model_event" and event.data.type == "raw_server_event":
             await self.feed(event.data.data)
         elif event.type == "tool_end":
-            output = str(event.output)
-            self.router.handle(ToolResult("", event.tool.name, is_error=self._is_error(event.output), content=output))
+            self.router.handle(result_of(event.output, self._is_error, tool_name=event.tool.name))
+        elif event.type == "handoff":
+            self.router.handle(result_of("", self._is_error))
+        elif event.type == "error":
+            self._fail(event.error)
         elif event.type == "audio_interrupted":
             await self.barge_in()
+
+    def _fail(self, error: Any) -> None:
+        """Take a fault of the session; the server's own have come as raw events."""
+        text = str(error.get("message", "")) if isinstance(error, dict) else ""
+        if unknown := re.fullmatch(r"Tool (.*) not found", text):
+            self.router.handle(InvalidToolCall(unknown[1], "", 0, "unknown_tool", text))
+            if not self.router.waits:
+                self.router.end_stream()  # the session asks for no answer
+        elif text.startswith("Tool call task failed"):
+            self.router.handle(StreamFailed(text))
 
 
 class _HeardHere(RealtimePlaybackTracker):  # type: ignore[misc]  # the package may be absent where types are checked
@@ -85,18 +110,3 @@ class _HeardHere(RealtimePlaybackTracker):  # type: ignore[misc]  # the package 
         item, heard_ms = items[0]
         index = item.content_index
         return {"current_item_id": item.item_id, "current_item_content_index": index, "elapsed_ms": heard_ms}
-
-
-def handle_run_event(router: CueRouter, event: Any, *, is_error: Callable[[Any], bool] = lambda _: False) -> None:
-    """Play the cue for an event of `Runner.run_streamed(…).stream_events()`, in a workflow of `VoicePipeline`, say."""
-    if event.type != "run_item_stream_event":
-        return
-    item = event.item
-    raw = item.raw_item
-    call_id = raw.get("call_id", "") if isinstance(raw, dict) else getattr(raw, "call_id", "")
-    if event.name == "tool_called":
-        name = raw.get("name", "") if isinstance(raw, dict) else getattr(raw, "name", "")
-        router.handle(ToolCallStart(name, call_id))
-        router.handle(ToolCallEnd(name, call_id))
-    elif event.name == "tool_output":
-        router.handle(ToolResult(call_id, "", is_error=is_error(item.output), content=str(item.output)))

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cues.adapters._paced import PacedCues, PacedOutput
+from cues.adapters._paced import PacedWriter
 from cues.signal.pcm import float_of_pcm16
 from stream.events import AudioDelta, Interrupted, ToolResult
 from stream.readers.realtime_reader import RealtimeReader
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Heard", "RealtimeCues"]
 
-_FRAME_MS, _FADE_MS = 20.0, 30.0
+_FADE_MS = 30.0
 _AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
 _AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
 _QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
@@ -49,7 +49,7 @@ class Heard:
     cut: bool = False
 
 
-class RealtimeCues(PacedOutput):
+class RealtimeCues(PacedWriter):
     """The audio of a Realtime session with cues: server events in, frames out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread.
@@ -86,11 +86,9 @@ class RealtimeCues(PacedOutput):
         lead_ms: float = 80.0,
         clock: Clock | None = None,
     ) -> None:
-        self._write, self._send = write, send
-        self._reader = RealtimeReader(tools)
-        self._paced = PacedCues(
+        super().__init__(
+            write,
             sample_rate=sample_rate,
-            frame_ms=_FRAME_MS,
             lead_ms=lead_ms,
             clock=clock,
             bank=bank,
@@ -98,9 +96,10 @@ class RealtimeCues(PacedOutput):
             tools=tools,
             limits=limits,
         )
+        self._send = send
+        self._reader = RealtimeReader(tools)
         self._items: deque[Heard] = deque(maxlen=64)
         self._n_pushed = 0
-        self._is_over = False
 
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
@@ -154,23 +153,6 @@ class RealtimeCues(PacedOutput):
         heard = self._paced.n_spoken + min(round(0.0005 * _FADE_MS * rate), self._paced.pacer.queued_samples)
         open_items = [item for item in self._items if not item.cut and item.end > heard]
         return [(item, max(0, heard - item.start) * 1000 // rate) for item in open_items]
-
-    async def run(self) -> None:
-        """Write the frames that are due, until `close`."""
-        while not self._is_over:
-            for mixed in self._paced.frames():
-                self._write(mixed)
-            await self._paced.wait()
-
-    def close(self) -> None:
-        """Fade out and end `run`."""
-        if not self._is_over:
-            self._is_over = True
-            for mixed in self._paced.last_frames():
-                self._write(mixed)
-            self._paced.deck.router.cancel()
-            self._paced.deck.mixer.close()
-            self._paced.wake()
 
     async def _take(self, told: Event, fields: Mapping[str, Any]) -> None:
         match told:

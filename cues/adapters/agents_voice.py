@@ -1,0 +1,150 @@
+"""Cues in the voice pipeline of OpenAI's Agents SDK: its text-to-speech is the speech, its runs say what is called.
+
+Tested with openai-agents 0.22.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cues.adapters._paced import PacedWriter
+from cues.adapters.agents_sdk import is_failure, result_of
+from cues.signal.pcm import float_of_pcm16
+from stream.events import StreamFailed, TextDelta
+from stream.readers.responses_reader import ResponsesReader
+
+from agents import Runner  # isort: skip  # `agents_sdk` has reported a missing package
+from agents.voice import VoiceWorkflowBase  # isort: skip
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from agents import Agent, RunResultStreaming
+    from agents.voice import StreamedAudioResult
+    from numpy.typing import NDArray
+
+    from stream.clock import Clock
+    from stream.events import Event
+    from stream.readers.options import Tools
+
+__all__ = ["VoiceCues"]
+
+_OUTCOMES = ("tool_output", "handoff_occured")  # as the SDK spells it
+
+
+class VoiceCues(PacedWriter):
+    """The audio of a `VoicePipeline` with cues.
+
+    Make the pipeline with `workflow(agent)`, or with a workflow of your own that takes its text from `text_of`. Then
+    `await play(result)`, beside `run`. All methods belong to the thread of the event loop; `router` may be called from
+    any thread.
+
+    Parameters
+    ----------
+    write : callable
+        Gets each mixed frame when it is due: float32, shape `(n_samples,)`, 20 ms.
+    sample_rate : int
+        Rate of the voice, and of the frames, Hz.
+    is_error : callable
+        Whether a tool's output is a failure: the SDK gives text to the model when a tool raises.
+    **options
+        As in `RealtimeCues`.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[NDArray[np.float32]], None],
+        *,
+        sample_rate: int = 24000,
+        is_error: Callable[[Any], bool] = is_failure,
+        tools: Tools = None,
+        lead_ms: float = 80.0,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(write, sample_rate=sample_rate, tools=tools, lead_ms=lead_ms, clock=clock, **options)
+        self._tools, self._is_error = tools, is_error
+        self._runs: dict[int, RunResultStreaming] = {}  # by identity: they are not hashable
+        self._plays: set[StreamedAudioResult] = set()
+        self._cut: set[StreamedAudioResult] = set()  # whose turn was interrupted
+
+    def workflow(self, agent: Agent[Any], **options: Any) -> VoiceWorkflowBase:
+        """A workflow that runs `agent`, as `SingleAgentVoiceWorkflow` does; `options` go to `Runner.run_streamed`."""
+        return _Workflow(self, agent, options)
+
+    async def text_of(self, run: RunResultStreaming) -> AsyncIterator[str]:
+        """The text of a streamed run, as `VoiceWorkflowHelper.stream_text_from` gives it; its calls sound."""
+        if self.router.phase == "done":
+            self.router.begin_turn()
+        self._runs[id(run)], reader = run, ResponsesReader(self._tools)
+        try:
+            async for event in run.stream_events():
+                if event.type == "raw_response_event" and event.data.type == "response.created":
+                    reader = ResponsesReader(self._tools)
+                for told in self._read(event, reader):
+                    self.router.handle(told)
+                    if isinstance(told, TextDelta) and told.channel != "json":
+                        yield told.text
+        finally:
+            del self._runs[id(run)]
+
+    def _read(self, event: Any, reader: ResponsesReader) -> list[Event]:
+        if event.type == "raw_response_event":
+            return reader.feed(event.data)
+        if event.type != "run_item_stream_event" or event.name not in _OUTCOMES:
+            return []
+        raw, output = event.item.raw_item, getattr(event.item, "output", "")
+        call_id = raw.get("call_id") if isinstance(raw, dict) else getattr(raw, "call_id", None)
+        return [result_of(output, self._is_error, call_id=str(call_id or ""))]
+
+    async def play(self, result: StreamedAudioResult) -> None:
+        """Speak what `VoicePipeline.run` gives, to its end; a failure sounds as an error, and is raised."""
+        self._plays.add(result)
+        try:
+            async for event in result.stream():
+                if event.type == "voice_stream_event_lifecycle" and result in self._cut:
+                    self._cut.remove(result)  # the next turn begins
+                elif event.type == "voice_stream_event_lifecycle":
+                    self._end()
+                elif event.type == "voice_stream_event_audio" and result not in self._cut:
+                    self._speak(event.data)
+        except Exception as error:
+            self._end()
+            self.router.handle(StreamFailed(str(error)))
+            raise
+        finally:
+            self._plays.remove(result)
+            self._cut.discard(result)
+
+    def _speak(self, data: NDArray[Any] | None) -> None:
+        if data is not None:
+            self._paced.push(float_of_pcm16(data.tobytes()) if data.dtype == np.int16 else data.reshape(-1))
+
+    def _end(self) -> None:
+        self._paced.pacer.end()
+        self._paced.wake()
+
+    def barge_in(self) -> None:
+        """Fade out, drop the rest of the answer and cancel its run; the next turn of the session is spoken."""
+        self._paced.interrupt()
+        self._cut |= self._plays
+        for run in tuple(self._runs.values()):
+            run.cancel()
+
+
+class _Workflow(VoiceWorkflowBase):  # type: ignore[misc]  # the package may be absent where types are checked
+    """One agent, and the conversation with it; an interrupted answer is not part of it."""
+
+    def __init__(self, voice: VoiceCues, agent: Agent[Any], options: dict[str, Any]) -> None:
+        self._voice, self._agent, self._options = voice, agent, options
+        self._history: list[Any] = []
+
+    async def run(self, transcription: str) -> AsyncIterator[str]:
+        self._history.append({"role": "user", "content": transcription})
+        run = Runner.run_streamed(self._agent, self._history, **self._options)
+        async for text in self._voice.text_of(run):
+            yield text
+        if run.final_output is not None:
+            self._history, self._agent = run.to_input_list(), run.last_agent
