@@ -2,7 +2,8 @@
 
 `pip install 'cue-engine[openai]' websockets`, set `OPENAI_API_KEY`, then
 `python samples/realtime_talk.py "What is in my folder?" OUT.wav`. `--loopback OUT.wav` needs no account: a server in
-this file calls and speaks over a WebSocket. What is heard is written to the file.
+this file calls and speaks over a WebSocket. `--agents` does the same with a session of the Agents SDK
+(`cue-engine[agents]`). What is heard is written to the file.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from cues.synthesis.voicelike import speak_voice_like
 from stream import ToolCallEnd
 
 RATE = 24000
+QUESTION = "What is in my folder?"
 TOOL = {
     "type": "function",
     "name": "read_folder",
@@ -31,21 +33,33 @@ TOOL = {
 }
 
 
-async def read_folder(_arguments_json):
+async def read_folder(path: str) -> str:
+    """Read the names of a folder's files."""
     await asyncio.sleep(1.0)
-    return "two files"
+    return f"two files in {path}"
+
+
+class Tape:
+    """Keeps what is heard."""
+
+    def __init__(self):
+        self._frames, self._began = [np.zeros(0, dtype=np.float32)], time.monotonic()
+
+    def play(self, frame):
+        gap = max(0, round((time.monotonic() - self._began) * RATE) - sum(map(len, self._frames)))
+        self._frames += [np.zeros(gap, np.float32), frame]
+
+    def save(self, path, router):
+        soundfile.write(path, np.concatenate(self._frames), RATE)
+        for span in router.spans:
+            print(f"{span.cue} at {span.start_s:.2f} s")
 
 
 async def talk(client, question, path):
     """Ask once; write what is heard until the answer has been spoken."""
-    heard, began = [np.zeros(0, dtype=np.float32)], time.monotonic()
-
-    def play(frame):
-        gap = max(0, round((time.monotonic() - began) * RATE) - sum(map(len, heard)))
-        heard.extend([np.zeros(gap, np.float32), frame])
-
+    tape = Tape()
     async with client.realtime.connect(model="gpt-realtime") as connection:
-        voice = RealtimeCues(play, connection.send, tools=[TOOL["name"]])
+        voice = RealtimeCues(tape.play, connection.send, tools=[TOOL["name"]])
         playing = asyncio.create_task(voice.run())
         await connection.send({"type": "session.update", "session": {"type": "realtime", "tools": [TOOL]}})
         content = [{"type": "input_text", "text": question}]
@@ -57,19 +71,41 @@ async def talk(client, question, path):
             for event in await voice.feed(server_event):
                 if isinstance(event, ToolCallEnd) and event.status == "ok":
                     has_call = True
-                    await voice.result(event.tool_call_id, await read_folder(event.arguments_json))
+                    await voice.result(event.tool_call_id, await read_folder(**json.loads(event.arguments_json)))
             if server_event.type == "response.done":
                 if not has_call:
                     break
                 has_call = False
-        while voice.pacer.queued_samples:
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.1)  # the lead
+        await voice.played()
         voice.close()
         await playing
-    soundfile.write(path, np.concatenate(heard), RATE)
-    for span in voice.router.spans:
-        print(f"{span.cue} at {span.start_s:.2f} s")
+    tape.save(path, voice.router)
+
+
+async def talk_with_agents(config, question, path):
+    """The same in the Agents SDK, which runs the tool by itself."""
+    from agents import function_tool, set_tracing_disabled
+    from agents.realtime import RealtimeAgent, RealtimeRunner
+
+    from cues.adapters.agents_sdk import AgentCues
+
+    set_tracing_disabled(True)
+    tape = Tape()
+    voice = AgentCues(tape.play, tools=[TOOL["name"]])
+    runner = RealtimeRunner(
+        RealtimeAgent(name="Assistant", instructions="Be brief.", tools=[function_tool(read_folder)])
+    )
+    async with await runner.run(model_config={**config, "playback_tracker": voice.playback_tracker}) as session:
+        playing = asyncio.create_task(voice.run())
+        await session.send_message(question)
+        async for event in session:
+            await voice.follow(event)
+            if event.type == "audio_end":
+                break
+        await voice.played()
+        voice.close()
+        await playing
+    tape.save(path, voice.router)
 
 
 async def server(socket):
@@ -87,7 +123,10 @@ async def server(socket):
             place = {"response_id": "r1", "output_index": 0}
             await say("response.created", response={"id": "r1", "object": "realtime.response"})
             await say("response.output_item.added", **place, item=call)
-            await say("response.function_call_arguments.done", **place, item_id="i1", call_id="c1", arguments="{}")
+            done = {"item_id": "i1", "call_id": "c1", "name": "read_folder", "arguments": '{"path": "."}'}
+            await say("response.function_call_arguments.done", **place, **done)
+            finished = {**call, "arguments": done["arguments"], "status": "completed"}
+            await say("response.output_item.done", **place, item=finished)
             await say("response.done", response={"id": "r1", "status": "completed", "output": []})
         else:
             place = {"response_id": "r2", "item_id": "i2", "output_index": 0, "content_index": 0}
@@ -99,15 +138,24 @@ async def server(socket):
             await say("response.done", response={"id": "r2", "status": "completed", "output": []})
 
 
-async def loopback(path):
+async def loopback(path, *, agents):
     async with serve(server, "127.0.0.1", 0) as listening:
         url = f"ws://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        await talk(AsyncOpenAI(api_key="none", websocket_base_url=url), "What is in my folder?", path)
+        if agents:
+            await talk_with_agents({"url": url, "api_key": "none"}, QUESTION, path)
+        else:
+            await talk(AsyncOpenAI(api_key="none", websocket_base_url=url), QUESTION, path)
+
+
+def main():
+    cues.warm_up()
+    words = [word for word in sys.argv[1:] if word != "--agents"]
+    agents = "--agents" in sys.argv
+    if words[0] == "--loopback":
+        asyncio.run(loopback(words[1], agents=agents))
+    else:
+        asyncio.run(talk_with_agents({}, *words) if agents else talk(AsyncOpenAI(), *words))
 
 
 if __name__ == "__main__":
-    cues.warm_up()
-    if sys.argv[1:2] == ["--loopback"]:
-        asyncio.run(loopback(sys.argv[2]))
-    else:
-        asyncio.run(talk(AsyncOpenAI(), *sys.argv[1:3]))
+    main()

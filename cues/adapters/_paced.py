@@ -210,6 +210,12 @@ class PacedWriter(PacedOutput):
                 self._write(mixed)
             await self._paced.wait()
 
+    async def played(self) -> None:
+        """Return when all speech so far has been heard, or dropped by a barge-in."""
+        while self._paced.pacer.queued_samples and not self._is_over:
+            await self._paced.clock.sleep(0.02)
+        await self._paced.clock.sleep(self._paced.lead_ms / 1000.0)
+
     def close(self) -> None:
         """Fade out and end `run`."""
         if not self._is_over:

@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import json
+import re
+from collections import Counter
 from pathlib import Path
 
 from websockets.asyncio.server import serve
@@ -28,8 +30,16 @@ def spoken(events, speech, n_pieces=10):
     return [*events[:at], *deltas, *rest]
 
 
+def renamed(events, number):
+    """Events with ids of their own: a conversation's responses differ in them."""
+    return json.loads(re.sub(r'"(resp|item|call)_(?!id")', rf'"\1_{number}_', json.dumps(events)))
+
+
 class RealtimeServer:
-    """Plays `script` to its one client: it sends events, and waits for `asyncio.Event`s and kinds of client events."""
+    """Plays `script` to its one client.
+
+    It sends dictionaries, and waits for `asyncio.Event`s, for seconds, and for the next client event of a kind.
+    """
 
     def __init__(self, script):
         self._script = script
@@ -45,24 +55,36 @@ class RealtimeServer:
         await self._server.wait_closed()
 
     async def _talk(self, socket):
-        listening = asyncio.create_task(self._listen(socket))
+        self._socket, self._playing = socket, asyncio.create_task(self._play(socket))
+        await self._listen(socket)
+        self._playing.cancel()
+
+    async def interrupt(self, event):
+        """Send an event, and nothing more of the script."""
+        self._playing.cancel()
+        await self._socket.send(json.dumps(event))
+
+    async def _play(self, socket):
+        awaited = Counter()
         for step in self._script:
             if isinstance(step, asyncio.Event):
                 await step.wait()
+            elif isinstance(step, float):
+                await asyncio.sleep(step)
             elif isinstance(step, str):
-                await self.has(step)
+                awaited[step] += 1
+                await self.has(step, awaited[step])
             else:
                 await socket.send(json.dumps(step))
-        await listening
 
     async def _listen(self, socket):
         async for message in socket:
             self.received.append(json.loads(message))
             self.has_received.set()
 
-    async def has(self, kind):
-        """Wait until an event of that kind has come, and return those that have."""
-        while not self.of(kind):
+    async def has(self, kind, number=1):
+        """Wait until that many events of the kind have come, and return those that have."""
+        while len(self.of(kind)) < number:
             self.has_received.clear()
             await self.has_received.wait()
         return self.of(kind)

@@ -1,17 +1,14 @@
 """The Agents SDK, the real package: a realtime session over a WebSocket on loopback, and a streamed run."""
 
 import asyncio
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from agents import function_tool
 from agents.realtime import RealtimeAgent, RealtimeRunner
 
-import cues
-from cues.adapters.agents_sdk import AgentCues, handle_run_event
+from cues.adapters.agents_sdk import AgentCues
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from stream.routing.router import CueRouter
 from tests.support.listening import RATE, steady_voice
 from tests.support.realtime_server import RealtimeServer, recorded, spoken
 
@@ -61,18 +58,3 @@ def test_a_session_has_cues_for_its_tools_and_is_truncated_at_what_was_heard(fai
     n_heard = sum(int(np.count_nonzero(np.abs(frame) > 1e-4)) for frame in frames)
     assert 500 < cuts[0]["audio_end_ms"] <= n_heard * 1000 / RATE + 100
     assert cuts[0]["audio_end_ms"] < 4000
-
-
-def test_the_events_of_a_streamed_run_play_cues():
-    router = CueRouter(cues.load_bank(), cues.Mixer())
-
-    def event(name, raw, **fields):
-        item = SimpleNamespace(raw_item=raw, **fields)
-        return SimpleNamespace(type="run_item_stream_event", name=name, item=item)
-
-    handle_run_event(router, SimpleNamespace(type="raw_response_event"))
-    handle_run_event(router, event("tool_called", SimpleNamespace(name="read_file", call_id="1")))
-    assert router.waits
-    handle_run_event(router, event("tool_output", {"call_id": "1"}, output="text"))
-    assert [span.cue for span in router.spans if span.cue != "working"] == ["tool_call", "success"]
-    assert not router.waits

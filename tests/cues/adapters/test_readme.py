@@ -162,6 +162,28 @@ def test_the_lines_for_the_agents_sdk_end_with_their_session():
     asyncio.run(block("agents")["talk"](Runner(), lambda _: None))
 
 
+def test_the_lines_for_the_voice_pipeline_speak_an_answer():
+    from agents import Agent, OpenAIResponsesModel, set_tracing_disabled
+    from agents.voice.testing import ScriptedSTTModel, ScriptedTTSModel
+    from openai import AsyncOpenAI
+
+    from stream.replay.scenarios import Scenario
+    from stream.replay.server import ReplayServer
+
+    set_tracing_disabled(True)
+    heard = []
+
+    async def go():
+        scenario = Scenario(name="own", about="", turns=[[["say", "Hello."]]], endpoints=("responses",))
+        async with ReplayServer(scenario) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
+            agent = Agent(name="test", instructions="test", model=OpenAIResponsesModel("any", client))
+            models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": ScriptedTTSModel([[b"\1\2" * 2400]])}
+            await block("agents-voice")["talk"](agent, [np.zeros(480, np.int16)], heard.append, **models)
+
+    asyncio.run(go())
+    assert sum(np.count_nonzero(frame) for frame in heard) == 2400
+
+
 def test_the_lines_for_a_telephone_line_answer_a_call():
     from tests.cues.adapters.test_telephony import MEDIA, START
 

@@ -1,0 +1,188 @@
+"""The Agents SDK's voice pipeline: turns of a conversation, handoffs, failures, and workflows of one's own."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, RunConfig, Runner, function_tool
+from agents.voice import AudioInput, StreamedAudioInput, TTSModelSettings, VoicePipeline, VoicePipelineConfig
+from agents.voice.testing import ScriptedSTTModel, ScriptedTranscriptionSession, ScriptedTTSModel
+from agents.voice.workflow import VoiceWorkflowBase
+from openai import AsyncOpenAI
+
+from cues.adapters.agents_voice import VoiceCues
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from stream.replay.scenarios import Scenario
+from stream.replay.server import ReplayServer
+from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.paced_turns import Played
+from tests.support.virtual_loop import LoopClock, run_virtually
+
+UNTRACED = RunConfig(tracing_disabled=True)
+SILENCE = AudioInput(np.zeros(480, np.int16))
+LONG, SHORT = (float_of_pcm16(pcm16_of_float(steady_voice(seconds))) for seconds in (8.0, 1.0))
+MODELS = {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompletionsModel}
+
+
+class Ears(ScriptedTranscriptionSession):
+    """Hears each text at its time."""
+
+    def __init__(self, turns):
+        super().__init__()
+        self._timed = turns
+
+    async def transcribe_turns(self):
+        for at_s, text in self._timed:
+            await LoopClock().sleep_until(at_s)
+            yield text
+
+
+def voice_of(*speeches):
+    """A voice that speaks one after the other; an exception fails."""
+    return ScriptedTTSModel([x if isinstance(x, Exception) else [pcm16_of_float(x)] for x in speeches])
+
+
+def converse(script, *says, api="responses", stt=None, tts=None, workflow=None, dtype=np.int16, **options):
+    """Run `script(pipeline, voice, clock)` at a server that answers with `says`; what was written, and the requests."""
+
+    async def go():
+        clock, requests = LoopClock(), []
+        played = Played(clock)
+        scenario = Scenario(name="own", about="", turns=says, endpoints=(api,))
+        async with ReplayServer(scenario, clock=clock, on_request=lambda _, body: requests.append(body)) as server:
+            client = AsyncOpenAI(base_url=server.base_url, api_key="none")
+            voice = VoiceCues(played.add, clock=clock, **options)
+            model = MODELS[api]("model", client)
+            pipeline = VoicePipeline(
+                workflow=(workflow or agent_of)(voice, model),
+                stt_model=stt or ScriptedSTTModel(["Hello?"]),
+                tts_model=tts or voice_of(SHORT),
+                config=VoicePipelineConfig(
+                    tracing_disabled=True, tts_settings=TTSModelSettings(buffer_size=1, dtype=dtype)
+                ),
+            )
+            running = asyncio.create_task(voice.run())
+            await script(pipeline, voice, clock)
+            await asyncio.sleep(70.0)
+            assert voice.router.is_over
+            voice.close()
+            await running
+            await client.close()
+        return played.signal(), [span.cue for span in voice.router.spans], requests
+
+    return run_virtually(go)
+
+
+def agent_of(voice, model, **options):
+    @function_tool
+    async def read_folder() -> str:
+        """Read."""
+        await asyncio.sleep(1.0)
+        return "two files"
+
+    agent = Agent(name="test", instructions="test", tools=[read_folder], model=model, **options)
+    return voice.workflow(agent, run_config=UNTRACED)
+
+
+async def answer(pipeline, voice, _clock):
+    await voice.play(await pipeline.run(SILENCE))
+
+
+def ends_with(heard, speech):
+    """Whether the last third of `speech` is the end of `heard`; a cue may sound over what comes before."""
+    end = last_sound(heard, 0.0) + len(speech) - last_sound(speech, 0.0)
+    n = len(speech) // 3
+    padded = np.pad(heard, (0, max(0, end - len(heard))))
+    return np.abs(padded[end - n : end] - speech[-n:]).max() < 2e-4
+
+
+CALL, SAY = [["call", "read_folder", {}]], [["say", "Two files."]]
+
+
+@pytest.mark.parametrize("api", MODELS)
+@pytest.mark.parametrize("dtype", [np.int16, np.float32])
+def test_an_answer_is_heard_whole_after_the_cues_of_its_call(api, dtype):
+    heard, sounded, requests = converse(answer, CALL, SAY, api=api, dtype=dtype)
+    assert sounded == ["tool_call", "success"]
+    assert len(requests) == 2
+    assert ends_with(heard, SHORT)
+    assert new_clicks(heard, np.zeros_like(heard)) == []
+
+
+def test_words_before_a_call_are_spoken_and_do_not_end_the_turn():
+    words = [["say", "Let me look that up for you. One moment."], *CALL]
+    heard, sounded, _ = converse(answer, words, SAY, tts=voice_of(SHORT, LONG))
+    assert sounded == ["tool_call", "success"]
+    assert last_sound(heard) > len(SHORT) + RATE
+
+
+def test_after_a_barge_in_the_next_turn_of_the_session_is_heard_alone():
+    async def script(pipeline, voice, clock):
+        playing = asyncio.create_task(voice.play(await pipeline.run(StreamedAudioInput())))
+        await clock.sleep_until(4.0)
+        voice.barge_in()
+        await playing
+
+    stt = ScriptedSTTModel(sessions=[Ears([(1.0, "First?"), (6.0, "Second?")])])
+    heard, _, requests = converse(script, [["say", "An answer."]], stt=stt, tts=voice_of(LONG, SHORT))
+    assert last_sound(heard[: 6 * RATE]) < 4.1 * RATE
+    assert first_sound(heard[6 * RATE :]) < RATE
+    assert ends_with(heard, SHORT)
+    assert new_clicks(heard, np.zeros_like(heard)) == []
+    assert [item["role"] for item in requests[1]["input"]] == ["user", "assistant", "user"]
+
+
+def test_a_barge_in_while_a_tool_runs_leaves_no_call_without_an_output_in_the_conversation():
+    async def script(pipeline, voice, clock):
+        playing = asyncio.create_task(voice.play(await pipeline.run(StreamedAudioInput())))
+        await clock.sleep_until(1.8)
+        voice.barge_in()
+        await playing
+
+    stt = ScriptedSTTModel(sessions=[Ears([(1.0, "First?"), (6.0, "Second?")])])
+    heard, sounded, requests = converse(script, CALL, SAY, stt=stt)
+    assert [item.get("role") for item in requests[1]["input"]] == ["user", "user"]
+    assert sounded == ["tool_call", "tool_call", "success"]
+    assert ends_with(heard, SHORT)
+
+
+def test_a_handoff_sounds_as_a_call_that_succeeds_and_the_turn_goes_on():
+    def handing_over(voice, model):
+        other = Agent(name="Other", instructions="test", model=model)
+        return agent_of(voice, model, handoffs=[other])
+
+    heard, sounded, _ = converse(answer, [["call", "transfer_to_other", {}]], SAY, workflow=handing_over)
+    assert sounded == ["tool_call", "success"]
+    assert ends_with(heard, SHORT)
+
+
+@pytest.mark.parametrize("part", ["recognizer", "model", "voice"])
+def test_a_failure_sounds_as_one_error_and_is_raised(part):
+    failure = RuntimeError("out of order")
+    stt = ScriptedSTTModel([failure]) if part == "recognizer" else None
+    tts = voice_of(failure) if part == "voice" else None
+    says = [["fail", "out of order"]] if part == "model" else SAY
+
+    async def script(*parts):
+        with pytest.raises(Exception, match="out of order"):
+            await answer(*parts)
+
+    _, sounded, _ = converse(script, says, stt=stt, tts=tts)
+    assert sounded == ["error"]
+
+
+def test_a_workflow_of_ones_own_takes_its_text_from_the_voice():
+    class Own(VoiceWorkflowBase):
+        def __init__(self, voice, model):
+            self.voice, self.agent = voice, Agent(name="own", instructions="test", model=model)
+
+        async def run(self, transcription):
+            yield "You said: "
+            run = Runner.run_streamed(self.agent, transcription, run_config=UNTRACED)
+            async for text in self.voice.text_of(run):
+                yield text
+
+    heard, sounded, requests = converse(answer, SAY, workflow=Own)
+    assert sounded == []
+    assert requests[0]["input"] == [{"role": "user", "content": "Hello?"}]
+    assert ends_with(heard, SHORT)
