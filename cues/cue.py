@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,6 +60,10 @@ class Cue:
         if self.sample_rate < 1:
             raise CueValueError(f"cue {self.name!r}: sample_rate is {self.sample_rate}; it must be at least 1 Hz")
         object.__setattr__(self, "samples", _frozen(self.name, self.samples))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy or pickle is made anew, so that its samples are read-only, too."""
+        return partial(Cue, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
 
     def __repr__(self) -> str:
         levels = ""

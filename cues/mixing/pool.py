@@ -14,8 +14,9 @@ from cues.mixing.backends import selection
 from cues.mixing.mixer import Mixer
 from cues.mixing.not_copyable import NotCopyable
 from cues.mixing.parameters import MixerOptions
+from cues.mixing.slots import STEAL_FADE_MS
 from cues.mixing.state import Row, new_table
-from cues.units import checked_whole_number
+from cues.units import checked_whole_number, ms_to_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,9 +89,10 @@ class MixerPool(NotCopyable):
 
     def __getitem__(self, number: int) -> Mixer:
         """Return the mixer of a session; negative numbers count from the end."""
-        index = checked_whole_number("number", number, -self._n, self._n - 1) % self._n if self._has(number) else None
-        if index is None:
-            raise IndexError(f"number is {number}; the pool has {self._n} sessions")
+        try:
+            index = checked_whole_number("number", number, -self._n, self._n - 1) % self._n
+        except CueValueError as error:
+            raise IndexError(f"number is {number}; the pool has {self._n} sessions") from error
         mixer = self._successors.get(index) or self._holder(index)
         return self._renew(index) if mixer.closed else mixer
 
@@ -113,11 +115,9 @@ class MixerPool(NotCopyable):
         """Move successors to their rows, and the closed mixers to spare rows."""
         for _ in range(len(self._arriving)):
             index, mixer, spare = self._arriving.popleft()
-            mixer.move_to(self._holder(index).move_to(spare))
-            self._seated[index] = mixer
-
-    def _has(self, number: int) -> bool:
-        return -self._n <= number < self._n
+            left, self._seated[index] = self._holder(index), mixer
+            mixer.move_to(left.move_to(spare))
+            left.silence(ms_to_samples(STEAL_FADE_MS, self._options.sample_rate))  # its voices end: nobody mixes it now
 
     def __iter__(self) -> Iterator[Mixer]:
         return (self[number] for number in range(self._n))

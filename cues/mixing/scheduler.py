@@ -331,13 +331,9 @@ class Scheduler:
         others = self._slots.reach_beside(slot, now) if self._slots.voices else 0.0
         gain = voice.gain * voice.follow_gain
         peak = voice.sound.peak * gain
-        room = 1.0 - DEEPEST - others
-        if peak <= room:
-            self.bus.make_room(others + peak)
-            return gain
-        room = max(room, LEAST_SHARE * peak)
+        room = max(1.0 - DEEPEST - others, LEAST_SHARE * peak)
         self.bus.make_room(others + min(peak, room))
-        return min(gain, gain * room / peak)
+        return gain if peak <= room else gain * room / peak
 
     def _slot_for(self, voice: Playback, now: int) -> int | None:
         """A free slot, or that of the least important voice; None if this voice is the least important."""

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["Sound", "prepare"]
 
 _MAX_CACHED_SAMPLES = 1 << 24
+_ENTRY_COSTS = 512  # samples: its Python objects
 _SILENT_EDGE = 1e-4
 _INAUDIBLE = 1e-3
 _PEAK_BLOCK = 256
 _LARGEST = 1e9
-"""Clip level, 180 dB over full scale: no sum of voices becomes infinity minus infinity."""
+"""Clip level, 180 dB over full scale: no filter and no sum of voices makes infinity minus infinity."""
 
 
 class Sound(NotCopyable):
@@ -58,7 +59,7 @@ class Sound(NotCopyable):
         self.length = len(samples)
         self._block = np.empty(layout.HEADER_FLOATS + self.length, dtype=np.float32)
         self.samples: Samples = self._block[layout.HEADER_FLOATS :]
-        self.samples[:] = np.clip(samples, -_LARGEST, _LARGEST)
+        self.samples[:] = samples
         blocks = np.maximum.reduceat(np.abs(self.samples), np.arange(0, self.length, _PEAK_BLOCK))
         self._peaks_to_end: list[float] = np.maximum.accumulate(blocks[::-1])[::-1].tolist()
         self.peak = float(blocks.max())
@@ -96,9 +97,9 @@ class _Cache:
         with self._lock:
             if key not in self._held:
                 self._held[key] = cue.samples, sound
-                self._n_samples += sound.length
+                self._n_samples += sound.length + _ENTRY_COSTS
             while self._n_samples > _MAX_CACHED_SAMPLES and len(self._held) > 1:
-                self._n_samples -= self._held.popitem(last=False)[1][1].length
+                self._n_samples -= self._held.popitem(last=False)[1][1].length + _ENTRY_COSTS
         return sound
 
 
@@ -123,7 +124,8 @@ def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = F
 
 
 def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
-    samples = resample(cue.samples, cue.sample_rate, sample_rate).astype(np.float64)
+    within = np.clip(cue.samples, -_LARGEST, _LARGEST)
+    samples = resample(within, cue.sample_rate, sample_rate).astype(np.float64)
     samples = samples if len(samples) else np.zeros(1)
     fade = max(1, ms_to_samples(MIN_FADE_MS, sample_rate))
     if loop:

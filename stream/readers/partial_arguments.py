@@ -78,6 +78,7 @@ class PartialArguments:
             self._strings[steps] = [value]
             self._put(steps, "")
         else:
+            goes_on = False  # only strings come in parts
             self._strings.pop(steps, None)
             self._put(steps, int(value) if isinstance(value, float) and value.is_integer() else value)
         (self._open.add if goes_on else self._open.discard)(steps)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,15 @@ def test_any_float_array_becomes_a_cue_with_a_copy_of_its_own():
     assert (cue.sample_rate, len(cue), cue.duration_s, cue.loop) == (24000, 480, 0.02, False)
     with pytest.raises(ValueError, match="read-only"):
         cue.samples[0] = 0
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda cue: pickle.loads(pickle.dumps(cue))])
+def test_a_copy_of_a_cue_cannot_be_written_either(again):
+    bank = cues.load_bank("")
+    cue, other = bank["agent"], again(bank["agent"])
+    np.testing.assert_array_equal(other.samples, cue.samples)
+    assert not other.samples.flags.writeable
+    assert (other.name, other.spec, other.measured, other.loop) == (cue.name, cue.spec, cue.measured, cue.loop)
 
 
 def test_a_read_only_float32_array_is_shared():

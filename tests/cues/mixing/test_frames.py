@@ -35,11 +35,12 @@ def test_output_never_leaves_full_scale_whatever_comes():
     assert mixer.stats.limited_samples > 0
 
 
+@pytest.mark.parametrize("sample_rate", [24000, 48000])
 @pytest.mark.parametrize("limiter", [False, True])
-def test_cues_that_no_float_can_add_up_give_no_sample_that_is_none(limiter):
+def test_cues_that_no_float_can_add_up_give_no_sample_that_is_none(limiter, sample_rate):
     mixer = cues.Mixer(limiter=limiter)
     for level in (3e38, -3e38, 3e38):
-        mixer.play(cues.Cue(name="huge", samples=np.full(4800, level)), gain_db=40)
+        mixer.play(cues.Cue(name="huge", samples=np.full(4800, level), sample_rate=sample_rate), gain_db=40)
     with np.errstate(all="raise", under="ignore"):
         out = run(mixer, np.full(4800, 0.1, dtype=np.float32))
     assert np.isfinite(out).all()

@@ -135,3 +135,16 @@ def test_ordinary_material_is_never_cut_off():
         mixer.mix(talk[start : start + 24000])
     assert mixer.stats.started > 6
     assert mixer.stats.limited_samples == 0
+
+
+@pytest.mark.parametrize("gain_db", [-np.inf, -6000.0])
+def test_a_silent_cue_has_room_where_the_others_leave_none(gain_db):
+    mixer = cues.Mixer()
+    for level in (1.0, 0.5):
+        mixer.play(steady(level), gain_db=20.0)
+    alone = mixer.silence(1000)
+    voice = mixer.play(steady(1.0), gain_db=gain_db)
+    out = mixer.silence(1000)
+    assert voice.onset == 1000
+    assert mixer.stats.started == 3
+    assert np.abs(np.r_[alone, out]).max() <= 1.0

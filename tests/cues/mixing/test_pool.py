@@ -119,6 +119,27 @@ def test_any_thread_may_ask_for_sessions_play_in_them_and_close_them_while_anoth
     assert not any(mixer.active for mixer in sessions)
 
 
+def test_voices_of_a_closed_session_end_when_a_new_one_takes_its_place():
+    pool = cues.MixerPool(sessions=2)
+    old = pool[0]
+    voice = old.play(cues.Cue(name="steady", samples=np.full(24000, 0.25), loop=True))
+    quiet = np.zeros((2, 480), dtype=np.float32)
+    pool.mix(quiet)
+    old.close()
+    assert pool[0] is not old
+    assert not voice.done
+    pool.mix(quiet)
+    assert voice.done
+    assert not old.active
+    assert not pool[0].active
+
+
+@pytest.mark.parametrize("number", ["0", None, 1.0, slice(0, 1)], ids=repr)
+def test_a_number_of_a_session_is_a_whole_one(number):
+    with pytest.raises(cues.CueTypeError, match="number is"):
+        cues.MixerPool(sessions=2)[number]
+
+
 def test_threads_that_ask_for_a_renewed_session_at_once_get_the_same():
     pool = cues.MixerPool(sessions=1)
     for _ in range(40):

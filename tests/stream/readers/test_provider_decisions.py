@@ -445,6 +445,8 @@ END = answer(part())
         ([{"jsonPath": "$.a", "numberValue": 5}, {"jsonPath": "$.b", "boolValue": False}], {"a": 5, "b": False}),
         ([{"jsonPath": "$.a", "nullValue": None}, {"jsonPath": "$['b c'][0]", "stringValue": ""}],
             {"a": None, "b c": [""]}),
+        ([{"jsonPath": "$.a", "numberValue": 5, "willContinue": True}, {"jsonPath": "$.a", "stringValue": "x"}],
+            {"a": "x"}),
         ([{"jsonPath": "$.a[1]", "numberValue": 5}], "malformed"),
         ([{"jsonPath": "$.a", "numberValue": 5}, {"jsonPath": "$.a.b", "numberValue": 5}], "malformed"),
         ([{"jsonPath": "a", "numberValue": 5}], "malformed"),
