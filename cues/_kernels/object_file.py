@@ -102,9 +102,11 @@ def _installed_numba() -> Iterator[str]:
 def _read(path: Path) -> bytes | None:
     """Machine code of a file that is safe to run; None, with a warning, if it is not."""
     try:
-        with path.open("rb") as file:
-            fault = _fault(path.parent.stat()) or _fault(os.fstat(file.fileno()))
-            content = b"" if fault else file.read(_MOST_BYTES)
+        fault, content = _fault(path.parent.stat()), b""
+        if not fault and stat.S_ISREG(path.stat().st_mode):  # a named pipe would block
+            with path.open("rb") as file:
+                fault = _fault(os.fstat(file.fileno()))
+                content = b"" if fault else file.read(_MOST_BYTES)
     except OSError:
         return None
     code = content[_DIGEST_BYTES:]

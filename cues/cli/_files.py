@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 from cues.errors import CueError, reason_of
+from cues.files import explained, replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,35 +60,40 @@ class TurnFiles:
             ]
         except (OSError, soundfile.SoundFileError) as error:
             raise self._unwritable(error) from error
+        self._errors = (OSError, soundfile.SoundFileError)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for output in self._outputs:
-            output.close()
         try:
-            for part, path in zip(self._parts, (self.wav, self.speech_wav), strict=True):
+            for output, part, path in zip(self._outputs, self._parts, (self.wav, self.speech_wav), strict=True):
+                output.close()
                 if self.kept:
                     part.replace(path)
                 else:
                     part.unlink()
-        except OSError as error:
+        except self._errors as error:
             raise self._unwritable(error) from error
         for folder in [] if self.kept else self._made:
             folder.rmdir()
 
     def _unwritable(self, error: Exception) -> CueError:
-        return CueError(f"cannot write into the folder {self._folder}: {reason_of(error)}")
+        hint = "" if isinstance(error, OSError) else " The disk may be full."  # libsndfile says "System error."
+        return CueError(f"cannot write into the folder {self._folder}: {reason_of(error)}{hint}")
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""
-        for output, samples in zip(self._outputs, (mixed, speech), strict=True):
-            output.write(samples)
+        try:
+            for output, samples in zip(self._outputs, (mixed, speech), strict=True):
+                output.write(samples)
+        except self._errors as error:
+            raise self._unwritable(error) from error
 
     def write_json(self, value: dict[str, Any]) -> None:
         """Write the record."""
-        self.json.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with explained(self.json), replacing(self.json) as part:
+            part.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def read_sound(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Samples of both WAV files after the `with` block, the mix and the speech: float32, shape `(n_samples,)`."""

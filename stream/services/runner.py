@@ -265,7 +265,9 @@ class ToolRunner:
         try:
             value = (outcome if outcome.done() else work).result()
             return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
-        except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001  (a tool may raise anything)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  (a tool may raise anything)
             return True, _words(error)
 
 
@@ -289,7 +291,9 @@ async def _try_here(tool: Tool, arguments: Mapping[str, Any], outcome: Future[An
             value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
             value = await value if inspect.isawaitable(value) else value
         outcome.set_result(value)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (`result` raises it again)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
         outcome.set_exception(error)
 
 
@@ -297,7 +301,7 @@ def _words(error: BaseException) -> str:
     name = type(error).__name__
     try:
         said = str(error)
-    except Exception:  # noqa: BLE001  (the tool's own class)
+    except BaseException:  # noqa: BLE001  (the tool's own class)
         said = ""
     return sendable_text(f"{name}: {said}" if said else name)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ SAMPLES = samples_folder()
 CALL = SAMPLES / "llama-server" / "hermes-text-and-call.sse"
 
 
-def cues(*arguments, cwd=None, environment=None, timeout=120):
+def cues(*arguments, cwd=None, environment=None, timeout=120, prepare=None):
     return subprocess.run(
         [sys.executable, "-m", "cues", *map(str, arguments)],
         capture_output=True,
@@ -28,6 +29,7 @@ def cues(*arguments, cwd=None, environment=None, timeout=120):
         env={**os.environ, "NO_COLOR": "1", **(environment or {})},
         timeout=timeout,
         check=False,
+        preexec_fn=prepare,
     )
 
 
@@ -75,6 +77,15 @@ def test_when_the_demos_first_sample_is_due_no_slow_package_was_imported(tmp_pat
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stderr) == (0, "set()\n")
     assert (tmp_path / "demo.png").exists()
+
+
+def test_a_disk_that_fills_up_in_a_turn_ends_it_with_one_line(tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # noqa: E731
+    out = tmp_path / "out"
+    result = cues("demo", "--fast", "--speaker", "voice-like", "--out", out, prepare=limit)
+    assert result.returncode == 1
+    assert one_line(result).startswith(f"cues: cannot write into the folder {out}: ")
+    assert not list(out.glob("*.part"))
 
 
 def test_the_demos_speech_is_as_long_with_cues_as_without(demo):

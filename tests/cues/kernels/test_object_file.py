@@ -63,6 +63,13 @@ def test_a_mask_that_lets_the_group_write_changes_nothing(folders):
     assert object_file.find([LEVEL]) == CODE
 
 
+def test_a_named_pipe_in_the_place_of_a_file_is_not_waited_for(folders):
+    path = object_file.keep(CODE, LEVEL)
+    path.unlink()
+    os.mkfifo(path)
+    assert object_file.find([LEVEL]) is None
+
+
 def test_the_oldest_files_go_beyond_the_limit(folders):
     path = object_file.keep(CODE, LEVEL)
     for age in range(1, 41):

@@ -77,11 +77,14 @@ def raising_later(error):
         (raising(StopIteration()), "StopIteration"),
         (raising(SystemExit(2)), "SystemExit: 2"),
         (raising_later(SystemExit(2)), "SystemExit: 2"),
+        (raising(GeneratorExit()), "GeneratorExit"),
+        (raising_later(BaseExceptionGroup("of a task group", [asyncio.CancelledError()])),
+            "BaseExceptionGroup: of a task group (1 sub-exception)"),
         (raising(MuteError()), "MuteError"),
     ],
     ids=[
         "cancelled", "cancelled later", "cancelled with words", "a future of its own", "no next item", "exit",
-        "exit later", "an exception without words",
+        "exit later", "a closed generator", "a cancelled group", "an exception without words",
     ],
 )  # fmt: skip
 def test_whatever_a_tool_raises_is_an_outcome_and_the_turn_goes_on(endpoint, parallel, fail, told):
