@@ -9,9 +9,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
 
@@ -27,7 +26,7 @@ _PLAIN |= dict.fromkeys("“”", '"')
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII_BLOCKS = " ..::-=+#"
 # Bits of a braille cell (U+2800 + bits), left and right column, from top to bottom.
-_BRAILLE = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+_BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -100,6 +99,8 @@ def waveform(samples: NDArray[np.floating], width: int, height: int, *, ascii_on
     ascii_only : bool
         Draw with `#` and `-` instead of braille.
     """
+    import numpy as np  # not above: an error's message needs `harmless` alone
+
     across, down = (1, 1) if ascii_only else (2, 4)
     n_columns, n_dots = width * across, height * down
     peak = float(np.abs(samples).max(initial=0.0)) or 1.0
@@ -117,7 +118,7 @@ def waveform(samples: NDArray[np.floating], width: int, height: int, *, ascii_on
             "".join("#" if dot else (axis[0] if row == n_dots // 2 else " ") for dot in dots[row]).rstrip()
             for row in range(n_dots)
         ]
-    cells = dots.reshape(height, 4, width, 2).astype(int) * _BRAILLE[None, :, None, :]
+    cells = dots.reshape(height, 4, width, 2).astype(int) * np.array(_BRAILLE)[None, :, None, :]
     return ["".join(chr(0x2800 + bits) for bits in row) for row in cells.sum(axis=(1, 3))]
 
 
@@ -125,6 +126,8 @@ def levels(
     samples: NDArray[np.floating], width: int, height: int, *, range_db: float = 48.0, ascii_only: bool = False
 ) -> list[str]:
     """Rows of characters with the envelope in dB, from the peak at the top to `range_db` below it."""
+    import numpy as np  # as above
+
     blocks = _ASCII_BLOCKS if ascii_only else _BLOCKS
     bounds = np.linspace(0, len(samples), width + 1).astype(int)
     peaks = np.maximum.reduceat(np.abs(samples), np.minimum(bounds[:-1], len(samples) - 1))

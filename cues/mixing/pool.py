@@ -117,7 +117,8 @@ class MixerPool(NotCopyable):
             index, mixer, spare = self._arriving.popleft()
             left, self._seated[index] = self._holder(index), mixer
             mixer.move_to(left.move_to(spare))
-            left.silence(ms_to_samples(STEAL_FADE_MS, self._options.sample_rate))  # its voices end: nobody mixes it now
+            if left.active:  # its voices end here, as nobody mixes it any more
+                left.silence(ms_to_samples(STEAL_FADE_MS, self._options.sample_rate))
 
     def __iter__(self) -> Iterator[Mixer]:
         return (self[number] for number in range(self._n))

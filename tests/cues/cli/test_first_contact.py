@@ -74,6 +74,22 @@ def test_ctrl_c_is_one_line_and_code_130_at_any_time(run, monkeypatch, moment):
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
 
 
+@pytest.mark.parametrize("module", ["cues.cli", "click", "numpy"])
+def test_ctrl_c_during_an_import_is_one_line_and_code_130(module):
+    program = f"""
+import runpy, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["cues", "list"]
+runpy.run_module("cues", run_name="__main__")
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "cues: interrupted\n")
+
+
 def test_an_argument_that_names_a_hostile_file_cannot_steer_the_terminal(run, tmp_path):
     (tmp_path / "a\x1b[2Jb.json").write_text("{")
     for line in (
