@@ -15,6 +15,7 @@ FRAMINGS = {
     "events": f"data: {ONE}\n\ndata: {TWO}\n\ndata: [DONE]\n\n",
     "events without a space": f"data:{ONE}\n\ndata:{TWO}\n\n",
     "named events": f"event: x\nid: 1\nretry: 5\ndata: {ONE}\n\n: comment {{}}\n\nevent: y\ndata: {TWO}\n\n",
+    "comments with objects": f': see {{"x": 1}}{{"y": 2}}\ndata: {ONE}\n\nevent: {{}}{{}}\n: {{}}{{}}\ndata: {TWO}\n\n',
     "carriage returns and line feeds": f"data: {ONE}\r\n\r\ndata: {TWO}\r\n\r\n",
     "carriage returns": f"data: {ONE}\r\rdata: {TWO}\r\r",
     "blanks after the object": f"data: {ONE}   \n\ndata: {TWO}\t \n\n",
