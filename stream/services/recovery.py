@@ -24,7 +24,7 @@ from stream.events import (
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.runner import ToolRunner
-from stream.services.source import capabilities_behind
+from stream.services.source import Wrapper
 from stream.services.tiers import ToolTiers
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
     from stream.services.chat_request import Message
-    from stream.services.models import ModelCapabilities
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import ToolLike
 
@@ -59,7 +58,7 @@ class Fallback:
     guidance: str = "Use these tools to find the answer, then answer the question."
 
 
-class Recovery:
+class Recovery(Wrapper):
     """A source that asks again after an answer without text and calls.
 
     An empty `tool_calls` array, announced calls that never come and an answer without content all count as empty. A
@@ -96,18 +95,9 @@ class Recovery:
     ) -> None:
         if isinstance(source, ToolTiers):
             raise StreamTypeError("source is a ToolTiers; it must wrap Recovery: ToolTiers(Recovery(model))")
-        self._source, self._retry, self._fallback, self._now = source, retry, fallback, now
+        super().__init__(source)
+        self._retry, self._fallback, self._now = retry, fallback, now
         self.attempts = attempts or Attempts()
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._source.model
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """The model's capabilities with tools."""
-        return capabilities_behind(self._source)
 
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]

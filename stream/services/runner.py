@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
 import logging
-from concurrent.futures import Future
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from stream.errors import StreamValueError
-from stream.events import (
-    AnswerParts,
-    Finish,
-    InvalidToolCall,
-    ReasoningDelta,
-    StreamFailed,
-    TaskStatus,
-    TextDelta,
-    ToolCallEnd,
-    ToolCallStart,
-    ToolResult,
-)
+from stream.events import InvalidToolCall, ToolCallEnd, ToolResult
 from stream.known_tools import SERVER_TOOLS
-from stream.readers.finish_reasons import calls_are_the_clients, calls_follow
-from stream.sendable import sendable_text
+from stream.services.answer import Answer
 from stream.services.redaction import logged_arguments, logged_list, logged_name
-from stream.services.source import capabilities_behind
+from stream.services.running import run_tool, words_of
+from stream.services.source import Wrapper
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 
     from stream.events import ServiceEvent
     from stream.services.attempts import Attempts
     from stream.services.chat_request import Message
-    from stream.services.models import ModelCapabilities
     from stream.services.source import ChatFields, ChatSource
-    from stream.services.tool import Tool, ToolLike
+    from stream.services.tool import ToolLike
 
 __all__ = ["ToolRunner"]
 
@@ -50,7 +34,7 @@ ROUNDS = {"excellent": 8, "good": 5, "poor": 2}
 logger = logging.getLogger(__name__)
 
 
-class ToolRunner:
+class ToolRunner(Wrapper):
     """A source that runs the tools that the model calls.
 
     The calls of one answer run at the same time, after it has ended; one after the other if the request
@@ -113,21 +97,12 @@ class ToolRunner:
         idle = [tool.name for tool in self.tools if tool.function is None]
         if idle and executes != "server":
             raise StreamValueError(f"the tools {idle} have no function to run; give one, or executes='server'")
-        self._source, self._executes, self._timeout_s, self._parallel = source, executes, timeout_s, parallel
+        super().__init__(source)
+        self._executes, self._timeout_s, self._parallel = executes, timeout_s, parallel
         self._rounds, self._longest, self._attempts = rounds, longest_result, attempts
         self._by_name = {tool.name: tool for tool in self.tools}
         patterns: Collection[str] = {"server": ("*",), "client": ()}.get(executes, server_tools)
         self.validator = Validator(self.tools, strictness=validation, model=source.model, server_tools=patterns)
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._source.model
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """The model's capabilities with tools."""
-        return capabilities_behind(self._source)
 
     async def chat(
         self,
@@ -155,35 +130,35 @@ class ToolRunner:
         wanted = fields.get("parallel_tool_calls")
         at_once = self._parallel and (self.capabilities.parallel if wanted is None else wanted)
         for number in range(rounds + 1):
-            turn = _Turn(first_index=calls_so_far)
+            answer = Answer(first_index=calls_so_far)
             last = number == rounds
-            answer = self._source.chat(history, tools=() if last else offered, **fields)
-            async with aclosing(answer), aclosing(self.validator.watch(answer)) as checked:
+            events = self._source.chat(history, tools=() if last else offered, **fields)
+            async with aclosing(events), aclosing(self.validator.watch(events)) as checked:
                 async for event in checked:
                     self._count(event)
-                    yield turn.take(event)
-            goes_on = turn.reason == "pause_turn" and not turn.calls and not turn.failed
-            if not goes_on and not self._is_ours(turn):
+                    yield answer.take(event)
+            goes_on = answer.reason == "pause_turn" and not answer.calls and not answer.failed
+            if not goes_on and not self._is_ours(answer):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
-                for call in turn.calls:
+                for call in answer.calls:
                     unrun = ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
                     self._count(unrun)
                     yield unrun
                 return
-            self._log_unknown(turn)
+            self._log_unknown(answer)
             results: dict[int, ToolResult] = {}
-            async with aclosing(self._run(turn, at_once=at_once)) as running:
+            async with aclosing(self._run(answer, at_once=at_once)) as running:
                 async for place, result in running:
                     results[place] = result
                     self._count(result)
                     yield result
-            spoken = turn.messages([results[place] for place in range(len(turn.calls))])
+            spoken = answer.messages([results[place] for place in range(len(answer.calls))])
             history += spoken
             if added is not None:
                 added += spoken
-            calls_so_far = turn.next_index
+            calls_so_far = answer.next_index
             fields.pop("tool_choice", None)
 
     def _count(self, event: ServiceEvent) -> None:
@@ -194,25 +169,25 @@ class ToolRunner:
         elif isinstance(event, ToolResult) and event.tool_name in self._by_name:
             self._attempts.result(self.model, event)
 
-    def _is_ours(self, turn: _Turn) -> bool:
+    def _is_ours(self, answer: Answer) -> bool:
         """Whether calls are left to run here."""
-        if self._executes == "server" or turn.failed or not turn.calls:
+        if self._executes == "server" or answer.failed or not answer.calls:
             return False
-        return self._executes == "client" or not turn.server_ran
+        return self._executes == "client" or not answer.server_ran
 
-    async def _run(self, turn: _Turn, *, at_once: bool) -> AsyncGenerator[tuple[int, ToolResult], None]:
+    async def _run(self, answer: Answer, *, at_once: bool) -> AsyncGenerator[tuple[int, ToolResult], None]:
         """Each result with the place of its call, as soon as it is there."""
         if not at_once:
-            for place, call in enumerate(turn.calls):
-                yield place, await self._outcome(call, turn.problems.get(call.index))
+            for place, call in enumerate(answer.calls):
+                yield place, await self._outcome(call, answer.problems.get(call.index))
             return
         results: dict[int, ToolResult] = {}
 
         async def run(place: int, call: ToolCallEnd) -> None:
             # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
-            results[place] = await self._outcome(call, turn.problems.get(call.index))
+            results[place] = await self._outcome(call, answer.problems.get(call.index))
 
-        tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(turn.calls)}
+        tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(answer.calls)}
         try:
             waiting = set(tasks)
             while waiting:
@@ -234,183 +209,19 @@ class ToolRunner:
             return ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=f"The tool was not run: {why}.")
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
-        is_error, content = await self._called(tool, call)
+        try:
+            is_error, content = await run_tool(tool, self.validator.arguments(call), self._timeout_s)
+        except (ValueError, RecursionError) as error:  # of arguments that Python cannot read
+            is_error, content = True, words_of(error)
         logger.debug("%s %s, %d characters", logged_name(tool.name), "failed" if is_error else "is done", len(content))
         if len(content) > self._longest:
             content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         return ToolResult(call.tool_call_id, call.tool_name, is_error=is_error, content=content)
 
-    def _log_unknown(self, turn: _Turn) -> None:
+    def _log_unknown(self, answer: Answer) -> None:
         """Log valid calls of tools that are not registered: they cannot run."""
-        unknown = [call.tool_name for call in turn.calls if call.status == "ok" and call.tool_name not in self._by_name]
+        valid = [call.tool_name for call in answer.calls if call.status == "ok"]
+        unknown = [logged_name(name) for name in valid if name not in self._by_name]
         if unknown:
-            names = logged_list(logged_name(name) for name in unknown)
-            logger.warning("%d calls from %s not run, there are no such tools: %s", len(unknown), self.model, names)
-
-    async def _called(self, tool: Tool, call: ToolCallEnd) -> tuple[bool, str]:
-        """Whether the tool failed, and its result or exception as text."""
-        try:
-            arguments = self.validator.arguments(call)
-        except (ValueError, RecursionError) as error:
-            return True, _words(error)
-        # A task of its own: a tool that cancels its task does not cancel the turn.
-        outcome: Future[Any] = Future()
-        work = asyncio.create_task(_try_here(tool, arguments, outcome))
-        try:
-            await asyncio.wait({work}, timeout=self._timeout_s)
-        finally:
-            work.cancel()
-        if not work.done():
-            return True, f"The tool took longer than {self._timeout_s:g} s."
-        try:
-            value = (outcome if outcome.done() else work).result()
-            return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  (a tool may raise anything)
-            return True, _words(error)
-
-
-def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Any]:
-    """The result or exception of a function, in a future: asyncio cannot pass a StopIteration between threads."""
-    outcome: Future[Any] = Future()
-    try:
-        outcome.set_result(function(**arguments))
-    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
-        outcome.set_exception(error)
-    return outcome
-
-
-async def _try_here(tool: Tool, arguments: Mapping[str, Any], outcome: Future[Any]) -> None:
-    """Put a tool's result or exception into a future: a task passes a SystemExit to the event loop."""
-    assert tool.function is not None
-    try:
-        if inspect.iscoroutinefunction(tool.function):
-            value = await tool.function(**arguments)
-        else:
-            value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
-            value = await value if inspect.isawaitable(value) else value
-        outcome.set_result(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
-        outcome.set_exception(error)
-
-
-def _words(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        said = str(error)
-    except BaseException:  # noqa: BLE001  (the tool's own class)
-        said = ""
-    return sendable_text(f"{name}: {said}" if said else name)
-
-
-@dataclass(slots=True)
-class _Turn:
-    """State of one answer: its text and calls, and whether the server ran them."""
-
-    first_index: int
-    text: list[str] = field(default_factory=list)
-    thinking: list[str] = field(default_factory=list)
-    calls: list[ToolCallEnd] = field(default_factory=list)
-    problems: dict[int, InvalidToolCall] = field(default_factory=dict)
-    failed: bool = False
-    next_index: int = 0
-    said_after: bool = False
-    reported: bool = False
-    reason: str = ""
-    parts: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
-
-    def take(self, event: ServiceEvent) -> ServiceEvent:
-        """Record an event; return it with an index that counts through all rounds."""
-        if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
-            event = replace(event, index=event.index + self.first_index)
-            self.next_index = max(self.next_index, event.index + 1)
-        if isinstance(event, ToolCallEnd) and event.status != "incomplete":
-            self.calls.append(event)
-            self.said_after = False
-        elif isinstance(event, InvalidToolCall):
-            self.problems[event.index] = event
-        elif isinstance(event, TextDelta):
-            follows_call = self.text and self.calls and not self.said_after
-            if follows_call and not (self.text[-1][-1:].isspace() or event.text[:1].isspace()):
-                self.text.append(" ")  # otherwise the words before and after the call would join
-            self.text.append(event.text)
-            self.said_after = self.said_after or bool(event.text.strip())
-        elif isinstance(event, ReasoningDelta):
-            self.thinking.append(event.text)
-        elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
-            self.reported = True  # a task with a name is a tool of the server's own, beside the client's
-        elif isinstance(event, AnswerParts):
-            self.parts[event.api] = event.parts
-        elif isinstance(event, Finish):
-            self.reason = event.reason
-        elif isinstance(event, StreamFailed):
-            self.failed = True
-        return event
-
-    @property
-    def server_ran(self) -> bool:
-        """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
-
-        Never where the API says which calls are the client's.
-        """
-        if self.parts or calls_are_the_clients(self.reason):
-            return False
-        return self.reported or (self.said_after and not calls_follow(self.reason))
-
-    def messages(self, results: Sequence[ToolResult]) -> list[Message]:
-        """The answer and its results as messages in OpenAI's form; a call without an id gets one.
-
-        A call without a name cannot be sent back; if there is no other one, the same question is asked again.
-        """
-        named = [
-            (call, call.tool_call_id or f"call_{call.index}", result)
-            for call, result in zip(self.calls, results, strict=True)
-            if call.tool_name
-        ]
-        if self.calls and not named:
-            return []
-        assistant: dict[str, Any] = {
-            "role": "assistant",
-            "content": "".join(self.text),
-        }
-        if named:
-            assistant["tool_calls"] = [_written(call, own_id) for call, own_id, _ in named]
-        if self.parts:
-            assistant["provider_parts"] = {api: [*parts] for api, parts in self.parts.items()}
-        if self.thinking:
-            assistant["thinking"] = "".join(self.thinking)
-        answers = [
-            {
-                "role": "tool",
-                "tool_call_id": own_id,
-                "name": result.tool_name,
-                "content": result.content,
-                **({"is_error": True} if result.is_error else {}),
-            }
-            for _, own_id, result in named
-        ]
-        return [assistant, *answers]
-
-
-def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
-    """A call for the history; arguments that are no JSON object become `{}`, because servers refuse them."""
-    arguments = call.arguments_json
-    try:
-        if not isinstance(json.loads(arguments), dict):
-            arguments = "{}"
-    except (ValueError, RecursionError):
-        arguments = "{}"
-    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
-
-
-def _as_text(value: Any) -> str:
-    """A tool's result as text for the model: text unchanged, the texts of an MCP result, anything else as JSON."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    parts = getattr(value, "content", None)
-    if isinstance(parts, list):
-        return "\n".join(part.text for part in parts if hasattr(part, "text"))
-    return json.dumps(value, ensure_ascii=False, default=str)
+            named = logged_list(unknown)
+            logger.warning("%d calls from %s not run, there are no such tools: %s", len(unknown), self.model, named)

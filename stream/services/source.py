@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream.services.chat_request import Message, Think
     from stream.services.tool import ToolLike
 
-__all__ = ["ChatFields", "ChatSource", "capabilities_behind", "last_question"]
+__all__ = ["ChatFields", "ChatSource", "Wrapper", "last_question"]
 
 
 class ChatFields(TypedDict, total=False):
@@ -43,10 +43,22 @@ class ChatSource(Protocol):
         ...
 
 
-def capabilities_behind(source: ChatSource) -> ModelCapabilities:
-    """The capabilities of a source's model; the safe default if the source has none."""
-    known: ModelCapabilities | None = getattr(source, "capabilities", None)
-    return known or ModelCapabilities()
+class Wrapper:
+    """Base class of the sources that ask another source."""
+
+    def __init__(self, source: ChatSource) -> None:
+        self._source = source
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._source.model
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """The model's capabilities with tools; the safe default if the source has none."""
+        known: ModelCapabilities | None = getattr(self._source, "capabilities", None)
+        return known or ModelCapabilities()
 
 
 def last_question(messages: Sequence[Message]) -> str:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
-from stream.services.source import capabilities_behind, last_question
+from stream.services.source import Wrapper, last_question
 from stream.services.tier_table import Tier, load_tiers
 from stream.services.tool import as_tools, tool_choice_field
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
     from stream.services.chat_request import Message
-    from stream.services.models import ModelCapabilities
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 
@@ -68,7 +67,7 @@ class KeywordClassifier:
         return next((name for name, keywords in self._tiers if keywords.find(sentence)), GENERAL)
 
 
-class ToolTiers:
+class ToolTiers(Wrapper):
     """A source that offers only the tools of the question's tier.
 
     A tool that the question or `tool_choice` names is offered, too. A general question gets no tools. A tier whose
@@ -94,22 +93,13 @@ class ToolTiers:
         tiers: Sequence[Tier] | None = None,
         classifier: IntentClassifier | None = None,
     ) -> None:
-        self._source, self._tools = source, as_tools(tools)
+        super().__init__(source)
+        self._tools = as_tools(tools)
         chosen = load_tiers() if tiers is None else tiers
         self._tiers = {tier.name: tier for tier in chosen}
         self._groups = tuple(chain.from_iterable(tier.groups for tier in chosen))
         self._general = phrases(self._tiers[GENERAL].keywords if GENERAL in self._tiers else ())
         self._classifier = classifier or KeywordClassifier(chosen)
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        return self._source.model
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """The model's capabilities with tools."""
-        return capabilities_behind(self._source)
 
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
         """The tools to offer for a question, in the order given."""

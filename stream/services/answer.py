@@ -1,0 +1,129 @@
+"""One answer as a runner sees it: its text and calls, who runs them, and its messages for the history."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stream.events import (
+    AnswerParts,
+    Finish,
+    InvalidToolCall,
+    ReasoningDelta,
+    StreamFailed,
+    TaskStatus,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolResult,
+)
+from stream.readers.finish_reasons import calls_are_the_clients, calls_follow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stream.events import ServiceEvent
+    from stream.services.chat_request import Message
+
+__all__ = ["Answer"]
+
+
+@dataclass(slots=True)
+class Answer:
+    """State of one answer: its text and calls, and whether the server ran them."""
+
+    first_index: int
+    text: list[str] = field(default_factory=list)
+    thinking: list[str] = field(default_factory=list)
+    calls: list[ToolCallEnd] = field(default_factory=list)
+    problems: dict[int, InvalidToolCall] = field(default_factory=dict)
+    failed: bool = False
+    next_index: int = 0
+    said_after: bool = False
+    reported: bool = False
+    reason: str = ""
+    parts: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+
+    def take(self, event: ServiceEvent) -> ServiceEvent:
+        """Record an event; return it with an index that counts through all rounds."""
+        if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
+            event = replace(event, index=event.index + self.first_index)
+            self.next_index = max(self.next_index, event.index + 1)
+        if isinstance(event, ToolCallEnd) and event.status != "incomplete":
+            self.calls.append(event)
+            self.said_after = False
+        elif isinstance(event, InvalidToolCall):
+            self.problems[event.index] = event
+        elif isinstance(event, TextDelta):
+            follows_call = self.text and self.calls and not self.said_after
+            if follows_call and not (self.text[-1][-1:].isspace() or event.text[:1].isspace()):
+                self.text.append(" ")  # otherwise the words before and after the call would join
+            self.text.append(event.text)
+            self.said_after = self.said_after or bool(event.text.strip())
+        elif isinstance(event, ReasoningDelta):
+            self.thinking.append(event.text)
+        elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
+            self.reported = True  # a task with a name is a tool of the server's own, beside the client's
+        elif isinstance(event, AnswerParts):
+            self.parts[event.api] = event.parts
+        elif isinstance(event, Finish):
+            self.reason = event.reason
+        elif isinstance(event, StreamFailed):
+            self.failed = True
+        return event
+
+    @property
+    def server_ran(self) -> bool:
+        """Whether the server ran the calls: it reported on them, or wrote text after them and announces no calls.
+
+        Never where the API says which calls are the client's.
+        """
+        if self.parts or calls_are_the_clients(self.reason):
+            return False
+        return self.reported or (self.said_after and not calls_follow(self.reason))
+
+    def messages(self, results: Sequence[ToolResult]) -> list[Message]:
+        """The answer and its results as messages in OpenAI's form; a call without an id gets one.
+
+        A call without a name cannot be sent back; if there is no other one, the same question is asked again.
+        """
+        named = [
+            (call, call.tool_call_id or f"call_{call.index}", result)
+            for call, result in zip(self.calls, results, strict=True)
+            if call.tool_name
+        ]
+        if self.calls and not named:
+            return []
+        assistant: dict[str, Any] = {
+            "role": "assistant",
+            "content": "".join(self.text),
+        }
+        if named:
+            assistant["tool_calls"] = [_written(call, own_id) for call, own_id, _ in named]
+        if self.parts:
+            assistant["provider_parts"] = {api: [*parts] for api, parts in self.parts.items()}
+        if self.thinking:
+            assistant["thinking"] = "".join(self.thinking)
+        answers = [
+            {
+                "role": "tool",
+                "tool_call_id": own_id,
+                "name": result.tool_name,
+                "content": result.content,
+                **({"is_error": True} if result.is_error else {}),
+            }
+            for _, own_id, result in named
+        ]
+        return [assistant, *answers]
+
+
+def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
+    """A call for the history; arguments that are no JSON object become `{}`, because servers refuse them."""
+    arguments = call.arguments_json
+    try:
+        if not isinstance(json.loads(arguments), dict):
+            arguments = "{}"
+    except (ValueError, RecursionError):
+        arguments = "{}"
+    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
