@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.library.audiofile import ENDINGS, file_bytes
-from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_key
+from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_keys
 from cues.paths import user_config_dir
 from cues.synthesis.catalog import CATALOG
+from cues.synthesis.spec import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cues.library.shaping import Loop
-    from cues.synthesis.spec import Spec
 
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]
 
@@ -33,6 +33,10 @@ PACK_VARIABLE = "CUES_PACK"
 """Environment variable with the folder of the pack."""
 _UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".caf", ".webm")
 _BESIDE = (".json", ".png", ".txt", ".md", ".toml")
+
+_OF_FILES = "move the line to [cues]: a rule names a cue, not a file"
+_IN_CUES = dict.fromkeys(CATALOG, "move it to [cues]")
+_IN_SPECS = {field.name: f"write it in the cue's spec: spec = {{ {field.name} = … }}" for field in fields(Spec)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,11 +209,13 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
         fix = "correct the line that the message names; often a quote or a bracket is missing"
         raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
     sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
-    _known(table, tuple(sections), f"{path}:", "the file", faults)
+    for unknown in unknown_keys(table, sections, f"{path}:", "the file", _IN_CUES):
+        with _noting(faults):
+            raise unknown
     for name in sections:
         with _noting(faults):
             sections[name] = typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
-    ruled = set(filter(_is_text, sections["rules"].values()))
+    ruled = {cue for cue in sections["rules"].values() if isinstance(cue, str)}
     cues: dict[str, Override] = {}
     for name, value in sections["cues"].items():
         with _noting(faults, name):
@@ -221,10 +227,6 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
         with _noting(faults, f"[rules] {pattern}"):
             rules.append(_rule(path, pattern, cue, sections["cues"]))
     return Pack(folder=folder, cues=cues, rules=tuple(rules))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _check_name(path: Path, name: str, ruled: set[str]) -> None:
@@ -241,9 +243,9 @@ def _check_name(path: Path, name: str, ruled: set[str]) -> None:
         )
     if name not in CATALOG and name not in ruled:
         raise PackError(
-            f"{path}: [cues] {name}: no cue of that name; it must be one of {', '.join(CATALOG)}, "
-            f"or a cue of your own that a rule under [rules] names{did_you_mean(name, CATALOG)}",
-            fix="correct the name, or add a rule that uses it",
+            f"{path}: [cues] {name}: no rule names it, and it is not one of {', '.join(CATALOG)}"
+            f"{did_you_mean(name, CATALOG)}",
+            fix=f'correct the name, or add a rule under [rules]: "TOOL" = "{name}"',
         )
 
 
@@ -254,7 +256,7 @@ def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tupl
         raise PackError(
             f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
             f"{did_you_mean(name, known)}",
-            fix="correct the name, or add the cue under [cues]",
+            fix=_OF_FILES if Path(name).suffix.lower() in ENDINGS else "correct the name, or add the cue under [cues]",
         )
     return pattern, name
 
@@ -269,7 +271,9 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
         "file": lambda given, at: file_inside(folder, given, at),
         **FIELDS,
     }
-    _known(table, tuple(readers), where, "a cue", faults)
+    for unknown in unknown_keys(table, readers, where, "a cue", _IN_SPECS):
+        with _noting(faults):
+            raise unknown
     if "file" in table and "spec" in table:
         raise PackError(f"{where}: has both file and spec; one is allowed", fix="delete one of them")
     if "file" not in table and "spec" not in table and name not in CATALOG:
@@ -280,21 +284,11 @@ def _override(folder: Path, path: Path, name: str, value: object, faults: list[P
             with _noting(faults):
                 message = f"{where}.{key} is {table[key]!r}; it is for files"
                 raise PackError(message, fix="delete it, or give the cue a file")
-    fields: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key in readers:
         if key in table:
             with _noting(faults):
-                fields[key] = readers[key](table[key], f"{where}.{key}")
-    if any(key in table and key not in fields for key in ("file", "spec")):
+                settings[key] = readers[key](table[key], f"{where}.{key}")
+    if any(key in table and key not in settings for key in ("file", "spec")):
         return None
-    return Override(where=where, file_name=str(table.get("file", "")), **fields)
-
-
-def _known(
-    table: Mapping[str, Any], allowed: tuple[str, ...], where: str, what: str, faults: list[PackError] | None
-) -> None:
-    for key in table:
-        if key not in allowed:
-            with _noting(faults):
-                hint = did_you_mean(key, allowed)
-                raise unknown_key(f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{hint}")
+    return Override(where=where, file_name=str(table.get("file", "")), **settings)

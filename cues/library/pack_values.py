@@ -12,9 +12,9 @@ from cues.synthesis.spec import MAX_CUE_MS, Spec
 from cues.units import checked_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_key"]
+__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_keys"]
 
 _GAIN_DB = (-40.0, 20.0)
 _TARGET_LU = (-40.0, 10.0)
@@ -76,9 +76,8 @@ def _loop(value: object, where: str) -> Loop | bool:
     if isinstance(value, bool):
         return value
     table: dict[str, Any] = typed(value, dict, where, "true, false or a table")
-    for key in table:
-        if key not in _LOOP_KEYS:
-            raise unknown_key(f"{where} {key!r} is unknown; a loop has {', '.join(_LOOP_KEYS)}")
+    for error in unknown_keys(table, _LOOP_KEYS, where, "a loop", {}):
+        raise error
     return Loop(**{key: _number(number, f"{where}.{key}", *_LOOP_MS) for key, number in table.items()})
 
 
@@ -93,9 +92,15 @@ def _bool(value: object, where: str) -> bool:
     return bool(typed(value, bool, where, "true or false", "write true or false, without quotes"))
 
 
-def unknown_key(message: str) -> PackError:
-    """Error for an unknown key."""
-    return PackError(message, fix="correct its spelling, or delete it")
+def unknown_keys(
+    table: Mapping[str, object], allowed: Iterable[str], where: str, what: str, elsewhere: Mapping[str, str]
+) -> Iterator[PackError]:
+    """Errors for the unknown keys of `table`; `elsewhere` has the fix for keys that belong to another table."""
+    known = tuple(allowed)
+    for key in table:
+        if key not in known:
+            message = f"{where} {key!r} is unknown; {what} has {', '.join(known)}{did_you_mean(key, known)}"
+            yield PackError(message, fix=elsewhere.get(key, "correct its spelling, or delete it"))
 
 
 def _number(value: object, where: str, low: float, high: float) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cues.errors import CueTypeError, CueValueError
+from cues.errors import CueTypeError, CueValueError, did_you_mean
 from cues.signal.fades import MIN_FADE_MS
 from cues.synthesis.note_names import note_hz
 from cues.units import checked_number
@@ -309,7 +309,7 @@ def _fields(kind: type[Any], table: object) -> dict[str, Any]:
     known = {field.name: field for field in fields(kind)}
     for key in table:
         if key not in known:
-            message = f"{kind.__name__} has no {key!r}; it has {', '.join(known)}"
+            message = f"{kind.__name__} has no {key!r}; it has {', '.join(known)}{did_you_mean(key, known)}"
             raise CueValueError(message, fix="correct its spelling, or delete it")
     for name, field in known.items():
         if field.default is MISSING and name not in table:

@@ -197,7 +197,7 @@ def test_the_first_fault_of_a_pack_names_the_command_that_tells_all(run, tmp_pat
     (tmp_path / "my pack" / "pack.toml").write_text("[cues]\ntoolcall = 3\nattenton = 4\n")
     result = run(*command, "--pack", "my pack")
     assert (result.code, result.out) == (1, "")
-    assert "toolcall: no cue of that name" in result.err
+    assert "toolcall: no rule names it, and it is not one of tool_call" in result.err
     assert result.err.endswith("did you mean 'tool_call'? (cues check 'my pack' lists all)\n")
     checked = run("check", "my pack")
     assert all(name in checked.out for name in ("toolcall", "attenton"))

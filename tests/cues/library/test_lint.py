@@ -132,12 +132,31 @@ def test_what_is_wrong_with_the_pack_itself_says_what_it_is_about(tmp_path):
         ("[cues]\nagent = { gain = 3 }\n", "gain_db"),
         ('[rules]\nx = "agnt"\n', "agent"),
         ('[rule]\nx = "agent"\n', "rules"),
+        ("[cues]\nagent = { spec = { notes = [{ hz = 500, lenght_ms = 90 }] } }\n", "length_ms"),
     ],
-    ids=["a cue", "another", "a field", "a rule's cue", "a section"],
+    ids=["a cue", "another", "a field", "a rule's cue", "a section", "a field of a note"],
 )
 def test_a_name_that_is_nearly_right_is_answered_with_the_one_that_is_meant(tmp_path, text, meant):
     (problem,) = pack(tmp_path, text)
     assert problem.message.endswith(f"; did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ('[cues]\nmail = { spec = "agent" }\n', 'correct the name, or add a rule under [rules]: "TOOL" = "mail"'),
+        ('[rules]\nmail = "mail.wav"\n', "move the line to [cues]: a rule names a cue, not a file"),
+        ('agent = "agent.wav"\n', "move it to [cues]"),
+        (
+            "[cues]\nagent = { notes = [{ hz = 500, length_ms = 90 }] }\n",
+            "write it in the cue's spec: spec = { notes = … }",
+        ),
+    ],
+    ids=["a cue without a rule", "a file under rules", "a cue without a section", "notes without a spec"],
+)
+def test_a_line_in_the_wrong_place_is_answered_with_the_right_one(tmp_path, text, fix):
+    (problem,) = pack(tmp_path, text)
+    assert problem.fix == fix
 
 
 @pytest.mark.parametrize("words", ["is unknown", "it must be true or false", "there is no such file", "is cut off"])

@@ -129,7 +129,7 @@ WRONG = [
     ('tool_call = "link.wav"', r"tool_call is 'link.wav'; it must lie inside"),
     ('tool_call = "a\\u0000b"', "it must be a file name"),
     ('tool_call = ""', "tool_call is ''; it must be a regular file"),
-    ('tool_cal = "beep.wav"', r"\[cues\] tool_cal: no cue of that name; it must be one of tool_call, agent"),
+    ('tool_cal = "beep.wav"', r"\[cues\] tool_cal: no rule names it, and it is not one of tool_call, agent"),
     ("mail = { gain_db = 1 }\n[rules]\nx = 'mail'", "mail: has neither file nor spec"),
     ('motif = "beep.wav"\n[rules]\nx = "motif"', "'motif': the name is taken"),
     ('agent = { file = "beep.wav", spec = "error" }', "agent: has both file and spec"),
