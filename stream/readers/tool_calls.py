@@ -62,7 +62,7 @@ class CallAssembler:
 
     Attributes
     ----------
-    held_at : the index of a call whose arguments are an open object; None if there is none. Only a `}` can end them:
+    held_at : the index of a call whose arguments are an open object; or None. Only a `}` can end them:
         pieces without one are held, and scanned together (bench/stream_readers.py).
     """
 

@@ -1,4 +1,4 @@
-"""The Agents SDK's voice pipeline: turns of a conversation, handoffs, failures, and workflows of one's own."""
+"""The Agents SDK's voice pipeline: turns of a conversation, handoffs, failures, and your own workflows."""
 
 import asyncio
 

@@ -94,7 +94,7 @@ def tools_of(turn):
 
 
 def play(turn, *, lasts_s, interrupt_s=None, run_config=UNTRACED, **options):
-    """What was written, and the router."""
+    """The written frames, and the router."""
 
     async def go():
         clock = LoopClock()

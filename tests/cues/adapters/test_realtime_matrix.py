@@ -41,7 +41,7 @@ N_SILENT = next(n for n, event in enumerate(ANSWER) if event["type"] == "respons
 
 
 def script_of(turn):
-    """What the server does: the user's question, a response for each call, and one that speaks."""
+    """Script of the server: the user's question, a response for each call, and one that speaks."""
     script = [*QUESTION[:2], ASKED_S, *QUESTION[2:]]
     for number, call in enumerate(turn.calls):
         events = renamed(CALL, number)
@@ -122,7 +122,7 @@ TALKS = {"openai": talk_with_openai, "agents": talk_with_agents}
 
 
 def play(talk, turn, *, lasts_s, interrupt_s=None, **options):
-    """What was written, whether the turn was over, and what the server was sent."""
+    """The written frames, whether the turn was over, and the messages to the server."""
 
     async def go():
         clock, result = LoopClock(), []
