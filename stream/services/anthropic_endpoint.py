@@ -8,7 +8,7 @@ from stream.errors import MissingFeatureError
 from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
-from stream.services.ollama_endpoint import trusted
+from stream.services.ollama_endpoint import shorten_error, trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -27,7 +27,9 @@ class AnthropicEndpoint:
         except ImportError as error:
             raise MissingFeatureError(f"Anthropic needs its extra: {pip_install('anthropic')}") from error
         timeout = anthropic.Timeout(timeout_s, connect=connect_timeout_s)
-        http = anthropic.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
+        http = anthropic.DefaultAsyncHttpxClient(
+            verify=trusted(), timeout=timeout, event_hooks={"response": [shorten_error]}
+        )
         # With "none" the package does not look for keys in the environment: those are for Anthropic only.
         self.client = anthropic.AsyncAnthropic(
             base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=timeout, http_client=http

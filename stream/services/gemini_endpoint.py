@@ -10,7 +10,7 @@ from stream.errors import MissingFeatureError, StreamValueError
 from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
-from stream.services.ollama_endpoint import trusted
+from stream.services.ollama_endpoint import shorten_error, trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ class GeminiEndpoint:
             request.extensions["timeout"] = waits  # the package switches the client's own limits off
 
         # With a client of its own the package neither waits 1 to 10 s after a refused connection nor asks again.
-        self._http = httpx.AsyncClient(verify=trusted(), event_hooks={"request": [limit]})
+        self._http = httpx.AsyncClient(verify=trusted(), event_hooks={"request": [limit], "response": [shorten_error]})
         options = types.HttpOptions(base_url=base_url, httpx_async_client=self._http)
         # With "none" the package does not take a key from the environment: that key is for Google only.
         self.client = genai.Client(vertexai=False, api_key=api_key or "none", http_options=options)

@@ -9,7 +9,7 @@ from stream.errors import MissingFeatureError
 from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
-from stream.services.ollama_endpoint import trusted
+from stream.services.ollama_endpoint import shorten_error, trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -36,7 +36,9 @@ class OpenAIEndpoint:
         except ImportError as error:
             raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
         timeout = openai.Timeout(timeout_s, connect=connect_timeout_s)
-        http = openai.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout)
+        http = openai.DefaultAsyncHttpxClient(
+            verify=trusted(), timeout=timeout, event_hooks={"response": [shorten_error]}
+        )
         # With "none" the package does not take OPENAI_API_KEY from the environment: that key is for OpenAI only.
         self.client = openai.AsyncOpenAI(
             base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=timeout, http_client=http

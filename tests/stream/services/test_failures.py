@@ -185,3 +185,29 @@ def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
 def test_an_address_with_a_port_or_host_that_cannot_be_is_refused_at_once(url):
     with pytest.raises(stream.errors.StreamValueError, match="base_url is"):
         stream.connect(url, "m")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "ollama", "anthropic", "gemini"])
+def test_an_error_page_without_an_end_is_read_in_part(api):
+    async def go():
+        closed = asyncio.Event()
+
+        async def refuse(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n")
+            try:
+                while True:
+                    writer.write(b"400\r\n" + b"a" * 1024 + b"\r\n")
+                    await writer.drain()
+            except ConnectionError:
+                closed.set()
+
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with stream.connect(url, "m", api=api, api_key="k") as connection:
+                (failed,) = [event async for event in connection.chat(QUESTION)]
+                await closed.wait()
+        return failed
+
+    failed = asyncio.run(asyncio.wait_for(go(), 60.0))
+    assert (failed.status, failed.message) == (400, "a" * 500)
