@@ -30,7 +30,13 @@ __all__ = ["command"]
 @_options.api
 @click.option("--endpoint", type=click.Choice(["auto", "openai", "ollama"]), hidden=True)  # the old name of --api
 @click.option("--api-key", envvar="CUES_API_KEY", help="Key of the server (CUES_API_KEY).")
-@click.option("--timeout-s", type=click.FloatRange(1.0), default=120.0, show_default=True, help="Longest pause.")
+@click.option(
+    "--timeout-s",
+    type=click.FloatRange(1.0),
+    default=120.0,
+    show_default=True,
+    help="Longest wait for the next part of an answer, s.",
+)
 @_options.json_output
 def command(
     *,

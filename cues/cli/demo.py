@@ -37,9 +37,7 @@ __all__ = ["command"]
 @_options.speaker
 @_options.pack
 @_options.fast
-@click.option(
-    "--speed", type=click.FloatRange(0.0, 100.0, min_open=True), help="Stream seconds per second; 1 is real time."
-)
+@click.option("--speed", type=click.FloatRange(0.0, 100.0, min_open=True), help="Speed; 1 is real time.")
 @click.option("--text", help="What the assistant says instead; the tool is called after the first sentence.")
 @click.option("--lang", "language", help="Language of TEXT, as espeak-ng names its voices: de, fr, es, …")
 @_options.json_output

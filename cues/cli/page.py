@@ -37,7 +37,10 @@ _BUILT_IN = "built in"
     help="A pack to show beside the built-in cues; twice: two packs beside each other.",
 )
 @click.option(
-    "--over", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Your speech."
+    "--over",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Your speech, in place of the speaker's.",
 )
 @_options.speaker
 @click.option("--serve", is_flag=True, help="Serve the page on this machine, and reload it when a pack changes.")

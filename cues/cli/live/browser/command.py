@@ -62,7 +62,7 @@ _FORWARD = (
     help="Sound that the page holds back at least; more while frames come late.",
 )
 @click.option("--certfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Certificate for HTTPS.")
-@click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Its key.")
+@click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Key of the certificate.")
 def command(
     *,
     base_url: str | None,
