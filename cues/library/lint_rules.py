@@ -176,11 +176,11 @@ def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
     start, end = (float(np.abs(part).max()) / peak for part in (samples[:few], samples[-few:]))
     if max(start, end) <= _HARD_EDGE:
         return None
-    edges = {what: level for what, level in (("begins", start), ("ends", end)) if level > _HARD_EDGE}
-    hard = " and ".join(f"{what} at {100 * level:.0f} % of its peak" for what, level in edges.items())
-    fades = {"begins": "in from zero", "ends": "out to zero"}
-    fix = f"fade it {' and '.join(fades[what] for what in edges)} over 10 ms; otherwise the bank adds a fade of 5 ms"
-    return "hard_edges", f"hard edges: it {hard}", fix
+    edges = {edge: level for edge, level in (("first", start), ("last", end)) if level > _HARD_EDGE}
+    hard = " and ".join(f"its {edge} 0.5 ms reach {100 * level:.0f} % of its peak" for edge, level in edges.items())
+    fades = {"first": "in from zero", "last": "out to zero"}
+    fix = f"fade it {' and '.join(fades[edge] for edge in edges)} over 10 ms; otherwise the bank adds a fade of 5 ms"
+    return "hard_edges", f"hard edges: {hard}", fix
 
 
 def _silent_edges(samples: Samples, sample_rate: int) -> Found | None:

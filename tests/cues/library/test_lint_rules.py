@@ -78,6 +78,8 @@ def test_the_advice_is_for_the_edge_at_fault():
         (problem,) = (p for p in sound_problems("x", samples.astype(np.float32), RATE) if p.code == "hard_edges")
         assert told in problem.fix
         assert kept_quiet not in problem.fix
+    # A tone that begins at zero is hard all the same: its peak is 0.4 ms away.
+    assert problem.message.startswith("hard edges: its first 0.5 ms reach 100 % of its peak and")
     early, late = (np.pad(soft(tone(660.0)), edge) for edge in ((1200, 0), (0, 4800)))
     for samples, told, kept_quiet in ((early, "50 ms before it", "after"), (late, "200 ms after it", "before")):
         (problem,) = (p for p in sound_problems("x", samples.astype(np.float32), RATE) if p.code == "silent_edges")
