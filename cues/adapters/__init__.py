@@ -6,4 +6,14 @@ packages; nothing imports an adapter.
 
 from __future__ import annotations
 
-__all__ = ["agents_sdk", "agents_voice", "fastrtc", "livekit", "pipecat", "realtime", "telephony", "unmute"]
+__all__ = [
+    "agents_sdk",
+    "agents_voice",
+    "audiosocket",
+    "fastrtc",
+    "livekit",
+    "pipecat",
+    "realtime",
+    "telephony",
+    "unmute",
+]

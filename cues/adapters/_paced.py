@@ -115,6 +115,12 @@ class PacedCues:
         self.pacer.push(samples)
         self._news.set()
 
+    def end(self) -> None:
+        """End the utterance: its last samples need no more to follow."""
+        self.push(self.rest_at_own_rate())
+        self.pacer.end()
+        self.wake()
+
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
         self.deck.router.barge_in(fade_ms)

@@ -107,11 +107,11 @@ class VoiceCues(PacedWriter):
                 if event.type == "voice_stream_event_lifecycle" and result in self._cut:
                     self._cut.remove(result)  # the next turn begins
                 elif event.type == "voice_stream_event_lifecycle":
-                    self._end()
+                    self._paced.end()
                 elif event.type == "voice_stream_event_audio" and result not in self._cut:
                     self._speak(event.data)
         except Exception as error:
-            self._end()
+            self._paced.end()
             self.router.handle(StreamFailed(str(error)))
             raise
         finally:
@@ -121,10 +121,6 @@ class VoiceCues(PacedWriter):
     def _speak(self, data: NDArray[Any] | None) -> None:
         if data is not None:
             self._paced.push(float_of_pcm16(data.tobytes()) if data.dtype == np.int16 else data.reshape(-1))
-
-    def _end(self) -> None:
-        self._paced.pacer.end()
-        self._paced.wake()
 
     def barge_in(self) -> None:
         """Fade out, drop the rest of the answer and cancel its run; the next turn of the session is spoken."""

@@ -117,8 +117,7 @@ class RealtimeCues(PacedWriter):
             await self._take(told, fields)
         if kind in _AUDIO_ENDS:
             self._push(self._paced.rest_at_own_rate())
-            self._paced.pacer.end()
-            self._paced.wake()
+            self._paced.end()
         return events
 
     async def result(self, call_id: str, output: str, *, is_error: bool = False, respond: bool = True) -> None:

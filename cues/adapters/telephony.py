@@ -140,9 +140,7 @@ class PhoneLine(PacedOutput):
 
     def end(self) -> None:
         """End the utterance: its last samples need no more to follow."""
-        self._paced.push(self._paced.rest_at_own_rate())
-        self._paced.pacer.end()
-        self._paced.wake()
+        self._paced.end()
 
     def barge_in(self) -> None:
         """Silence the line within 40 ms: what the far end still holds is dropped, and a short fade is sent instead."""

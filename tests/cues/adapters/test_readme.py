@@ -220,6 +220,32 @@ def test_the_lines_for_a_telephone_line_answer_a_call():
     assert set(socket.sent) == {"media"}
 
 
+def test_the_lines_for_asterisk_answer_a_call():
+    from tests.cues.adapters.test_audiosocket import FRAME, OPENING
+
+    names, heard = block("audiosocket"), []
+
+    async def on_audio(line, samples):
+        heard.append(len(samples))
+        line.router.handle(ToolCallStart("read_file", "1"))
+
+    names["on_audio"] = on_audio
+
+    async def go():
+        async with await asyncio.start_server(names["call"], "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(OPENING + FRAME)
+            header = await reader.readexactly(3)
+            writer.write(bytes(3))
+            writer.write_eof()
+            await reader.read()
+            writer.close()
+            return header
+
+    assert asyncio.run(go()) == bytes([0x10, 1, 64])
+    assert heard == [160]
+
+
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
     history = stream.ChatHistory()
     sink, journal = asyncio.run(block("session")["converse"](_chunks(), history))

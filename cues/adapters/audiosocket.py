@@ -1,0 +1,105 @@
+"""Cues in a call from Asterisk: AudioSocket, a stream of short messages over TCP.
+
+Asterisk is the client, plays each frame as it comes and has no way to take one back. So frames leave two of them ahead
+of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out by its `write`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from cues.adapters._paced import PacedWriter
+from cues.adapters._telephony_messages import Digit, Heard, LineEvent, Started, Stopped
+from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stream.clock import Clock
+
+__all__ = ["AudioSocketLine", "Digit", "Heard", "LineEvent", "Started", "Stopped"]
+
+_HANGUP, _UUID, _DIGIT, _AUDIO, _ERROR = 0x00, 0x01, 0x03, 0x10, 0xFF
+# Kinds of audio from `_AUDIO` on; older versions of Asterisk have the first alone.
+_RATES = (8000, 12000, 16000, 24000, 32000, 44100, 48000, 96000, 192000)
+_HEADER = 3  # one byte of kind, two of length, big endian
+_FADE_MS = 20.0
+
+
+class AudioSocketLine(PacedWriter):
+    """One call: speech in, cues mixed into it, messages of 20 ms out.
+
+    All methods belong to the thread of the event loop; `router` may be called from any thread. `await run()` beside
+    what reads the socket.
+
+    Parameters
+    ----------
+    write : callable
+        Sends bytes to Asterisk, such as the `write` of an `asyncio.StreamWriter`.
+    bank, rules, tools, limits
+        As in `PhoneLine`.
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
+    clock : Clock or None
+        `None` is the machine's clock.
+    """
+
+    def __init__(
+        self, write: Callable[[bytes], Any], *, lead_ms: float = 80.0, clock: Clock | None = None, **options: Any
+    ) -> None:
+        super().__init__(self._send, sample_rate=_RATES[0], lead_ms=lead_ms, clock=clock, **options)
+        self._to_asterisk = write
+        self._received = bytearray()
+
+    def feed(self, data: bytes) -> list[LineEvent]:
+        """What the bytes say, cut anywhere: `Started` with the call's UUID, `Heard`, `Digit`, `Stopped`."""
+        self._received += data
+        events = []
+        while len(self._received) >= _HEADER:
+            end = _HEADER + int.from_bytes(self._received[1:_HEADER], "big")
+            if len(self._received) < end:
+                break
+            kind, payload = self._received[0], bytes(self._received[_HEADER:end])
+            del self._received[:end]
+            if (event := self._read(kind, payload)) is not None:
+                events.append(event)
+        return events
+
+    def _read(self, kind: int, payload: bytes) -> LineEvent | None:
+        if kind == _UUID and len(payload) == 16:
+            return Started(stream_id=str(UUID(bytes=payload)), law=None)
+        if kind == _DIGIT and payload:
+            return Digit(payload[:1].decode("latin-1"))
+        if _AUDIO <= kind < _AUDIO + len(_RATES):
+            self._use(_RATES[kind - _AUDIO])
+            return Heard(float_of_pcm16(payload[: len(payload) // 2 * 2]))
+        if kind in (_HANGUP, _ERROR):
+            self.close()
+            return Stopped()
+        return None
+
+    def _use(self, sample_rate: int) -> None:
+        """Answer at the caller's rate."""
+        if sample_rate != self._paced.sample_rate:
+            self._paced.retune(sample_rate)
+
+    def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
+        """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""
+        self._paced.push(self._paced.at_own_rate(samples, sample_rate))
+
+    def end(self) -> None:
+        """End the utterance: its last samples need no more to follow."""
+        self._paced.end()
+
+    def barge_in(self) -> None:
+        """Silence the line within 80 ms: the frames that were sent, and a short fade."""
+        self._paced.interrupt(_FADE_MS)
+
+    def _send(self, samples: NDArray[np.float32]) -> None:
+        payload = pcm16_of_float(samples)
+        kind = _AUDIO + _RATES.index(self._paced.sample_rate)
+        self._to_asterisk(bytes([kind]) + len(payload).to_bytes(2, "big") + payload)
