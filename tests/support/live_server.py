@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from cues.cli.live.browser.answers import served
 from cues.cli.live.browser.app import LivePages
+from cues.cli.live.browser.command import _conversations
 from cues.cli.live.browser.conversation import Setup
 from cues.cli.live.browser.server import LiveServer
 from cues.cli.live.browser.sounds import Sounds
@@ -13,7 +14,17 @@ from cues.cli.live.scripts import built_in_scripts
 
 
 @contextmanager
-def live_server(*, speaker="voice-like", pack="", scripts=None, buffer_ms=80, poll_s=0.02, targets=None, **address):
+def live_server(
+    *,
+    speaker="voice-like",
+    pack="",
+    scripts=None,
+    pipeline="websocket",
+    buffer_ms=80,
+    poll_s=0.02,
+    targets=None,
+    **address,
+):
     """A running server: its URL in `.url`, its open pages in `.pages`."""
     started, servers, failures = threading.Event(), [], []
     scripts = built_in_scripts() if scripts is None else scripts
@@ -24,7 +35,8 @@ def live_server(*, speaker="voice-like", pack="", scripts=None, buffer_ms=80, po
             setup = Setup(targets=targets or recorded, bank=sounds.bank, speaker=speaker)
             shown = [{"title": script.title, "prompt": script.prompt} for script in scripts]
             hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
-            pages = LivePages(setup, sounds, hello, poll_s)
+            hello["pipeline"] = pipeline
+            pages = LivePages(_conversations(pipeline, setup), sounds, hello, poll_s)
             server = LiveServer(pages.app(), **address)
             server.pages = pages
             servers.append(server)

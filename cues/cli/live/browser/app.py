@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
 from cues.cli._watching import POLL_S
-from cues.cli.live.browser.conversation import SAMPLE_RATE, Conversation
+from cues.cli.live.browser.conversation import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.websockets import WebSocket
 
-    from cues.cli.live.browser.conversation import Setup
+    from cues.cli.live.browser.conversation import Conversation
     from cues.cli.live.browser.line import Line
     from cues.cli.live.browser.sounds import Sounds
 
@@ -41,6 +41,7 @@ _FILES = {
     "live.html": "text/html; charset=utf-8",
     "live.css": "text/css; charset=utf-8",
     "live.js": _SCRIPT,
+    "rtc.js": _SCRIPT,
     "timeline.js": _SCRIPT,
     "worker.js": _SCRIPT,
     "worklet.js": _SCRIPT,
@@ -63,7 +64,8 @@ class LivePages:
 
     Parameters
     ----------
-    setup : Setup
+    converse : callable
+        Makes the conversation of a page.
     sounds : Sounds
         Watched; every page hears of a change.
     hello : Mapping
@@ -72,8 +74,14 @@ class LivePages:
         Interval between checks of the pack, s.
     """
 
-    def __init__(self, setup: Setup, sounds: Sounds, hello: Mapping[str, Any], poll_s: float = POLL_S) -> None:
-        self._setup, self._sounds, self._hello, self._poll_s = setup, sounds, hello, poll_s
+    def __init__(
+        self,
+        converse: Callable[[], Conversation],
+        sounds: Sounds,
+        hello: Mapping[str, Any],
+        poll_s: float = POLL_S,
+    ) -> None:
+        self._converse_with, self._sounds, self._hello, self._poll_s = converse, sounds, hello, poll_s
         self._lines: set[Line] = set()
 
     def app(self) -> Starlette:
@@ -107,7 +115,7 @@ class LivePages:
         await socket.accept()
         reason = "too many pages are open"
         if len(self._lines) < MAX_PAGES:
-            async with Conversation(self._setup) as conversation:
+            async with self._converse_with() as conversation:
                 await self._converse(socket, conversation)
             reason = "the page does not keep up"
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # It may be closed already.
@@ -147,6 +155,8 @@ def _obey(command: object, conversation: Conversation) -> None:
     match command:
         case {"type": "interrupt"}:
             conversation.interrupt()
+        case {"type": "offer", "sdp": str(sdp)}:
+            conversation.offer(sdp)
         case {"type": "ask", "text": str(text), "script": int(script)} if 0 < len(text.strip()) <= MAX_TEXT:
             # JSON may hold half of a surrogate pair, which no server takes.
             conversation.ask(text.encode("utf-8", "replace").decode("utf-8"), script)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from cues.cli._terminal import harmless
 from stream.local_requests import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cues.cli.live.browser.answers import Target
+    from cues.cli.live.browser.conversation import Conversation, Setup
     from cues.cli.live.scripts import Script
 
 __all__ = ["command"]
@@ -48,6 +50,13 @@ _FORWARD = (
     type=click.Path(path_type=Path),
     help="A recording that answers; give it again for the answer to a tool's result. Default: the demo's.",
 )
+@click.option(
+    "--pipeline",
+    type=click.Choice(["websocket", "fastrtc"]),
+    default="websocket",
+    show_default=True,
+    help="How the sound gets to the page: fastrtc is WebRTC through FastRTC and its adapter.",
+)
 @_options.speaker
 @_options.pack
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
@@ -70,6 +79,7 @@ def command(
     folder: Path | None,
     system: str,
     recordings: tuple[Path, ...],
+    pipeline: str,
     speaker: str,
     pack: Path | None,
     host: str,
@@ -105,6 +115,7 @@ def command(
                 pack=pack,
                 speaker=speaker,
                 system=system,
+                pipeline=pipeline,
                 buffer_ms=buffer_ms,
                 address={"host": host, "port": port, "certfile": certfile, "keyfile": keyfile},
             )
@@ -133,6 +144,7 @@ async def _serve(
     pack: Path | None,
     speaker: str,
     system: str,
+    pipeline: str,
     buffer_ms: int,
     address: dict[str, Any],
 ) -> None:
@@ -153,14 +165,28 @@ async def _serve(
         hello = {
             "answers": answers,
             "speaker": voice,
+            "pipeline": pipeline,
             "buffer_ms": buffer_ms,
             "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
         }
         token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
-        server = LiveServer(LivePages(setup, sounds, hello).app(), token=token, **address)
+        pages = LivePages(_conversations(pipeline, setup), sounds, hello)
+        server = LiveServer(pages.app(), token=token, **address)
         watched = f", watching {harmless(str(pack))}" if pack else ""
         click.echo(f"open {server.url} in a browser: {harmless(answers)}{watched} (Ctrl-C ends)")
         await server.serve()
+
+
+def _conversations(pipeline: str, setup: Setup) -> Callable[[], Conversation]:
+    """What makes the conversation of a page."""
+    from cues.cli.live.browser.app import MAX_PAGES
+    from cues.cli.live.browser.conversation import Conversation
+
+    if pipeline == "websocket":
+        return partial(Conversation, setup)
+    from cues.cli.live.browser.rtc import Peers, RtcConversation
+
+    return partial(RtcConversation, Peers(setup.bank, MAX_PAGES), setup)
 
 
 async def _name_of(speaker: str) -> str:

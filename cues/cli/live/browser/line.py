@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cues import Mixer
 
-__all__ = ["Line", "Socket"]
+__all__ = ["Line", "Socket", "rms"]
 
 _HEADER = struct.Struct("<IIff")
 """Number of the turn, position of the first sample, RMS of the mix and of the speech; `worker.js` reads it."""
@@ -59,7 +59,7 @@ class Line:
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Take one frame."""
-        header = self._header(self._mixer.position - len(mixed), _rms(mixed), _rms(speech))
+        header = self._header(self._mixer.position - len(mixed), rms(mixed), rms(speech))
         self._put(header + mixed.astype("<f4", copy=False).tobytes())
 
     def end_turn(self) -> None:
@@ -87,5 +87,6 @@ class Line:
             self.overflowed.set()
 
 
-def _rms(samples: NDArray[np.float32]) -> float:
+def rms(samples: NDArray[np.float32]) -> float:
+    """Root mean square; 0 for no samples."""
     return float(np.sqrt(np.mean(np.square(samples)))) if len(samples) else 0.0
