@@ -40,7 +40,7 @@ ROOMS_OF_CUES = {
     "show": ("core", *SOUND, "library", "mixing", "pacing"),
     "batch": ("core", *SOUND, "library", "mixing", "pacing", "show"),
     "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
-    "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "stream"),
+    "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "adapters", "stream"),
 }
 # The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone.
 ROOMS_OF_STREAM = {
