@@ -73,7 +73,7 @@ FLOORS = {
         ("pool", "offline", "warmup"),
     ),
     "stream.readers": (
-        ("rounds", "options", "finish_reasons", "values"),
+        ("rounds", "options", "finish_reasons", "values", "pieces"),
         ("failures",),
         ("parse",),
         ("arguments", "framing", "dialects"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.readers.options import MAX_LINE_CHARS
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.pieces import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["MessageDecoder"]
 
 _KEPT_OF_A_BAD_LINE = 200
-_MOST_PIECES = 4096  # then they are joined
 _FIELD = "data:"
 _OTHER_FIELDS = (":", "event:", "id:", "retry:")  # of server-sent events
 _BETWEEN = "\ufeff \t[],"  # around the objects of an array, and on blank lines
@@ -53,7 +53,7 @@ class MessageDecoder:
     """
 
     __slots__ = (
-        "_after_return", "_decode", "_head", "_held", "_idle", "_is_event", "_longest", "_pieces", "_scanner", "_size",
+        "_after_return", "_decode", "_head", "_held", "_idle", "_is_event", "_longest", "_pieces", "_scanner",
         "_skipped", "bad_line", "overflowed",
     )  # fmt: skip
 
@@ -63,8 +63,7 @@ class MessageDecoder:
         self._after_return = False  # a "\n" that comes next belongs to the "\r" before it
         self._idle = True  # nothing of the line that comes next was seen, and no object is open
         self._head = ""  # of a line, before its object
-        self._pieces: list[str] = []
-        self._size = 0  # of the pieces
+        self._pieces = Pieces(longest)  # of the open object
         self._scanner: JsonScanner | None = None
         self._is_event = False  # the open object came after `data:`
         self._held: str | None = None  # the line so far, where an event goes on in it
@@ -90,14 +89,14 @@ class MessageDecoder:
                 found.clear()
         if rest and not self.overflowed and not (self._idle and self._whole_so_far(rest, found)):
             self._part(rest, found)
-            self._idle = not (self._head or self._pieces or self._held is not None or self._skipped is not None)
+            self._idle = not (self._head or self._pieces.size or self._held is not None or self._skipped is not None)
         yield from found
 
     def close(self) -> None:
         """End the stream: an object that is not complete is a bad line."""
         self._end_line([])
         if self._scanner:
-            self._note_bad("".join(self._pieces))
+            self._note_bad(self._pieces.text)
 
     def _with_newlines(self, text: str) -> str:
         if self._after_return and text[:1] == "\n":
@@ -164,13 +163,10 @@ class MessageDecoder:
     def _go_on(self, scanner: JsonScanner, text: str, position: int, found: list[dict[str, Any]]) -> int:
         """Read on in an object; return where it ends in this piece."""
         end = scanner.scan(text, position)
-        self._pieces.append(text[position:end])
-        if len(self._pieces) > _MOST_PIECES:
-            self._pieces = ["".join(self._pieces)]
-        self._size += end - position
-        self._check_size(self._size)
+        self._pieces.add(text[position:end])
+        self._check_size(self._pieces.size)
         if not self.overflowed and (scanner.done or scanner.failed):
-            whole = "".join(self._pieces)
+            whole = self._pieces.text
             self._forget()
             if scanner.failed:
                 self._skipped = whole[:_KEPT_OF_A_BAD_LINE]
@@ -196,7 +192,7 @@ class MessageDecoder:
     def _event_goes_on(self, line: str, found: list[dict[str, Any]]) -> None:
         """Take in a further line of an event whose object is open."""
         if not line:
-            self._skipped = "".join(self._pieces)[:_KEPT_OF_A_BAD_LINE]
+            self._skipped = self._pieces.text[:_KEPT_OF_A_BAD_LINE]
             self._forget()
         elif not line.startswith(_OTHER_FIELDS):
             self._part(line.removeprefix(_FIELD).removeprefix(" "), found)
@@ -207,7 +203,7 @@ class MessageDecoder:
             self._head, self._held, self._skipped, self.overflowed = "", None, None, True
 
     def _forget(self) -> None:
-        self._pieces, self._size, self._scanner = [], 0, None
+        self._pieces, self._scanner = Pieces(self._longest), None
 
     def _note_bad(self, line: str) -> None:
         if self.bad_line is None and not line.startswith(_OTHER_FIELDS):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stream.readers.parse.draft import clean_name
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.pieces import Pieces
 from stream.readers.rounds import Call
 from stream.readers.values import dumps, text_of
 
@@ -21,7 +22,6 @@ __all__ = ["ItemCall", "ItemCalls"]
 
 _LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14
-_MOST_PIECES = 4096  # then they become one
 
 
 class ItemCall:
@@ -34,26 +34,16 @@ class ItemCall:
     owner : the response that it belongs to.
     """
 
-    __slots__ = ("call", "free_text", "given", "owner", "pieces", "size")
+    __slots__ = ("call", "free_text", "given", "owner", "pieces")
 
-    def __init__(self, call: Call, *, free_text: bool, owner: str) -> None:
-        self.call, self.free_text, self.owner = call, free_text, owner
-        self.pieces: list[str] = []
-        self.size = 0
+    def __init__(self, call: Call, pieces: Pieces, *, free_text: bool, owner: str) -> None:
+        self.call, self.pieces, self.free_text, self.owner = call, pieces, free_text, owner
         self.given: Any = None
 
     @property
     def is_open(self) -> bool:
         """Whether the call has not ended."""
         return not self.call.status
-
-    def add(self, piece: str, most: int) -> None:
-        """Take in a piece of the arguments; past `most` characters the rest is dropped, and the call malformed."""
-        if self.size <= most:
-            self.pieces.append(piece)
-            self.size += len(piece)
-            if len(self.pieces) > _MOST_PIECES:
-                self.pieces = ["".join(self.pieces)]
 
 
 class ItemCalls:
@@ -81,7 +71,8 @@ class ItemCalls:
         known = identity[:_LONGEST_NAME] if isinstance(identity, str) else ""
         # A repeated id with name and arguments is a duplicate; each call without an id stands for itself.
         token = ("item", known or self._count)
-        call = ItemCall(Call(id=known, array=self._turn.new_array(), token=token), free_text=free_text, owner=owner)
+        made, pieces = Call(id=known, array=self._turn.new_array(), token=token), Pieces(self._turn.max_argument_chars)
+        call = ItemCall(made, pieces, free_text=free_text, owner=owner)
         self._open[call] = None
         self.name(call, name)
         return call
@@ -97,7 +88,7 @@ class ItemCalls:
     def add(self, call: ItemCall, piece: object) -> None:
         """Take in a piece of the arguments."""
         if isinstance(piece, str) and call.is_open:
-            call.add(piece, self._turn.max_argument_chars)
+            call.pieces.add(piece)
 
     def end(self, call: ItemCall, whole: Any = None, *, cut: bool = False) -> None:
         """End a call, with its whole arguments if the server repeats them; `cut` if it was not completed."""
@@ -105,9 +96,8 @@ class ItemCalls:
             return
         del self._open[call]
         most = self._turn.max_argument_chars
-        pieces = "".join(call.pieces)
-        written = [_text(whole), pieces if pieces.strip() else _text(call.given)]
-        call.pieces, call.given = [], None
+        pieces = call.pieces.take()
+        written, call.given = [_text(whole), pieces if pieces.strip() else _text(call.given)], None
         raw = next((text for text in written if text.strip() and (call.free_text or _status(text, most) == "ok")), None)
         raw = next(filter(str.strip, written), "") if raw is None else raw
         if cut or not call.call.name:

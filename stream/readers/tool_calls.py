@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stream.events import ToolCallEnd
 from stream.readers.parse.draft import clean_name
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.pieces import Pieces
 from stream.readers.rounds import Call
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
 
 _LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14  # calls of a round
-_MOST_PIECES = 4096  # then they become one
 _MOST_HELD = 64  # pieces
 _LONGEST_HELD = 64  # characters of a piece
 
@@ -43,12 +43,11 @@ _LONGEST_HELD = 64  # characters of a piece
 class _Assembly:
     """One structured call as far as its fragments have come."""
 
-    __slots__ = ("call", "complete", "pieces", "scanner", "size")
+    __slots__ = ("call", "complete", "pieces", "scanner")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, limit: int) -> None:
         self.call = call
-        self.pieces: list[str] = []
-        self.size = 0
+        self.pieces = Pieces(limit)
         self.scanner = JsonScanner()
         self.complete = False
 
@@ -199,7 +198,7 @@ class CallAssembler:
             self._forget_half()
         self.count += 1
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
-        assembly = _Assembly(call)
+        assembly = _Assembly(call, self._turn.max_argument_chars)
         self._open.append(assembly)
         self._bare.append(assembly)
         self._last = assembly
@@ -212,7 +211,7 @@ class CallAssembler:
     def _complete_bare(self) -> None:
         """Complete calls after which text and another call have come: they have no arguments."""
         for assembly in self._bare:
-            if not assembly.size and assembly.call.name and not assembly.complete:
+            if not assembly.pieces.size and assembly.call.name and not assembly.complete:
                 self._complete(assembly)
         self._bare = []
         self._open = [assembly for assembly in self._open if not assembly.complete]
@@ -231,30 +230,24 @@ class CallAssembler:
     def _append(self, assembly: _Assembly, piece: str) -> None:
         scanner = assembly.scanner
         end = scanner.scan(piece, 0)
-        if assembly.size <= self._turn.max_argument_chars:
-            assembly.pieces.append(piece[:end] if end < len(piece) else piece)
-            assembly.size += end
-            if len(assembly.pieces) > _MOST_PIECES:
-                assembly.pieces = ["".join(assembly.pieces)]
+        assembly.pieces.add(piece[:end])
         if scanner.done or scanner.failed:
             self._complete(assembly, malformed=scanner.failed)
 
     def _whole(self, assembly: _Assembly, arguments: Any) -> None:
         """Take in arguments that came as a value."""
-        if assembly.size:
+        if assembly.pieces.size:
             return
-        assembly.pieces = []
         with suppress(TypeError, ValueError, RecursionError):
             if isinstance(arguments, Mapping):
-                assembly.pieces = [json.dumps(arguments, ensure_ascii=False)]
-        self._complete(assembly, malformed=not assembly.pieces)
+                assembly.pieces.add(json.dumps(arguments, ensure_ascii=False))
+        self._complete(assembly, malformed=not assembly.pieces.size)
 
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:
             return  # its name may still come
         assembly.complete = True
-        raw, assembly.pieces = "".join(assembly.pieces), []
-        self._turn.finish(assembly.call, "malformed" if malformed else "ok", raw)
+        self._turn.finish(assembly.call, "malformed" if malformed else "ok", assembly.pieces.take())
 
     def end_round(self, *, was_cut: bool) -> None:
         """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
@@ -267,7 +260,7 @@ class CallAssembler:
         if assembly.complete:
             return
         assembly.complete = True
-        raw, call = "".join(assembly.pieces), assembly.call
+        raw, call = assembly.pieces.text, assembly.call
         empty = not raw.strip() and not was_cut
         if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
             self._turn.finish(call, "ok", raw)

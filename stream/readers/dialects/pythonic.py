@@ -12,8 +12,8 @@ from stream.readers.parse.json_values import json_value
 from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
 from stream.readers.parse.markers import marker_pattern
 from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
-from stream.readers.parse.parser import Pieces
 from stream.readers.parse.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
+from stream.readers.pieces import Pieces
 
 if TYPE_CHECKING:
     from stream.readers.parse.dialect import Dialect

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.parse.outcomes import CutOff, Reading, Unreadable
-from stream.readers.parse.parser import Pieces
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.pieces import Pieces
 
 if TYPE_CHECKING:
     from stream.readers.parse.draft import Draft

@@ -14,45 +14,16 @@ from stream.readers.parse.draft import Draft, clean_name
 from stream.readers.parse.line import LineState
 from stream.readers.parse.markers import normalize
 from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
+from stream.readers.pieces import MOST_PIECES, Pieces
 
 if TYPE_CHECKING:
     from stream.readers.parse.interfaces import Collector, Dispatcher
     from stream.readers.parse.shapes import Shape
 
-__all__ = ["Parser", "Pieces"]
+__all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
 _MOST_HELD = 1 << 20  # characters
-_MOST_PIECES = 4096  # then they are joined: a piece of one character takes 80 bytes
-
-
-class Pieces:
-    """Text that comes in pieces; past a limit it is dropped, except for enough to show that there was more.
-
-    Attributes
-    ----------
-    size : how much has come, characters.
-    """
-
-    __slots__ = ("_limit", "_pieces", "size")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._pieces: list[str] = []
-        self.size = 0
-
-    def add(self, piece: str) -> None:
-        """Add a piece."""
-        if self.size <= self._limit:
-            self._pieces.append(piece)
-            if len(self._pieces) > _MOST_PIECES:
-                self._pieces = ["".join(self._pieces)]
-        self.size += len(piece)
-
-    @property
-    def text(self) -> str:
-        """The text that was kept."""
-        return "".join(self._pieces)
 
 
 class Parser:
@@ -117,7 +88,7 @@ class Parser:
         self.held.append(text)
         if self._held_size > _MOST_HELD:
             self.commit()  # so much is not for the ear, call or not
-        elif len(self.held) > _MOST_PIECES:
+        elif len(self.held) > MOST_PIECES:
             self.held[:] = ["".join(self.held)]
 
     def take_to(self, match: re.Match[str] | None) -> str:
