@@ -54,72 +54,46 @@ if TYPE_CHECKING:
     from stream.word_chunks import words_sync as words_sync
 
 _HOMES = {
-    "AnthropicReader": "stream.readers.anthropic_reader",
-    "AskedAgain": "stream.events",
-    "AudioDelta": "stream.events",
-    "ChatHistory": "stream.session.history",
-    "CueRouter": "stream.routing.router",
-    "CueRules": "stream.routing.rules",
-    "EmptyToolCalls": "stream.events",
-    "Event": "stream.events",
-    "Finish": "stream.events",
-    "GeminiReader": "stream.readers.gemini_reader",
-    "Interrupted": "stream.events",
-    "InvalidToolCall": "stream.events",
-    "Limits": "stream.routing.limits",
-    "LiveReader": "stream.readers.live_reader",
-    "OllamaReader": "stream.readers.ollama_reader",
-    "OpenAIReader": "stream.readers.openai_reader",
-    "RealtimeReader": "stream.readers.realtime_reader",
-    "ReasoningDelta": "stream.events",
-    "ResponsesReader": "stream.readers.responses_reader",
-    "ServerError": "stream.events",
-    "StreamError": "stream.errors",
-    "StreamFailed": "stream.events",
-    "TaskStatus": "stream.events",
-    "TextDelta": "stream.events",
-    "TextReader": "stream.readers.text_reader",
-    "Tool": "stream.services.tool",
-    "ToolCallCancelled": "stream.events",
-    "ToolCallEnd": "stream.events",
-    "ToolCallStart": "stream.events",
-    "ToolResult": "stream.events",
-    "ToolRunner": "stream.services.runner",
-    "ToolsLeftOut": "stream.events",
-    "TranscriptDelta": "stream.events",
-    "Usage": "stream.events",
-    "VoiceSession": "stream.session.voice_session",
-    "complete_calls": "stream.readers.tool_calls",
-    "connect": "stream.services.connection",
-    "read": "stream.reading",
-    "read_sync": "stream.reading",
-    "words": "stream.word_chunks",
-    "words_sync": "stream.word_chunks",
+    name: home
+    for home, names in {
+        "stream.errors": "StreamError",
+        "stream.events": "AskedAgain AudioDelta EmptyToolCalls Event Finish Interrupted InvalidToolCall "
+        "ReasoningDelta ServerError StreamFailed TaskStatus TextDelta ToolCallCancelled ToolCallEnd "
+        "ToolCallStart ToolResult ToolsLeftOut TranscriptDelta Usage",
+        "stream.readers.anthropic_reader": "AnthropicReader",
+        "stream.readers.gemini_reader": "GeminiReader",
+        "stream.readers.live_reader": "LiveReader",
+        "stream.readers.ollama_reader": "OllamaReader",
+        "stream.readers.openai_reader": "OpenAIReader",
+        "stream.readers.realtime_reader": "RealtimeReader",
+        "stream.readers.responses_reader": "ResponsesReader",
+        "stream.readers.text_reader": "TextReader",
+        "stream.readers.tool_calls": "complete_calls",
+        "stream.reading": "read read_sync",
+        "stream.routing.limits": "Limits",
+        "stream.routing.router": "CueRouter",
+        "stream.routing.rules": "CueRules",
+        "stream.services.connection": "connect",
+        "stream.services.runner": "ToolRunner",
+        "stream.services.tool": "Tool",
+        "stream.session.history": "ChatHistory",
+        "stream.session.voice_session": "VoiceSession",
+        "stream.word_chunks": "words words_sync",
+    }.items()
+    for name in names.split()
 }
 
 _ROOMS = ("errors", "services", "session")
 # Names that were exported here before 0.2, with their new places; they go in 0.3.
 _MOVED = {
-    "Attempts": "stream.services",
-    "Connection": "stream.services",
-    "Fallback": "stream.services",
-    "KeywordClassifier": "stream.services",
-    "MissingFeatureError": "stream.errors",
-    "ModelCapabilities": "stream.services",
-    "RecordingError": "stream.errors",
-    "Recovery": "stream.services",
-    "Retries": "stream.services",
-    "ServiceEvent": "stream.events",
-    "SpeakerError": "stream.errors",
-    "StreamTypeError": "stream.errors",
-    "StreamValueError": "stream.errors",
-    "Tier": "stream.services",
-    "ToolTiers": "stream.services",
-    "Validator": "stream.services",
-    "capabilities_of": "stream.services",
-    "filesystem_tools": "stream.services",
-    "load_tiers": "stream.services",
-    "normalize_model": "stream.services",
+    name: home
+    for home, names in {
+        "stream.errors": "MissingFeatureError RecordingError SpeakerError StreamTypeError StreamValueError",
+        "stream.events": "ServiceEvent",
+        "stream.services": "Attempts Connection Fallback KeywordClassifier ModelCapabilities Recovery Retries Tier "
+        "ToolTiers Validator capabilities_of filesystem_tools load_tiers normalize_model",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)

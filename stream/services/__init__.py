@@ -28,24 +28,22 @@ if TYPE_CHECKING:
     from stream.services.validation import Validator as Validator
 
 _HOMES = {
-    "Attempts": "attempts",
-    "Connection": "connection",
-    "FILESYSTEM_TOOLS": "filesystem",
-    "Fallback": "recovery",
-    "KeywordClassifier": "tiers",
-    "ModelCapabilities": "models",
-    "Recovery": "recovery",
-    "Retries": "retrying",
-    "Tier": "tier_table",
-    "Tool": "tool",
-    "ToolRunner": "runner",
-    "ToolTiers": "tiers",
-    "Validator": "validation",
-    "capabilities_of": "models",
-    "connect": "connection",
-    "filesystem_tools": "filesystem",
-    "load_tiers": "tier_table",
-    "normalize_model": "model_names",
+    name: home
+    for home, names in {
+        "attempts": "Attempts",
+        "connection": "Connection connect",
+        "filesystem": "FILESYSTEM_TOOLS filesystem_tools",
+        "model_names": "normalize_model",
+        "models": "ModelCapabilities capabilities_of",
+        "recovery": "Fallback Recovery",
+        "retrying": "Retries",
+        "runner": "ToolRunner",
+        "tier_table": "Tier load_tiers",
+        "tiers": "KeywordClassifier ToolTiers",
+        "tool": "Tool",
+        "validation": "Validator",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)

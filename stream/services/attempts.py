@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
     from stream.events import InvalidToolCall, ToolResult
 
@@ -68,31 +68,16 @@ class Attempts:
 
     def prometheus(self, prefix: str = "cue_engine") -> str:
         """All counts in Prometheus' text-based exposition format, version 0.0.4."""
-        attempts = [
-            (f'{{model="{_escaped(model)}",position="{position}",outcome="{"success" if ok else "failure"}"}}', count)
-            for (model, position, ok), count in sorted(self._outcomes.items())
-        ]
-        seconds = [
-            (f'{{model="{_escaped(model)}",position="{position}"}}', total)
-            for (model, position), total in sorted(self._seconds.items())
-        ]
-        empty = [(f'{{model="{_escaped(model)}"}}', count) for model, count in sorted(self._empty.items())]
-        invalid = [
-            (f'{{model="{_escaped(model)}",reason="{reason}"}}', count)
-            for (model, reason), count in sorted(self._invalid.items())
-        ]
-        results = [
-            (f'{{model="{_escaped(model)}",tool="{_escaped(tool)}",outcome="{"success" if ok else "failure"}"}}', count)
-            for (model, tool, ok), count in sorted(self._results.items())
-        ]
+        tables: tuple[tuple[str, str, tuple[str, ...], Mapping[Any, float]], ...] = (
+            ("attempts", "Questions asked, by position and outcome.", ("position", "outcome"), self._outcomes),
+            ("attempt_seconds", "Time spent on questions, seconds.", ("position",), self._seconds),
+            ("empty_answers", "Answers without text or calls.", (), self._empty),
+            ("invalid_calls", "Calls that were not run, by reason.", ("reason",), self._invalid),
+            ("tool_results", "Results of tools, by tool and outcome.", ("tool", "outcome"), self._results),
+        )
         return "".join(
-            (
-                _metric(f"{prefix}_attempts_total", "Questions asked, by position and outcome.", attempts),
-                _metric(f"{prefix}_attempt_seconds_total", "Time spent on questions, seconds.", seconds),
-                _metric(f"{prefix}_empty_answers_total", "Answers without text or calls.", empty),
-                _metric(f"{prefix}_invalid_calls_total", "Calls that were not run, by reason.", invalid),
-                _metric(f"{prefix}_tool_results_total", "Results of tools, by tool and outcome.", results),
-            )
+            _metric(f"{prefix}_{name}_total", meaning, ("model", *labels), counts)
+            for name, meaning, labels, counts in tables
         )
 
     def _models(self) -> set[str]:
@@ -125,10 +110,16 @@ def _share(good: int, bad: int) -> float:
     return good / (good + bad) if good + bad else 0.0
 
 
-def _metric(name: str, meaning: str, samples: Iterable[tuple[str, float]]) -> str:
-    lines = [f"# HELP {name} {meaning}", f"# TYPE {name} counter", *(f"{name}{labels} {n}" for labels, n in samples)]
+def _metric(name: str, meaning: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> str:
+    lines = [f"# HELP {name} {meaning}", f"# TYPE {name} counter"]
+    for key, count in sorted(counts.items()):
+        values = zip(labels, key if isinstance(key, tuple) else (key,), strict=True)
+        labeled = ",".join(f'{label}="{_escaped(value)}"' for label, value in values)
+        lines.append(f"{name}{{{labeled}}} {count}")
     return "\n".join(lines) + "\n"
 
 
-def _escaped(label: str) -> str:
-    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _escaped(value: str | bool) -> str:
+    if isinstance(value, bool):
+        return "success" if value else "failure"
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
