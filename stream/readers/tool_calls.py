@@ -103,11 +103,11 @@ class CallAssembler:
         self.held_at = index if assembly.scanner.in_object else None
         return True
 
-    def hold(self, index: Any, piece: str) -> bool:
+    def hold(self, index: Any, piece: Any) -> bool:
         """Hold a piece that cannot end the arguments; return False for others."""
         held = self._held
         is_its_index = index == self.held_at and type(index) is int
-        if not is_its_index or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
+        if not is_its_index or type(piece) is not str or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
             return False
         held.append(piece)
         return True

@@ -137,6 +137,17 @@ def test_call_without_arguments_is_complete_once_text_and_another_call_have_foll
     ]
 
 
+@pytest.mark.parametrize("value", [[], [1], {}, {"y": 1}], ids=repr)
+def test_a_value_in_place_of_a_later_piece_of_arguments_raises_nothing(value):
+    pieces = ['{"x"', ": ", value, "1", "}"]
+    items = [calls(call("f", "", 0, "a")), *(calls(call(None, piece)) for piece in pieces), DONE]
+    events = read(*items)
+    assert [type(event) for event in events if isinstance(event, ToolCallStart | ToolCallEnd)] == [
+        ToolCallStart,
+        ToolCallEnd,
+    ]
+
+
 ENCODED_FOUR_TIMES = json.dumps(json.dumps(json.dumps(json.dumps({"x": 1}))))
 
 
