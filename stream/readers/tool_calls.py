@@ -106,8 +106,8 @@ class CallAssembler:
     def hold(self, index: Any, piece: Any) -> bool:
         """Hold a piece that cannot end the arguments; return False for others."""
         held = self._held
-        is_its_index = index == self.held_at and type(index) is int
-        if not is_its_index or type(piece) is not str or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
+        is_its_piece = index == self.held_at and type(index) is int and type(piece) is str
+        if not is_its_piece or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
             return False
         held.append(piece)
         return True
