@@ -5,6 +5,10 @@ from __future__ import annotations
 import contextlib
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", deadline=None)  # how long an example takes is a matter for the benches
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser):

@@ -92,7 +92,7 @@ def test_a_server_survives_any_request(name, tmp_path, capfd):
     with {"replay": replay, "page": lambda: page(tmp_path), "live": live}[name]() as url:
         address = urllib.parse.urlsplit(url)
 
-        @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=80, suppress_health_check=list(HealthCheck))
         @given(data=REQUESTS, reads=st.booleans())
         def attack(data, reads):
             with socket.create_connection((address.hostname, address.port), timeout=10) as client:

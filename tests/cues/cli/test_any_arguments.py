@@ -44,7 +44,7 @@ def test_any_arguments_end_in_an_exit_code_and_words(run, tmp_path, line, monkey
     write(tmp_path / "speech.wav", rhythm(0, 400))
     options = [option(parameter) for parameter in LINES[line].params if parameter.name != "watch"]
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(given=st.lists(st.one_of(*options, st.tuples(VALUES)), max_size=5))
     def attack(given):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\x00RIFF")))

@@ -115,7 +115,7 @@ def test_the_compiled_loop_and_its_twin_agree():
     assert np.abs(compiled - plain).max() < 1e-6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(n_samples=st.integers(1, 3000), rate=st.sampled_from([8000, 22050, 24000, 192000]), seed=st.integers(0, 99))
 def test_any_sound_gives_rising_positions_inside_of_it(n_samples, rate, seed):
     samples = np.random.default_rng(seed).uniform(-1, 1, n_samples).astype(np.float32)

@@ -36,7 +36,7 @@ def test_streaming_meter_reads_what_measure_reads(seconds, sample_rate):
 
 
 @given(cuts=st.lists(st.integers(0, 12000), max_size=12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_result_is_the_same_to_the_bit_for_any_chunking(cuts):
     x = sound(0.5, 24000)
     assert fed(x, 24000, sorted(cuts)) == fed(x, 24000, [])

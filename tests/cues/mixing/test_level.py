@@ -29,7 +29,7 @@ def exact_sum(values):
     return sum(int(magnitude * 32768.0) ** 2 for magnitude in heard)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(samples, max_size=120))
 def test_compiled_and_numpy_sums_are_the_exact_sum(values):
     array = np.array(values, dtype=np.float32)
@@ -43,7 +43,7 @@ def test_an_hour_at_full_scale_does_not_overflow():
 
 
 @pytest.mark.parametrize("rate", [8000, 11_025, 24_000])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10**6), longest=st.sampled_from([1, 37, 480, 5000, 100_000]))
 def test_any_cut_and_both_loops_give_the_same_state_to_the_bit(rate, seed, longest):
     rng = np.random.default_rng(seed)

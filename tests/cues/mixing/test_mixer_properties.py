@@ -17,7 +17,7 @@ OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech"
 
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), cut=st.integers(0, 10**6))
 def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
     script = random_script(seed, **options)
@@ -33,7 +33,7 @@ def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_one_sample_at_a_time_is_the_same_too(seed):
     script = random_script(seed, n_samples=3000, n_commands=8)
@@ -42,7 +42,7 @@ def test_one_sample_at_a_time_is_the_same_too(seed):
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6))
 def test_compiled_and_numpy_loops_agree_within_an_lsb_of_int16(options, seed):
     script = random_script(seed, **options)
@@ -62,7 +62,7 @@ def test_compiled_and_numpy_loops_agree_within_an_lsb_of_int16(options, seed):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_a_mixer_of_a_pool_gives_the_samples_of_a_mixer_alone(seed):
     n, frame = 4, 480
@@ -84,7 +84,7 @@ def test_a_mixer_of_a_pool_gives_the_samples_of_a_mixer_alone(seed):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10**6),
     level=st.sampled_from([0.9, 1.0, 4.0, 1e30]),
@@ -238,7 +238,7 @@ def storm(seed, longest, n_samples=14_400):
 
 
 @pytest.mark.usefixtures("loops")
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(seed=60)
 @given(seed=st.integers(0, 10**6))
 def test_a_storm_of_commands_gives_the_same_for_any_cut(seed):

@@ -20,7 +20,7 @@ def test_length_is_exact(n, from_rate, to_rate):
 
 
 @given(cuts=st.lists(st.integers(0, 9000), max_size=8), rates=st.sampled_from(RATES))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_streaming_equals_one_shot_for_any_chunking(cuts, rates):
     x = np.random.default_rng(1).normal(0, 0.1, 9000).astype(np.float32)
     stream = Resampler(*rates)

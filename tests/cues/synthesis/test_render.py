@@ -126,7 +126,7 @@ specs = st.builds(
 
 
 @given(spec=specs, sample_rate=st.sampled_from([16000, 22050, 24000, 44100]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_any_spec_renders_finite_of_its_length_silent_at_both_ends_without_dc(spec, sample_rate):
     x = cues.render(spec, sample_rate)
     assert x.dtype == np.float32

@@ -64,7 +64,7 @@ def spoil(value, rng):
     return value
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.dictionaries(st.sampled_from(KEYS), MESSAGES, max_size=6), max_size=5))
 def test_messages_of_any_shape_raise_nothing(messages):
     for reader in (OpenAIReader(), OllamaReader()):
@@ -80,7 +80,7 @@ def test_real_messages_with_spoilt_values_raise_nothing(kind):
         as_case_events(read(reader_class(), picked))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300), st.integers(1, 20))
 def test_random_bytes_raise_nothing_whatever_the_reads(data, size):
     whole = read(OllamaReader(), [data])

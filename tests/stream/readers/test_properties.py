@@ -37,7 +37,7 @@ def cuts(text, rng):
     yield from random_splits(text, rng, 2)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(SEEDS)
 def test_calls_among_text_come_out_whole_over_every_chunking(seed):
     rng = random.Random(seed)
@@ -46,7 +46,7 @@ def test_calls_among_text_come_out_whole_over_every_chunking(seed):
         assert matches({"expect": expected}, read(chunks)), (text, chunks)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(SEEDS, st.sampled_from(["stop", "length", None]))
 def test_stream_that_breaks_off_speaks_no_argument_and_reads_the_same_over_every_chunking(seed, finish):
     rng = random.Random(seed)
@@ -57,7 +57,7 @@ def test_stream_that_breaks_off_speaks_no_argument_and_reads_the_same_over_every
     assert SECRET not in "".join(event["text"] for event in whole if event["type"] == "text"), text
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(SEEDS, st.sampled_from(["stop", "length", None]), st.sampled_from([None, ["f"], ["f", "name"]]))
 def test_marker_soup_reads_the_same_over_every_chunking(seed, finish, tools):
     rng = random.Random(seed)
