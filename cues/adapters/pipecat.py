@@ -182,10 +182,17 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     transport.
     """
 
-    def __init__(self, mixer: CueMixer, is_error: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, mixer: CueMixer, is_error: Callable[[Any], bool], unwatch: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__()
-        self._mixer, self._is_error = mixer, is_error
+        self._mixer, self._is_error, self._unwatch = mixer, is_error, unwatch
         self._has_calls = False  # of the response that streams
+
+    async def cleanup(self) -> None:
+        """End with the pipeline; a service that was watched is as before."""
+        await super().cleanup()
+        self._unwatch()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         """Pass a frame on, after its `CueFrame`s."""
@@ -298,13 +305,11 @@ def create(
         sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools, limits=limits, hears=False
     )
     mixer = CueMixer(deck, wrap)
-    if early is not None:
-        _watch(early, mixer)
-    return mixer, CueTap(mixer, is_error)
+    return mixer, CueTap(mixer, is_error, *(() if early is None else (_watch(early, mixer),)))
 
 
-def _watch(llm: Any, mixer: CueMixer) -> None:
-    """Parse the chunks of an LLM service as they pass."""
+def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
+    """Parse the chunks of an LLM service as they pass, until the returned function is called. Pipecat has no hook."""
     from stream.readers.openai_reader import OpenAIReader
 
     ask = llm.get_chat_completions
@@ -312,7 +317,12 @@ def _watch(llm: Any, mixer: CueMixer) -> None:
     async def watched(*arguments: Any, **options: Any) -> _WatchedStream:
         return _WatchedStream(await ask(*arguments, **options), OpenAIReader(), mixer)
 
+    def unwatch() -> None:
+        if llm.__dict__.get("get_chat_completions") is watched:
+            llm.get_chat_completions = ask
+
     llm.get_chat_completions = watched
+    return unwatch
 
 
 class _WatchedStream:

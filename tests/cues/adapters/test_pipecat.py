@@ -355,6 +355,7 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
             llm = OpenAILLMService(
                 api_key="none", base_url=server.base_url, settings=OpenAILLMService.Settings(model="replay")
             )
+            asked = llm.get_chat_completions
             mixer, tap = create(RATE, early=llm)
             sounded_at, n_chunks = None, 0
             chunks = await llm.get_chat_completions(LLMContext([{"role": "user", "content": "hi"}]))
@@ -364,6 +365,8 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
                     sounded_at = n_chunks
             await chunks.close()
             await llm._client.close()
+            await tap.cleanup()  # as Pipecat does when the pipeline ends
+            assert llm.get_chat_completions == asked
             # Pipecat tells of the same call when the stream has ended.
             call = next(iter(mixer.router._calls.awaited))
             for told in tap._meaning(called(call.tool_call_id, name=call.tool_name)):
