@@ -118,7 +118,7 @@ def _title(journal: TurnRecord) -> str:
         return "An answer, as it was heard"
     first = announced[0]
     assert isinstance(first.seen.event, ToolCallStart)
-    return f"The model calls {first.seen.event.tool_name}; {first.delay_ms:.0f} ms later its cue sounds"
+    return f"The model calls {first.seen.event.tool_name}; {max(first.delay_ms, 0.0):.0f} ms later its cue sounds"
 
 
 def _empty_lane(axes: Axes, name: str) -> None:
@@ -218,7 +218,12 @@ def _draw_cues(lane: Axes, rows: Sequence[Axes], journal: TurnRecord, mixed: Sam
         for axes in rows:
             axes.axvspan(sounded.onset_s, until_s, color=color, alpha=0.22, linewidth=0)
         lane.text(
-            until_s, 0.5, f" ♪ {sounded.cue}, +{sounded.delay_ms:.0f} ms", va="center", color=color, weight="bold"
+            until_s,
+            0.5,
+            f" ♪ {sounded.cue}, +{max(sounded.delay_ms, 0.0):.0f} ms",
+            va="center",
+            color=color,
+            weight="bold",
         )
 
 

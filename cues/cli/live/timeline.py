@@ -47,7 +47,7 @@ def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
         rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))
         rows.append((last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"))
     rows += [
-        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {sounded.delay_ms:.1f} ms after {cause_of(sounded)}")
+        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {max(sounded.delay_ms, 0.0):.1f} ms after {cause_of(sounded)}")
         for sounded in journal.sounded
     ]
     if journal.interrupted:
