@@ -16,12 +16,7 @@ __all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number", 
 
 
 def check_number(name: str, value: object) -> Any:
-    """`value`, if it is a number.
-
-    Raises
-    ------
-    StreamTypeError, StreamValueError
-        If `value` is not a real number (a `bool` is not), or is NaN.
+    """`value`, if it is a number; raises `StreamTypeError` for others and for a `bool`, `StreamValueError` for NaN.
 
     Examples
     --------
@@ -37,12 +32,7 @@ def check_number(name: str, value: object) -> Any:
 
 
 def check_whole_number(name: str, value: object, least: int) -> None:
-    """Reject everything but a whole number of at least `least`.
-
-    Raises
-    ------
-    StreamTypeError, StreamValueError
-        If `value` is not an integer (a `bool` is not), or is below `least`.
+    """Reject all but integers of at least `least`, by `StreamTypeError` (a `bool`, too) or `StreamValueError`.
 
     Examples
     --------
@@ -62,12 +52,7 @@ def are_texts(values: object) -> bool:
 
 
 def check_patterns(name: str, value: object, example: str) -> None:
-    """Reject everything but a collection of patterns for tool names.
-
-    Raises
-    ------
-    StreamTypeError
-        If `value` is not a collection of strings; one string is not.
+    """Reject everything but a collection of patterns for tool names, by `StreamTypeError`; one string is not.
 
     Examples
     --------

@@ -27,10 +27,7 @@ def sendable_text(text: str) -> str:
 def sendable(value: Any, deepest: int = DEEPEST) -> Any:
     r"""A body with `sendable_text` applied to all of its texts and keys.
 
-    Raises
-    ------
-    StreamValueError
-        If it nests deeper than `deepest` levels, or a number in it is not finite.
+    Raises `StreamValueError` if it nests deeper than `deepest` levels, or a number in it is not finite.
 
     Examples
     --------

@@ -16,12 +16,7 @@ __all__ = ["cannot_listen", "server_url", "shown_url"]
 
 
 def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
-    """The parts of a server's URL; the host and the port are valid.
-
-    Raises
-    ------
-    StreamValueError
-        If `url` has another scheme, no host, or a port above 65535.
+    """The parts of a server's URL, with a valid host and port; any other raises `StreamValueError`.
 
     Examples
     --------

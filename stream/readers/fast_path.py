@@ -26,10 +26,6 @@ class KnownTexts:
 
     Models write the same tokens over and over; looking one up costs a quarter of searching it and making its event.
 
-    Parameters
-    ----------
-    table : finds markers.
-
     Attributes
     ----------
     plain : the events, by text.
@@ -68,11 +64,7 @@ def known_texts(table: Table) -> KnownTexts:
 class FastPath:
     """Passes plain text by the parser, which notes it later: only what follows a marker depends on earlier text.
 
-    Parameters
-    ----------
-    parser : notes what was passed.
-    table : finds markers.
-    counted : whether the parser has to count all characters that were passed.
+    `counted` says whether the parser has to count all characters that were passed.
 
     Attributes
     ----------

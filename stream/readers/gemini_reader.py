@@ -160,13 +160,7 @@ class GeminiReader(BlockReader):
 
 
 def lone_text(content: Any) -> str:
-    """The text of a package's object that has one part, a text and nothing else; `""` for others.
-
-    Raises
-    ------
-    AttributeError, KeyError, TypeError, ValueError
-        If it is another object.
-    """
+    """The text of a package's object that has one part, a text and nothing else; `""` or a look-up error for others."""
     (part,) = content.__dict__["parts"]
     fields = part.__dict__
     for name in _OTHERS:

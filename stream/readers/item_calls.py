@@ -47,13 +47,7 @@ class ItemCall:
 
 
 class ItemCalls:
-    """The open calls of a stream.
-
-    Parameters
-    ----------
-    turn : where the calls go.
-    announce : called just before a call begins.
-    """
+    """The open calls of a stream; `announce` is called just before a call begins."""
 
     __slots__ = ("_announce", "_count", "_open", "_turn")
 

@@ -35,18 +35,9 @@ _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even wher
 
 
 class TextMachine:
-    """Reads the text of a round.
+    """Reads the text of a round; `path` passes text on that has no marker.
 
-    Parameters
-    ----------
-    turn : where text and calls go.
-    table : the dialects and the pattern that finds their markers.
-    start : `"text"`, or `"reasoning"` where the prompt has already opened a block.
-    nested : whether this reads the inside of a block of reasoning.
-
-    Attributes
-    ----------
-    path : passes text on that has no marker.
+    `start` is `"reasoning"` where the prompt has already opened a block; `nested` reads the inside of such a block.
     """
 
     def __init__(self, turn: Collector, table: Table, start: str = "text", *, nested: bool = False) -> None:
@@ -212,13 +203,7 @@ class TextMachine:
     # --- for the readers of bodies --------------------------------------------------------------------------------
 
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
-        """Read what a marker of this row and size announces.
-
-        Raises
-        ------
-        NotACall
-            If it is text.
-        """
+        """Read what a marker of this row and size announces; raises `NotACall` if it is text."""
         parser = self._parser
         self._row = row
         if not parser.fenced:

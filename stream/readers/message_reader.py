@@ -252,12 +252,7 @@ class MessageReader(ABC):
         return turn.take()
 
     def fail(self, failed: StreamFailed) -> list[Event]:
-        """Return the last events of a stream that its client says has failed.
-
-        Parameters
-        ----------
-        failed : the failure, which becomes the last event.
-        """
+        """Return the last events of a stream that its client says has failed."""
         if not self._closed and not self._failed:
             self._fail(failed)
         self._closed = True
@@ -287,11 +282,7 @@ class MessageReader(ABC):
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:
-    """Return the channel that text belongs to, in lower case: servers call the field `channel` or `kind`.
-
-    Parameters
-    ----------
-    places : the mappings that may have the field, the closest to the text first.
+    """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`.
 
     Examples
     --------

@@ -17,12 +17,7 @@ Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"
 
 
 def declared_names(tools: Tools) -> frozenset[str] | None:
-    """Return the names of the declared tools; None if they are not known.
-
-    Raises
-    ------
-    StreamTypeError
-        For what is no tool.
+    """Return the names of the declared tools, None if they are not known; anything else raises `StreamTypeError`.
 
     Examples
     --------

@@ -19,12 +19,7 @@ _VALUES = ("string_value", "number_value", "bool_value")
 
 
 class PartialArguments:
-    """The arguments of one call.
-
-    Parameters
-    ----------
-    given : arguments that came with the call's name.
-    most : more characters than these make the call malformed.
+    """The arguments of one call, of at most so many characters; `given` came with the call's name.
 
     Examples
     --------

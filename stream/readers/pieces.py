@@ -11,9 +11,7 @@ MOST_PIECES = 4096
 class Pieces:
     """Text that comes in pieces; past a limit it is dropped, except for enough to show that there was more.
 
-    Attributes
-    ----------
-    size : how much has come, characters.
+    `size` is how much has come, characters.
     """
 
     __slots__ = ("_limit", "_pieces", "size")

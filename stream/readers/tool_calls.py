@@ -55,10 +55,6 @@ class _Assembly:
 class CallAssembler:
     """Puts the fragments of a round's structured calls together.
 
-    Parameters
-    ----------
-    turn : where the calls go.
-
     Attributes
     ----------
     held_at : the index of a call whose arguments are an open object; or None. Only a `}` can end them:

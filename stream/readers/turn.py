@@ -27,11 +27,6 @@ class Turn:
 
     A start is announced at once unless the call may be a duplicate or text before it still waits. Text waits while a
     call before it is open; past 65,536 characters it waits no more, and that call ends after it.
-
-    Parameters
-    ----------
-    max_argument_chars : longer arguments are dropped and their call is malformed.
-    reasoning : whether reasoning is passed on.
     """
 
     __slots__ = (

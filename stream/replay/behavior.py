@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import StreamValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "sse_events", "words"]
+__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "sse_events", "words", "written"]
 
 Json = dict[str, Any]
 
@@ -71,32 +71,34 @@ class Behavior:
     quirks: tuple[str, ...] = ()
 
 
+def written(events: Iterable[Json | None], write: Callable[[Json], bytes]) -> tuple[list[bytes], bool]:
+    """Each event as bytes, and whether the answer is complete; `None` is where the connection breaks."""
+    pieces: list[bytes] = []
+    for event in events:
+        if event is None:
+            return pieces, False
+        pieces.append(write(event))
+    return pieces, True
+
+
 def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script, and whether the answer is complete."""
-    pieces: list[bytes] = []
-    complete = True
-    for value in _chunks(steps, behavior):
-        if value is None:
-            complete = False
-            break
-        head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
-        body = value if "error" in value else {**head, **value}
-        pieces.append(b"data: " + dumped(body) + b"\n\n")
-    ended = complete and not (steps and steps[-1][0] == "fail")
-    if ended and behavior.done:
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
+
+    def write(value: Json) -> bytes:
+        return b"data: " + dumped(value if "error" in value else {**head, **value}) + b"\n\n"
+
+    pieces, complete = written(_chunks(steps, behavior), write)
+    if complete and behavior.done and not (steps and steps[-1][0] == "fail"):
         pieces.append(b"data: [DONE]\n\n")
     return pieces, complete
 
 
 def native_lines(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The JSON lines of a script, as on Ollama's own endpoint, and whether the answer is complete."""
-    pieces: list[bytes] = []
-    for value in _lines(steps, behavior):
-        if value is None:
-            return pieces, False
-        head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
-        pieces.append(dumped(value if set(value) == {"error"} else {**head, **value}) + b"\n")
-    return pieces, True
+    head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
+    lines = _lines(steps, behavior)
+    return written(lines, lambda one: dumped(one if set(one) == {"error"} else {**head, **one}) + b"\n")
 
 
 def _chunks(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:

@@ -10,7 +10,7 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from stream.replay.behavior import call_id, dumped, grouped, words
+from stream.replay.behavior import call_id, dumped, grouped, words, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,15 +26,14 @@ SIGNATURE = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
 
 def responses_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script on OpenAI's `/responses`, and whether the answer is complete."""
-    pieces: list[bytes] = []
-    for number, event in enumerate(_responses(steps, behavior, model)):
-        if event is None:
-            return pieces, False
-        if "comments" in behavior.quirks:
-            pieces.append(b": OPENROUTER PROCESSING\n\n")
-        kind = event["type"].encode()
-        pieces.append(b"event: " + kind + b"\ndata: " + dumped({**event, "sequence_number": number}) + b"\n\n")
-    return pieces, True
+    numbers = count()
+    comment = b": OPENROUTER PROCESSING\n\n" if "comments" in behavior.quirks else b""
+    events = _responses(steps, behavior, model)
+    return written(events, lambda event: comment + _event({**event, "sequence_number": next(numbers)}))
+
+
+def _event(event: Json) -> bytes:
+    return b"event: " + event["type"].encode() + b"\ndata: " + dumped(event) + b"\n\n"
 
 
 def _responses(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:
@@ -108,12 +107,7 @@ def _item_events(item: Json, deltas: list[Json], place: int, behavior: Behavior)
 
 def anthropic_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script on Anthropic's `/messages`, and whether the answer is complete."""
-    pieces: list[bytes] = []
-    for event in _anthropic(steps, behavior, model):
-        if event is None:
-            return pieces, False
-        pieces.append(b"event: " + event["type"].encode() + b"\ndata: " + dumped(event) + b"\n\n")
-    return pieces, True
+    return written(_anthropic(steps, behavior, model), _event)
 
 
 def _anthropic(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:

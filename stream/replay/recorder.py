@@ -104,13 +104,8 @@ def record_session(
 ) -> Recording:
     """Send `messages` over a WebSocket (Realtime, Live), and record what the server sends until its turn is over.
 
-    The parameters, and what is kept out, are as in `record`. The first message waits for nothing; each further one
-    waits for the answer to the first.
-
-    Raises
-    ------
-    StreamError
-        If `url` is no address, the session cannot be opened, or it ends before the turn does.
+    The parameters, errors, and what is kept out, are as in `record`. The first message waits for nothing; each further
+    one waits for the answer to the first.
     """
     server_url("url", url, ("ws", "wss"))
     try:

@@ -115,13 +115,7 @@ class Recording:
 
 
 def load_recording(path: Path | str) -> Recording:
-    """Read a recording from disk.
-
-    Raises
-    ------
-    RecordingError
-        If the file cannot be read, holds neither server-sent events nor JSON, or does not match its `.http.json`.
-    """
+    """Read a recording from disk; one that is none, or does not match its `.http.json`, raises `RecordingError`."""
     file = Path(path)
     body = _read(file)
     side = _read_json(file.with_suffix(".http.json"))

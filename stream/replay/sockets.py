@@ -78,11 +78,6 @@ async def play_session(
     """Play a session to one client until the client closes it; returns the status of the handshake.
 
     `handshake` is the client's HTTP request; `schedule` gives the messages with their times, seconds.
-
-    Raises
-    ------
-    MissingFeatureError
-        If the `websockets` package is not installed.
     """
     try:
         from websockets.frames import Opcode

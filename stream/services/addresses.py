@@ -48,12 +48,7 @@ def key_for(host: str, *, asks_cloud: bool) -> str | None:
 
 
 def api_and_address(base_url: str, api: str = "auto") -> tuple[Api, str, str]:
-    """The API to use, the server's root URL, and the base URL for the API's client.
-
-    Raises
-    ------
-    StreamValueError
-        If `base_url` is no address, or `api` is unknown.
+    """The API to use, the server's root URL, and the base URL for the API's client; raises `StreamValueError`.
 
     Examples
     --------

@@ -34,16 +34,7 @@ async def answered(
 ) -> AsyncGenerator[ServiceEvent, None]:
     """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`.
 
-    Parameters
-    ----------
-    opening : Callable
-        Sends the request; its result is the stream of chunks, or one whole answer.
-    api, url : str
-        The API, and the address for messages.
-    tools : Sequence[str] or None
-        Names of the offered tools.
-    tap : Callable or None
-        Gets each chunk.
+    `opening` sends the request; its result is the stream of chunks, each of which `tap` gets, or one whole answer.
     """
     try:
         with bodies_unlogged():

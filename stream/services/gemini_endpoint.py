@@ -52,10 +52,7 @@ class GeminiEndpoint:
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; every failure is a `StreamFailed`. `tap` gets each chunk.
 
-        Raises
-        ------
-        StreamValueError
-            If the package does not take a part of the body.
+        Raises `StreamValueError` if the package does not take a part of the body.
         """
         sent = sendable(body)
         config = {name: sent.pop(name) for name in _CONFIG if name in sent}

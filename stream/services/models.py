@@ -89,13 +89,7 @@ def _table() -> dict[str, Any]:
 
 
 def load_families(path: Path | str) -> list[dict[str, Any]]:
-    """The `[[family]]` entries of an override file.
-
-    Raises
-    ------
-    StreamValueError
-        If the file cannot be read, or an entry lacks patterns or has unknown keys or values.
-    """
+    """The `[[family]]` entries of an override file; raises `StreamValueError` for a file with any other form."""
     try:
         entries = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("family", [])
     except (OSError, ValueError) as error:

@@ -68,15 +68,10 @@ NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][
 
 
 class Phrases:
-    """Compiled patterns.
+    """Compiled patterns; those that `check_pattern` rejects raise.
 
     Each known word becomes one character, and all other words share one. A regular expression then matches words at
     the cost of characters, also for lists of 200 words.
-
-    Raises
-    ------
-    StreamValueError
-        If a pattern is empty or its brackets do not match.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -163,13 +158,7 @@ def _plain(text: str) -> str:
 
 
 def check_pattern(pattern: str) -> None:
-    """Check a pattern.
-
-    Raises
-    ------
-    StreamValueError
-        If the pattern is empty or its brackets do not match.
-    """
+    """Raise `StreamValueError` if a pattern is empty or its brackets do not match."""
     open_: list[str] = []
     tokens = TOKEN.findall(pattern)
     for token in tokens:

@@ -141,13 +141,7 @@ MCP_FIELDS = ("name", "title", "description", "inputSchema")
 
 
 def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
-    """Each source as a `Tool`; `()` for `None`.
-
-    Raises
-    ------
-    StreamValueError
-        If two tools have the same name.
-    """
+    """Each source as a `Tool`, `()` for `None`; two of one name raise `StreamValueError`."""
     tools = tuple(Tool.of(source) for source in sources or ())
     names = [tool.name for tool in tools]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -157,13 +151,7 @@ def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
 
 
 def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, ...]) -> str | dict[str, Any] | None:
-    """`tool_choice` as sent: a word, or the object that forces one of the offered functions.
-
-    Raises
-    ------
-    StreamValueError
-        If `choice` names a tool that is not offered.
-    """
+    """`tool_choice` as sent: a word, or the object that forces a function; `StreamValueError` if it is not offered."""
     if choice is None:
         return None
     if isinstance(choice, str) and choice in CHOICE_WORDS:

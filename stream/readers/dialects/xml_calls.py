@@ -36,20 +36,7 @@ _MARKS = 4  # characters of JSON at least, beside a key and its value
 
 
 class _Markup:
-    """The tags of a call in one spelling.
-
-    Parameters
-    ----------
-    tag : `"function"`, with a title after `=`, or `"invoke"`, with the title in the attribute `name`.
-    prefix : what stands before the name of each tag.
-
-    Attributes
-    ----------
-    call, parameter : their opening tags; the title or the attributes are the last group.
-    bare : what tells a call that no marker announces from text: a named opening tag, and the beginning of a body.
-    end, closing, value_end : their closing tags; `closing` with white space before it.
-    value_ends : what ends a value; the closing tag may lack.
-    """
+    """The tags of a call in one spelling: of `"function"`, with a title after `=`, or `"invoke"`, with a `name`."""
 
     def __init__(self, tag: str, prefix: str = "") -> None:
         self._titled = tag == "function"
@@ -63,6 +50,7 @@ class _Markup:
         self.closing = Shape(SPACE, self.end)
         self.call = Shape(f"<{prefix}{tag}", *head, ">")
         self.parameter = Shape(f"<{prefix}parameter", *head, ">")
+        # What tells a call that no marker announces from text: a named opening tag, and the beginning of a body.
         self.bare = Shape(
             f"<{prefix}{tag}", *(head if self._titled else named), ">", SPACE, (["{"], [opener], [self.end])
         )

@@ -19,17 +19,9 @@ _LONGEST_SCALAR = 1024  # a key, a name, an id
 
 
 def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
-    """Read a JSON value; return its text.
+    """Read a JSON value; return its text. Raises `Unreadable` if it is not JSON.
 
-    Parameters
-    ----------
-    parser : stands at the value.
-    limit : text past so many characters is dropped (see `Pieces`); None is the limit of arguments.
-
-    Raises
-    ------
-    Unreadable
-        If it is not JSON.
+    Text past `limit` characters is dropped (see `Pieces`); None is the limit of arguments.
     """
     scanner = JsonScanner()
     pieces = Pieces(parser.max_argument_chars if limit is None else limit)
@@ -48,13 +40,7 @@ def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
 
 
 def json_scalar(parser: Parser) -> Reading[Any]:
-    """Read a short JSON value, such as a key, a name or an id; return what it stands for.
-
-    Raises
-    ------
-    Unreadable
-        If it is not JSON, or too long.
-    """
+    """Read a short JSON value, such as a key or an id; return what it stands for. Raises `Unreadable` for others."""
     text = yield from json_value(parser, _LONGEST_SCALAR)
     if len(text) > _LONGEST_SCALAR:
         raise Unreadable
@@ -62,13 +48,7 @@ def json_scalar(parser: Parser) -> Reading[Any]:
 
 
 def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
-    """Read the arguments of an announced call as JSON, which ends the call.
-
-    Raises
-    ------
-    Unreadable
-        If they are not JSON, or neither an object, nor a string, nor null.
-    """
+    """Read the arguments of an announced call, which ends it; all but objects, strings and null are `Unreadable`."""
     if (yield from parser.skip_space()) not in '{"n':
         raise Unreadable
     draft.arguments = yield from json_value(parser)

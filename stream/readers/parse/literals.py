@@ -29,12 +29,7 @@ class LiteralSyntaxError(ValueError):
 
 
 def read_keywords(source: str) -> dict[str, Any]:
-    """Return the keyword arguments between the parentheses of a call.
-
-    Raises
-    ------
-    LiteralSyntaxError
-        For anything but `name=literal`, separated by commas.
+    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `LiteralSyntaxError`.
 
     Examples
     --------

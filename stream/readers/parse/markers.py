@@ -31,11 +31,7 @@ def normalize(marker: str) -> str:
 def trie(markers: Iterable[str], after: dict[str, str] | None = None) -> str:
     """Return a regular expression that finds any of the markers, or the beginning of one at the end of the text.
 
-    Parameters
-    ----------
-    markers : normalized spellings.
-    after : for markers that only count in some places, what must follow their first character, as a
-        look-behind; by first character.
+    `after` has look-behinds for markers that only count in some places, by their first character.
     """
     root: dict[str, dict] = {}  # type: ignore[type-arg]  # a tree of itself
     for marker in markers:

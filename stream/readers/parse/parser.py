@@ -29,12 +29,6 @@ _MOST_HELD = 1 << 20  # characters
 class Parser:
     """The position in a text, the call that is read there, and the state of the line; the readers of bodies get it.
 
-    Parameters
-    ----------
-    turn : where text and calls go.
-    declared : names of the declared tools; None if they are not known.
-    dispatcher : gives the readers of bodies access to other dialects.
-
     Attributes
     ----------
     buffer, position : the unread text is `buffer[position:]`; the last character that was read stands before it.
@@ -152,13 +146,9 @@ class Parser:
         return True
 
     def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
-        """Read up to the first of some markers; return the text before it and the marker, which stays.
+        """Read up to the first of some markers (of `marker_pattern`); return the text before it, and it; it stays.
 
-        Parameters
-        ----------
-        markers : finds a whole marker, or the beginning of one at the end of the text (see `marker_pattern`).
-        known : the whole markers.
-        limit : text past so many characters is dropped (see `Pieces`).
+        Text past `limit` characters is dropped (see `Pieces`).
         """
         pieces = Pieces(limit)
         while True:
@@ -216,14 +206,9 @@ class Parser:
         return draft
 
     def announce(self, draft: Draft) -> None:
-        """Announce the call of a draft, whose name is certain.
+        """Announce the call of a draft, whose name is certain. Raises `Unreadable` if the name is empty.
 
-        Raises
-        ------
-        NotACall
-            In a code fence, if the tools are declared and this is another name: the fence is documentation.
-        Unreadable
-            If the name is empty.
+        Raises `NotACall` in a code fence, if the tools are declared and this is another name: it is documentation.
         """
         name = clean_name(draft.name)
         if not name:

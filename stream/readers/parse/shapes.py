@@ -31,11 +31,7 @@ IDENTIFIER = Run(r"[^\W\d]\w{0,63}")
 
 
 class Shape:
-    """A pattern to look ahead for.
-
-    Parameters
-    ----------
-    parts : literal texts, runs and, last, alternatives.
+    """A pattern to look ahead for: literal texts, runs and, last, alternatives.
 
     Attributes
     ----------
