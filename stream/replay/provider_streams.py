@@ -33,7 +33,7 @@ def responses_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: 
 
 
 def _event(event: Json) -> bytes:
-    return b"event: " + event["type"].encode() + b"\ndata: " + dumped(event) + b"\n\n"
+    return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), dumped(event))
 
 
 def _responses(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:

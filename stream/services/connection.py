@@ -119,7 +119,7 @@ def connect(
     key = api_key or key_for(host, asks_cloud=asks_cloud)
     known = capabilities or capabilities_of(name, overrides)
     waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
-    options = {"retries": retries or Retries(), "guide": guide, "usage": usage, "tap": tap}
+    options: dict[str, Any] = {"retries": retries or Retries(), "guide": guide, "usage": usage, "tap": tap}
     return Connection(kind, root, url, name, known, key=key, waits=waits, **options)
 
 
