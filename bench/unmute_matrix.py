@@ -59,12 +59,14 @@ STATES = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}
 
 
 def answer_of(turn: Turn) -> Recording:
-    """The model's stream, whose server runs the tools."""
+    """The model's stream, whose server runs the tools; without an answer, it hands its calls to nobody."""
     steps: list[tuple[float, dict[str, Any]]] = []
     at_s = 0.0
     for number, call in enumerate(turn.calls):
         at_s += turn.think_s
         steps += called(at_s, call.name, '{"a": 1}', index=number)
+        if not turn.answer:
+            return recording(steps, finish="tool_calls")
         at_s += FOR_EVER_S if call.ends == "never" else call.runs_s
         result = {"role": "tool", "tool_call_id": f"call_1a2b3c4{number}", "content": call.ends}
         steps.append((at_s, {**result, "is_error": call.ends != "success"}))
@@ -185,12 +187,46 @@ class Stage:
         assert error.start_samples / RATE < last_s(client.mixed) < error.end_samples / RATE + OPUS_S
         return f"error cue {(error.start_samples - heard.asked) / RATE:.1f} s after the question"
 
+    async def twice(self, turn: Turn) -> str:
+        """Two clients talk at once, one a second later."""
+
+        async def later() -> str:
+            await asyncio.sleep(1.0)
+            return await self.whole(turn, THINKING)
+
+        return " | ".join(await asyncio.gather(self.whole(turn, THINKING), later()))
+
+    async def handed_over(self) -> str:
+        """The stream ends with a call, which nobody runs."""
+        turn = Turn((Call("search", 0.0),), answer="")
+        session, heard, client = await self.play(turn, THINKING, lasts_s=7.0)
+        (cue,) = heard.spans
+        assert session.of("response.audio.done")
+        assert cue.cue == "tool_call"
+        assert last_s(heard.mixed) < cue.end_samples / RATE
+        assert last_s(client.mixed) < cue.end_samples / RATE + OPUS_S
+        return f"silent {last_s(heard.mixed) - cue.start_samples / RATE:.2f} s after the cue began"
+
+    async def closed(self) -> str:
+        """The client closes while the tool runs and the waiting sound plays."""
+        session, heard, _ = await self.play(TURNS["three chained calls"], THINKING, lasts_s=8.0)
+        n_items = len(session.items)
+        await asyncio.sleep(30.0)
+        assert len(session.items) == n_items
+        assert len(heard.waiting) == 1
+        assert [record.getMessage() for record in session.logs if record.levelname in {"ERROR", "CRITICAL"}] == []
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "emit_loop()"]
+        return "no task and no error is left"
+
     def all(self) -> Iterator[tuple[str, Awaitable[str]]]:
         """Each turn with its name."""
         for name, turn in TURNS.items():
             yield f"{name}, from the question", self.whole(turn, THINKING)
             if turn.calls:
                 yield f"{name}, from the first call", self.whole(turn, CueRules(), from_the_call=True)
+        yield "three chained calls, for two clients at once", self.twice(TURNS["three chained calls"])
+        yield "a call that nobody runs", self.handed_over()
+        yield "a client that closes while a tool runs", self.closed()
         for state in STATES:
             yield f"barge-in while {state}", self.barge_in(state)
         for name in HANGS:

@@ -192,7 +192,7 @@ class UnmuteCues:
         self._past: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
         self._cut = self._paused = False
         self._next: Any = None  # taken from the queue, and not due yet
-        self._hurries = False
+        self._hurries = self._all_sent = False
 
     # For the task that generates the response.
 
@@ -223,9 +223,11 @@ class UnmuteCues:
             await self._clock.sleep(_FRAME_S)
         await self._clock.sleep(min(self._heard_until_s + _TO_LISTENER_S, give_up_s) - self._clock.now())
         # Words that wait for their sound are in the history already: the client gets them, too.
-        self._hurries = True
+        self._hurries, self._all_sent = True, False
         self._news.set()
         await self._clock.sleep(_FRAME_S)
+        while not self._all_sent and self._clock.now() < give_up_s:
+            await self._clock.sleep(_FRAME_S)
 
     def interrupt(self) -> None:
         """Barge in: sound fades out, and the rest of the response is dropped. Call it first."""
@@ -248,6 +250,7 @@ class UnmuteCues:
             self._cues.poll()
             if self._next is None and not queue.empty():
                 self._next = queue.get_nowait()
+            self._all_sent = self._next is None  # unmute asks for an item after it has sent the last one
             now_s = self._clock.now()
             due_s = self._cue_due_s() if self._next is None else self._next_due_s()
             if due_s is not None and due_s <= now_s + 1e-9:

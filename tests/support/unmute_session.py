@@ -217,7 +217,7 @@ class Server:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        await _until(lambda: metrics()["vllm_active_sessions"] == before["vllm_active_sessions"])
+        await _until(lambda: metrics()["vllm_active_sessions"] <= before["vllm_active_sessions"])
         session.metrics = {name: value - before[name] for name, value in metrics().items()}
         return session
 

@@ -42,6 +42,7 @@ from tests.support.unmute_loopback import (
     servers,
 )
 from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 RATE = 24000
 TTS_FRAME = 1920
@@ -51,8 +52,8 @@ def respond(*, interrupt_s=None, seconds=5.0, **options):
     """A response; what was emitted, the handler, and how many frames there were at the call and the interruption."""
 
     async def go():
-        async with servers(Model(answer())) as (_, tts_url, llm_url):
-            handler = ProtocolHandler(tts_url, llm_url, **options)
+        async with servers(Model(answer()), clock=LoopClock()) as (_, tts_url, llm_url):
+            handler = ProtocolHandler(tts_url, llm_url, clock=LoopClock(), **options)
             listener, marks = Listener(handler), []
             handler.on_call = lambda: marks.append(len(listener.frames))
             listening = asyncio.create_task(listener.listen())
@@ -67,18 +68,13 @@ def respond(*, interrupt_s=None, seconds=5.0, **options):
             await handler.aclose()
             return listener, handler, marks
 
-    return asyncio.run(go())
-
-
-async def _at_once(*runs):
-    return await asyncio.gather(*(asyncio.to_thread(respond, **options) for options in runs))
+    return run_virtually(go)
 
 
 def test_over_the_protocols_a_call_in_mid_sentence_has_one_cue_in_time_and_an_interruption_leaves_nothing():
-    # At the same time, because the protocols run in real time: with cues, without, and interrupted.
-    (spoken, handler, (at_call,)), (plain, _, _), (cut, cut_handler, marks) = asyncio.run(
-        _at_once({}, {"bank": {}}, {"interrupt_s": 1.2})
-    )
+    spoken, handler, (at_call,) = respond()
+    plain, _, _ = respond(bank={})
+    cut, cut_handler, marks = respond(interrupt_s=1.2)
 
     assert [span.cue for span in handler.cues.router.spans if span.cue != "working"] == ["tool_call"]
     calls = [(item.tool_name, item.arguments, item.status) for _, item in spoken.events("unmute.tool_call")]
@@ -386,6 +382,28 @@ def test_before_a_handler_is_closed_the_cue_of_a_failure_is_emitted_and_heard(sp
     emitted_s = sum(len(item[1]) for at_s, item in items if at_s <= done_s[0]) / RATE
     assert emitted_s >= span.end_s
     assert 1.0 + (span.end_s - span.start_s) <= done_s[0] <= 3.0
+
+
+def test_words_that_wait_for_their_sound_are_sent_before_a_handler_is_closed_however_slow_the_server_sends():
+    async def go():
+        cues_, queue, sent = UnmuteCues(clock=LoopClock(), bank={}), asyncio.Queue(), []
+
+        async def emit():
+            while True:
+                if (item := await cues_.next_item(queue)) is not None:
+                    await asyncio.sleep(0.05)
+                    sent.append(item)
+
+        emitting = asyncio.create_task(emit())
+        for word in ("Let", "me", "look"):
+            queue.put_nowait((RATE, np.zeros(5 * TTS_FRAME, dtype=np.float32)))
+            queue.put_nowait(word)
+        cues_.handle(StreamFailed("broken"))
+        await cues_.finish()
+        emitting.cancel()
+        return [item for item in sent if isinstance(item, str)]
+
+    assert run_virtually(go) == ["Let", "me", "look"]
 
 
 def test_a_handler_that_nobody_listens_to_is_closed_all_the_same():
