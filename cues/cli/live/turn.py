@@ -146,6 +146,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     bank = bank_of(setup.pack)
     mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
+    importing: list[asyncio.Future[None]] = []
     speaker = await choose_speaker(setup.speaker, language=setup.language)
     try:
         with contextlib.ExitStack() as stack:
@@ -164,7 +165,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
             async with _opened(request, arrival, api_key) as source:
                 events = source.chat(request.messages, tools=request.tools or None)
                 if device is None:  # Importing in a thread holds up the loop for 30 ms, and a device with it.
-                    events = _then_import_matplotlib(events)
+                    events = _then_import_matplotlib(events, importing)
                 is_whole = True
                 try:
                     journal = await session.run(events, bytes_s=lambda: arrival.last_s)
@@ -178,6 +179,7 @@ async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str |
     finally:
         await speaker.aclose()
         mixer.close()
+    await asyncio.gather(*importing)
     turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url)
     return _with_record(turn, {"model": request.model, "speed": clock.speed}, title) if files.kept else turn
 
@@ -199,12 +201,14 @@ async def _opened(request: Request, arrival: Arrival, api_key: str | None) -> As
         yield stream.ToolRunner(source, request.tools) if runs_tools else source
 
 
-async def _then_import_matplotlib(events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
+async def _then_import_matplotlib(
+    events: AsyncGenerator[ServiceEvent, None], importing: list[asyncio.Future[None]]
+) -> AsyncGenerator[ServiceEvent, None]:
     """The events; then, while the last words are spoken, a thread imports the modules for the picture."""
     async with contextlib.aclosing(events):
         async for event in events:
             yield event
-    asyncio.get_running_loop().run_in_executor(None, import_matplotlib)
+    importing.append(asyncio.get_running_loop().run_in_executor(None, import_matplotlib))
 
 
 def _is_worth_keeping(journal: TurnRecord) -> bool:
