@@ -8,11 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from stream.routing.limits import Limits
+from stream.routing.rules import CueRules
+from tests.support.listening import new_clicks
 
 RATE = 24000
 PATIENCE_S, PERIOD_S = 3.5, 2.4
 AUDIBLE = 1e-3  # −60 dBFS
 SLOW_VOICE_S = 3.7
+ASKED_S = 1.0
+THINKING = CueRules(thinking="thinking")
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,24 @@ def check_whole_turn(turn, heard):
 def check_silent_after(heard, sample, fade_s=0.05):
     """Nothing is heard after `sample` but a fade."""
     assert not heard.mixed[sample + round(fade_s * RATE) :].any()
+
+
+INTERRUPTED = Turn((Call("search", 5.0),), think_s=5.0, voice_s=1.0)
+STATES = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}
+"""Seconds from the question of `INTERRUPTED` to a barge-in in each state."""
+
+
+def check_barge_in(heard, state):
+    """Something sounded before the barge-in, and nothing after its fade, without a click."""
+    at = round((ASKED_S + STATES[state]) * RATE)
+    assert heard.mixed[at - round(PERIOD_S * RATE) : at].any()
+    check_silent_after(heard, at, 0.03 + 0.06)
+    assert new_clicks(heard.mixed, np.zeros_like(heard.mixed)) == []
+
+
+def lasts_s(turn, rest_s=70.0):
+    """The time from the question, with `rest_s` after the first word: limits end a turn that was left open in 60."""
+    return sum(turn.think_s + call.runs_s for call in turn.calls) + turn.think_s + turn.voice_s + rest_s
 
 
 HANGS = {

@@ -32,23 +32,24 @@ from stream.routing.rules import CueRules
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, ListTransport
 from tests.support.turn_matrix import (
+    ASKED_S,
     CHAIN,
     HANGS,
+    INTERRUPTED,
     PERIOD_S,
     RATE,
+    STATES,
+    THINKING,
     TURNS,
-    Call,
     Heard,
-    Turn,
     check_hang,
     check_silent_after,
     check_whole_turn,
+    lasts_s,
 )
 from tests.support.virtual_loop import LoopClock, run_virtually
 
-ASKED_S = 1.0
 TIMEOUT_S = 6.0
-THINKING = CueRules(thinking="thinking")
 
 
 class ScriptedLLM(LLMService):
@@ -175,10 +176,6 @@ def play(turn, *, lasts_s, interrupt_s=None, **options):
     return heard, router
 
 
-def lasts_s(turn):
-    return sum(turn.think_s + min(call.runs_s, 30.0) for call in turn.calls) + turn.think_s + turn.voice_s + 10.0
-
-
 @pytest.mark.parametrize("name", TURNS)
 @pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "from the first call"])
 def test_no_dead_air_from_the_question_to_the_first_word(name, thinking):
@@ -190,12 +187,10 @@ def test_no_dead_air_from_the_question_to_the_first_word(name, thinking):
     assert new_clicks(heard.mixed, heard.speech) == []
 
 
-@pytest.mark.parametrize("state", ["thinking", "working", "answering", "speaking"])
+@pytest.mark.parametrize("state", STATES)
 def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
-    turn = Turn((Call("search", 5.0),), think_s=5.0, voice_s=1.0)
-    at_s = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}[state]
-    heard, router = play(turn, lasts_s=25.0, interrupt_s=at_s, rules=THINKING)
-    at = heard.asked + round(at_s * RATE)
+    heard, router = play(INTERRUPTED, lasts_s=90.0, interrupt_s=STATES[state], rules=THINKING)
+    at = heard.asked + round(STATES[state] * RATE)
     assert heard.mixed[at - round(PERIOD_S * RATE) : at].any()
     check_silent_after(heard, at, 0.03 + 2 * CHUNK_S)
     assert router.phase == "done"

@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from agents import function_tool
 from agents.realtime import RealtimeAgent, RealtimeRunner
@@ -18,20 +17,22 @@ from tests.support.listening import new_clicks, steady_voice
 from tests.support.paced_turns import Played
 from tests.support.realtime_server import RealtimeServer, recorded, renamed, spoken
 from tests.support.turn_matrix import (
+    ASKED_S,
     HANGS,
-    PERIOD_S,
-    RATE,
+    INTERRUPTED,
+    STATES,
+    THINKING,
     TURNS,
     Call,
     Turn,
+    check_barge_in,
     check_hang,
     check_silent_after,
     check_whole_turn,
+    lasts_s,
 )
 from tests.support.virtual_loop import LoopClock, run_virtually
 
-ASKED_S = 1.0
-THINKING = CueRules(thinking="thinking")
 VOICE = float_of_pcm16(pcm16_of_float(steady_voice(2.0)))
 CALL = recorded("openai-tool-round.jsonl")[4:23]
 QUESTION = recorded("openai-spoken-turn.jsonl")[:7]
@@ -121,7 +122,7 @@ async def talk_with_agents(server, turn, voice_of, until):
 TALKS = {"openai": talk_with_openai, "agents": talk_with_agents}
 
 
-def play(talk, turn, *, lasts_s, interrupt_s=None, **options):
+def play(talk, turn, *, lasts_s, interrupt_s=None, script=None, **options):
     """The written frames, whether the turn was over, and the messages to the server."""
 
     async def go():
@@ -138,15 +139,11 @@ def play(talk, turn, *, lasts_s, interrupt_s=None, **options):
             result.append(voice.router.is_over)
             voice.close()
 
-        async with RealtimeServer(script_of(turn)) as server:
+        async with RealtimeServer(script or script_of(turn)) as server:
             await TALKS[talk](server, turn, lambda make: make(played.add, clock=clock, **options), until)
         return *result, server
 
     return run_virtually(go)
-
-
-def lasts_s(turn):
-    return sum(turn.think_s + call.runs_s for call in turn.calls) + turn.think_s + turn.voice_s + 70.0
 
 
 CASES = [(talk, name) for talk in TALKS for name in TURNS if (talk, name) != ("agents", "unknown tool")]
@@ -169,15 +166,10 @@ def test_without_a_sound_for_thinking_there_is_no_dead_air_from_the_first_call_o
 
 
 @pytest.mark.parametrize("talk", TALKS)
-@pytest.mark.parametrize("state", ["thinking", "working", "answering", "speaking"])
+@pytest.mark.parametrize("state", STATES)
 def test_a_barge_in_in_each_state_is_over_after_its_fade(talk, state):
-    turn = Turn((Call("search", 5.0),), think_s=5.0, voice_s=1.0)
-    at_s = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}[state]
-    heard, was_over, server = play(talk, turn, lasts_s=90.0, interrupt_s=at_s, rules=THINKING)
-    at = round((ASKED_S + at_s) * RATE)
-    assert heard.mixed[at - round(PERIOD_S * RATE) : at].any()
-    check_silent_after(heard, at, 0.03 + 0.06)
-    assert new_clicks(heard.mixed, np.zeros_like(heard.mixed)) == []
+    heard, was_over, server = play(talk, INTERRUPTED, lasts_s=90.0, interrupt_s=STATES[state], rules=THINKING)
+    check_barge_in(heard, state)
     assert was_over
     cuts = [cut["audio_end_ms"] for cut in server.of("conversation.item.truncate")]
     assert cuts == ([pytest.approx(700, abs=20)] if state == "speaking" else [])
@@ -208,3 +200,11 @@ def test_a_handoff_sounds_as_a_call_that_succeeds_and_the_turn_goes_on():
     heard, was_over, _ = play("agents", turn, lasts_s=90.0)
     check_whole_turn(turn, replace(heard, asked=heard.spans[0].start_samples))
     assert was_over
+
+
+@pytest.mark.parametrize("talk", TALKS)
+def test_an_error_of_the_server_sounds_once(talk):
+    error = {"type": "server_error", "message": "overloaded", "code": None, "param": None, "event_id": None}
+    script = [*QUESTION[:2], ASKED_S, *QUESTION[2:], 1.0, {"type": "error", "event_id": "e", "error": error}]
+    heard, _, _ = play(talk, TURNS["plain"], lasts_s=10.0, script=script)
+    assert heard.cues == ("error",)
