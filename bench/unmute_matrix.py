@@ -30,9 +30,12 @@ from tests.support.paced_turns import Played
 from tests.support.turn_matrix import (
     AUDIBLE,
     HANGS,
+    INTERRUPTED,
     PATIENCE_S,
     PERIOD_S,
     RATE,
+    STATES,
+    THINKING,
     TURNS,
     Call,
     Heard,
@@ -51,11 +54,9 @@ if TYPE_CHECKING:
     from stream.replay.recording import Recording
 
 SOUND = steady_voice(2.0)
-THINKING = CueRules(thinking="thinking")
 FOR_EVER_S = 1e6
 AHEAD_S = 0.36  # of what the handler emits
 OPUS_S = 0.04  # a frame, and the decoder's delay
-STATES = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}
 
 
 def answer_of(turn: Turn) -> Recording:
@@ -168,8 +169,7 @@ class Stage:
 
     async def barge_in(self, state: str) -> str:
         """The user speaks in one of the turn's states."""
-        turn = Turn((Call("search", 5.0),), think_s=5.0, voice_s=1.0)
-        session, heard, client = await self.play(turn, THINKING, lasts_s=25.0, interrupt_s=STATES[state])
+        session, heard, client = await self.play(INTERRUPTED, THINKING, lasts_s=25.0, interrupt_s=STATES[state])
         at_s = session.times("unmute.interrupted_by_vad")[0]
         check_silent_after(heard, round(at_s * RATE), AHEAD_S)
         assert new_clicks(heard.mixed, np.zeros_like(heard.mixed)) == []
@@ -202,6 +202,7 @@ class Stage:
         session, heard, client = await self.play(turn, THINKING, lasts_s=7.0)
         (cue,) = heard.spans
         assert session.of("response.audio.done")
+        assert session.handler.cues.router.is_over
         assert cue.cue == "tool_call"
         assert last_s(heard.mixed) < cue.end_samples / RATE
         assert last_s(client.mixed) < cue.end_samples / RATE + OPUS_S

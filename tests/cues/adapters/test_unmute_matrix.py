@@ -17,9 +17,12 @@ from stream.routing.rules import CueRules
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.turn_matrix import (
     CHAIN,
+    INTERRUPTED,
     PATIENCE_S,
     PERIOD_S,
     RATE,
+    STATES,
+    THINKING,
     TURNS,
     Call,
     Heard,
@@ -31,7 +34,6 @@ from tests.support.virtual_loop import LoopClock, run_virtually
 
 FRAME = 1920
 AHEAD_S = 0.32
-THINKING = CueRules(thinking="thinking")
 SPEECH = steady_voice(2.0)
 
 
@@ -180,11 +182,10 @@ def test_no_dead_air_from_the_question_to_the_first_word(name, thinking):
     assert new_clicks(heard.mixed, heard.speech) == []
 
 
-@pytest.mark.parametrize("state", ["thinking", "working", "answering", "speaking"])
+@pytest.mark.parametrize("state", STATES)
 def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
-    turn = Turn((Call("search", 5.0),), think_s=5.0, voice_s=1.0)
-    at_s = {"thinking": 4.0, "working": 9.5, "answering": 14.0, "speaking": 16.7}[state]
-    heard, _, _, router = play(turn, lasts_s=25.0, interrupt_s=at_s, rules=THINKING)
+    at_s = STATES[state]
+    heard, _, _, router = play(INTERRUPTED, lasts_s=25.0, interrupt_s=at_s, rules=THINKING)
     assert heard.mixed[round((at_s - PERIOD_S) * RATE) : round(at_s * RATE)].any()
     # What the client has is played: 360 ms at most, and the fade.
     check_silent_after(heard, round((at_s + 0.36) * RATE))
