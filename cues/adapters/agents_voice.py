@@ -5,6 +5,7 @@ Tested with openai-agents 0.22.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +111,9 @@ class VoiceCues(PacedWriter):
                     self._paced.end()
                 elif event.type == "voice_stream_event_audio" and result not in self._cut:
                     self._speak(event.data)
+        except asyncio.CancelledError:
+            self.barge_in()
+            raise
         except Exception as error:
             self._paced.end()
             self.router.handle(StreamFailed(str(error)))
@@ -125,6 +129,14 @@ class VoiceCues(PacedWriter):
     def barge_in(self) -> None:
         """Fade out, drop the rest of the answer and cancel its run; the next turn of the session is spoken."""
         self._paced.interrupt()
+        self._drop()
+
+    def close(self) -> None:
+        """Fade out, cancel what runs, and end `run` and `play`."""
+        self._drop()
+        super().close()
+
+    def _drop(self) -> None:
         self._cut |= self._plays
         for run in tuple(self._runs.values()):
             run.cancel()

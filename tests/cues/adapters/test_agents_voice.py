@@ -146,6 +146,22 @@ def test_a_barge_in_while_a_tool_runs_leaves_no_call_without_an_output_in_the_co
     assert ends_with(heard, SHORT)
 
 
+@pytest.mark.parametrize(("end", "after_s"), [("cancel", 0.5), ("close", 0.5), ("close", 1.5)])
+def test_an_answer_that_is_cancelled_or_closed_is_over_at_once_and_quietly(end, after_s):
+    async def script(pipeline, voice, clock):
+        playing = asyncio.create_task(voice.play(await pipeline.run(SILENCE)))
+        await asyncio.sleep(after_s)
+        voice.close() if end == "close" else playing.cancel()
+        await asyncio.wait([playing])
+        assert playing.cancelled() == (end == "cancel")
+        assert playing.cancelled() or playing.exception() is None
+        assert voice.router.is_over
+
+    heard, sounded, _ = converse(script, CALL, SAY, tts=voice_of(LONG))
+    assert last_sound(heard, 0.0) <= (after_s + 0.11) * RATE
+    assert sounded == ["tool_call", "success"][: 1 + (after_s > 1.0)]
+
+
 def test_a_handoff_sounds_as_a_call_that_succeeds_and_the_turn_goes_on():
     def handing_over(voice, model):
         other = Agent(name="Other", instructions="test", model=model)
