@@ -107,7 +107,7 @@ class RealtimeCues(PacedWriter):
         Audio is queued, calls sound, and at the user's words the speech fades out and is truncated at the server.
         """
         fields = fields_of(_decoded(event))
-        if not fields:
+        if self._is_over or not fields:
             return []
         kind = text_of(fields.get("type"))
         if kind in _QUESTIONS and self.router.phase == "done":

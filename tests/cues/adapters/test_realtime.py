@@ -152,6 +152,16 @@ def test_a_tool_that_runs_is_waited_for_with_a_sound_until_the_answer_speaks():
     assert np.array_equal(heard.mixed[begins:], heard.speech[begins:])
 
 
+def test_events_after_the_close_do_nothing():
+    async def script(voice, clock, sent):
+        voice.close()
+        assert await voice.feed(NAMED) == []
+        await feed(voice, [*SPOKEN, SPEECH_STARTED])
+
+    played, _, sent = converse(script)
+    assert (len(played.signal()), sent) == (0, [])
+
+
 NOTHING = ["", "{", b"\xff", "[]", '{"type": 5}', {"type": "ping"}, None, {"type": []}, 7]
 
 
