@@ -18,5 +18,6 @@ Follow one token; each file hands on to the next:
    `arguments` checks and compares arguments. `Turn.take` is what `feed` returns.
 
 `options` are the caller's. `failures` unwraps errors and `finish_reasons` knows reasons, of every format; `audio`
-decodes voices, `values` reads what may have any type. To add a dialect or a format, see CONTRIBUTING.
+decodes voices, `values` reads what may have any type, `pieces` keeps text within a limit. To add a dialect or a format,
+see CONTRIBUTING.
 """
