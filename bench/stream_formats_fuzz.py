@@ -4,8 +4,8 @@
 
 For each stream: nothing raises; every start has its end, and no call has two; a failure is the last event; the whole,
 random cuts and the decoded messages give the same events; every field can be written as JSON. The first streams that
-break a promise are printed; the exit code says whether there were any. Last runs: seeds 2,
-21 and 22, 150,000 streams, no broken promise.
+break a promise are printed; the exit code says whether there were any. Last runs: seeds
+2, 21, 22, 31 and 33, a million streams; one broken promise, at 31:123807, which is a case of `test_framing.py` now.
 """
 
 from __future__ import annotations
