@@ -58,7 +58,7 @@ _HOMES = {
     for name in names.split()
 }
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  (the keys are strings)
 
 
