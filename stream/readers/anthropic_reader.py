@@ -23,6 +23,7 @@ _TEXTS = {
     "thinking": ("reasoning", "thinking", "thinking_delta"),
 }
 _TASKS = ("server_tool_use", "mcp_tool_use")
+_MOST_BLOCKS = 1 << 14  # open ones
 _RESULT = "_tool_result"
 
 
@@ -83,6 +84,9 @@ class AnthropicReader(BlockReader):
     def _block_start(self, event: Mapping[str, Any]) -> None:
         index, block = _index(event), fields_of(event.get("content_block"))
         kind = text_of(block.get("type"))
+        if len(self._blocks) > _MOST_BLOCKS:
+            self._blocks.clear()
+            self._open.clear()
         self._blocks[index] = kind
         self._speaking = index if kind == "text" else -1
         if kind in _TEXTS:

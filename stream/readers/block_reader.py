@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     from stream.readers.options import Tools
 
-__all__ = ["BlockReader", "usage_of"]
+__all__ = ["MOST_PIECES", "BlockReader", "usage_of"]
 
-_MOST_SAID = 1 << 20  # characters of one part; what repeats a longer one says nothing
+MOST_PIECES = 4096  # of a part, before they are joined
+_MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
+_MOST_PARTS = 1 << 14
 _MOST_TASKS = 1 << 14
 
 
@@ -33,7 +35,10 @@ class BlockReader(MessageReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._items = ItemCalls(self._turn, self._note_call)
-        self._said: dict[tuple[Hashable, ...], list[str]] = {}  # by part: what its deltas said
+        self._said: dict[
+            tuple[Hashable, ...], list[str]
+        ] = {}  # by part: what its deltas said; empty if it was too much
+        self._n_said = 0  # characters that were noted in it
         self._tasks: dict[str, str] = {}  # names of the tools that the server is running, by id
 
     def _read(self, fields: Mapping[str, Any]) -> None:
@@ -71,18 +76,34 @@ class BlockReader(MessageReader):
         if text and isinstance(text, str):
             said = self._said.get(part)
             if said is None:
-                self._said[part] = [text]
-            else:
+                self._note_said(part, [text], len(text))
+            elif len(said) >= MOST_PIECES:
+                whole = "".join((*said, text))
+                self._note_said(part, [whole], len(whole) - len(said[0]))
+            elif said:
                 said.append(text)
+                self._note_said(part, said, len(text))
             self._pass_on(kind, text)
+
+    def _note_said(self, part: tuple[Hashable, ...], said: list[str], n_more: int) -> None:
+        """Keep what a part said; if there is too much, forget what all parts said."""
+        if len(self._said) >= _MOST_PARTS and part not in self._said:
+            for old in list(self._said)[: _MOST_PARTS // 2]:
+                del self._said[old]
+        self._said[part] = said
+        self._n_said += n_more
+        if self._n_said > _MOST_SAID:
+            self._n_said = 0
+            self._said = {each: [] for each in self._said}
 
     def _repeat(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
         """Pass on what the whole text of a part has beyond its pieces."""
         if not text or not isinstance(text, str):
             return
-        said = "".join(self._said.get(part, ()))
-        if text.startswith(said) and len(text) > len(said):
-            self._said[part] = [text]
+        pieces = self._said.get(part, [""])
+        said = "".join(pieces)
+        if pieces and text.startswith(said) and len(text) > len(said):
+            self._note_said(part, [text], len(text) - len(said))
             self._pass_on(kind, text[len(said) :])
 
     # --- the server's own tools -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.readers.block_reader import BlockReader, usage_of
+from stream.readers.block_reader import MOST_PIECES, BlockReader, usage_of
 from stream.readers.parse.draft import clean_name
 from stream.readers.values import dumps, fields_of, plain, text_of
 
@@ -99,8 +99,9 @@ class ResponsesReader(BlockReader):
             ):
                 text = event["delta"]
                 known = self._simple.get(text)
-                if known is not None and not self._was_read(event):
-                    self._said[part].append(text)
+                said = self._said[part]
+                if known is not None and 0 < len(said) < MOST_PIECES and not self._was_read(event):
+                    said.append(text)
                     self._path.last = known
                     return [known]
         except (AttributeError, KeyError, TypeError):
@@ -158,6 +159,8 @@ class ResponsesReader(BlockReader):
             call = self._call_of(event, item) or self._start(event, item)
             self._items.name(call, item.get("name"))
         elif kind in _TASKS:
+            if len(self._tasks_at) > _MOST_CALLS:
+                self._tasks_at.clear()
             self._tasks_at[_place(event)] = text_of(item.get("id"))
             self._task_begins(item.get("id"), item.get("name") or kind.removesuffix("_call"))
 
@@ -252,6 +255,7 @@ class ResponsesReader(BlockReader):
                 self._parts_of(place, item)
         self._items.end_all(cut=cut, owner=owner)
         self._said = {part: said for part, said in self._said.items() if owner not in (None, part[0])}
+        self._n_said = self._n_said if self._said else 0
         self._calls_at = {place: call for place, call in self._calls_at.items() if owner not in (None, call.owner)}
         self._ending = owner
         self._finish(reason, usage_of(response.get("usage"), "input_tokens", "output_tokens", "total_tokens"))

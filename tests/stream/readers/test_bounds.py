@@ -7,9 +7,11 @@ import tracemalloc
 import pytest
 
 from stream import (
+    AnthropicReader,
     OllamaReader,
     OpenAIReader,
     ReasoningDelta,
+    ResponsesReader,
     StreamFailed,
     TextDelta,
     TextReader,
@@ -354,3 +356,62 @@ def test_a_longer_fence_than_any_is_text():
         spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
         assert spoken.rstrip() == text.removesuffix(CALL).rstrip()
         assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["ok"]
+
+
+def spoken(text, place=0):
+    """A piece of text of the Responses API."""
+    return {
+        "type": "response.output_text.delta",
+        "item_id": "i",
+        "output_index": place,
+        "content_index": 0,
+        "delta": text,
+    }
+
+
+def done(text, place=0):
+    return {**spoken("", place), "type": "response.output_text.done", "text": text}
+
+
+def block(number):
+    return {
+        "type": "content_block_start",
+        "index": number,
+        "content_block": {"type": "tool_use", "id": "", "name": "f"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("reader", "events"),
+    [
+        (ResponsesReader, lambda: (spoken("a " * 32768) for _ in range(1024))),
+        (ResponsesReader, lambda: (spoken(str(number)) for number in range(600_000))),
+        (ResponsesReader, lambda: (spoken("a " * 4096, place) for place in range(8000))),
+        (ResponsesReader, lambda: (done("a " * 4096, place) for place in range(8000))),
+        (ResponsesReader, lambda: (spoken("a ", place) for place in range(100_000))),
+        (AnthropicReader, lambda: (block(number) for number in range(100_000))),
+    ],
+    ids=["long pieces", "tokens", "many parts", "many whole parts", "many short parts", "open blocks"],
+)
+def test_what_formats_of_parts_and_blocks_keep_is_bounded(reader, events):
+    most, failures = kept(reader(["f"]), events())
+    assert not failures
+    assert most < 16 * MIB
+
+
+@pytest.mark.parametrize("n_pieces", [1, 4095, 4096, 4097, 20_000, 600_000])
+def test_a_whole_text_after_its_pieces_is_not_said_again_however_long_it_is(n_pieces):
+    reader = ResponsesReader()
+    reader.feed(spoken("Hi. "))
+    for _ in range(n_pieces):
+        reader.feed(spoken("a "))
+    events = reader.feed(done("Hi. " + "a " * n_pieces))
+    assert not [event for event in events if isinstance(event, TextDelta)]
+
+
+def test_a_whole_text_says_what_its_pieces_lack():
+    reader = ResponsesReader()
+    for _ in range(10_000):
+        reader.feed(spoken("a "))
+    (event,) = reader.feed(done("a " * 10_000 + "end"))
+    assert event == TextDelta("end")
