@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
 
 from stream.errors import MissingFeatureError, StreamError
 from stream.extras import pip_install
+from stream.replay.hiding import Secrets
 from stream.replay.recording import Kind, Recording
 from stream.sendable import sendable
 from stream.urls import server_url, shown_url
@@ -21,14 +20,6 @@ __all__ = ["KEPT_HEADERS", "record", "record_session"]
 
 KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "transfer-encoding", "x-request-id"})
 """Response headers that are recorded; request headers never are."""
-
-SECRET_FIELDS = ("client_secret", "authorization", "authorization_token", "api_key", "newHandle", "ephemeral_key")
-"""JSON fields whose texts are recorded as asterisks, in requests and answers, such as a Realtime session's secret."""
-
-PUBLIC_HEADERS = frozenset({"content-type", "accept", "user-agent", "anthropic-version", "anthropic-beta"})
-_SECRET_JSON = re.compile(
-    rb'("(?:%b)"\s*:\s*(?:\{[^{}]*?"value"\s*:\s*)?")((?:[^"\\]|\\.)*)' % "|".join(SECRET_FIELDS).encode()
-)
 
 
 def record(
@@ -77,20 +68,20 @@ def record(
                     reads.append((len(data), round((time.perf_counter() - start_s) * 1000.0, 1)))
             except httpx2.HTTPError:
                 complete = False  # The bytes so far are the recording of a broken connection.
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         raise StreamError(f"cannot reach {shown_url(url)}: {str(error) or type(error).__name__}") from error
-    kept = {name.lower(): value for name, value in answered.items() if name.lower() in KEPT_HEADERS}
+    secrets = Secrets(url, headers or {})
+    kept = {name.lower(): secrets.hide_in(value) for name, value in answered.items() if name.lower() in KEPT_HEADERS}
     first = body.lstrip()[:1]
     kind: Kind = "ndjson" if first == b"{" else "json" if first == b"[" else "sse"
-    secrets = _secrets(url, headers or {})
     return Recording(
         name="recorded",
         kind=kind,
-        body=_hidden(bytes(body), secrets),
+        body=secrets.hide(bytes(body)),
         status=status,
         reads=tuple(reads),
         headers=kept,
-        request=_hidden_request(sent, secrets),
+        request=secrets.hide_in_request(sent),
         complete=complete,
     )
 
@@ -114,7 +105,7 @@ def record_session(
     except ImportError as error:
         raise MissingFeatureError(f"recording needs websockets: {pip_install('openai')}") from error
     start_s = time.perf_counter()
-    secrets = _secrets(url, headers or {})
+    secrets = Secrets(url, headers or {})
     lines, times = [], []
     try:
         with connect(url, additional_headers=dict(headers or {}), open_timeout=timeout_s, max_size=None) as socket:
@@ -136,9 +127,9 @@ def record_session(
     return Recording(
         name="recorded",
         kind="jsonl",
-        body=b"".join(_hidden(line, secrets) for line in lines),
+        body=b"".join(secrets.hide(line) for line in lines),
         reads=tuple((len(line), at_ms) for line, at_ms in zip(lines, times, strict=True)),
-        request={"messages": [_hidden_request(sendable(dict(message)), secrets) for message in messages]},
+        request={"messages": [secrets.hide_in_request(sendable(dict(message))) for message in messages]},
     )
 
 
@@ -151,25 +142,3 @@ def _is_over(message: Mapping[str, Any]) -> bool:
     content = message.get("serverContent")
     turn_is_complete = isinstance(content, dict) and bool(content.get("turnComplete"))
     return message.get("type") in ("response.done", "error") or "toolCall" in message or turn_is_complete
-
-
-def _secrets(url: str, headers: Mapping[str, str]) -> list[bytes]:
-    """Secrets that a server may quote: passwords, values of the query, headers and their words."""
-    parts = urlsplit(url)
-    found = [parts.password or "", *(value for _, value in parse_qsl(parts.query))]
-    for name, value in headers.items():
-        if name.lower() not in PUBLIC_HEADERS:
-            found += [value, *value.split()]
-    # Short ones, such as `alt=sse`, are words of the answer and no secrets.
-    return sorted({secret.encode() for secret in found if len(secret) >= 8}, key=len, reverse=True)
-
-
-def _hidden(body: bytes, secrets: Sequence[bytes]) -> bytes:
-    """The body with asterisks for secrets; its length, and with it the size of each read, stays."""
-    for secret in secrets:
-        body = body.replace(secret, b"*" * len(secret))
-    return _SECRET_JSON.sub(lambda found: found[1] + b"*" * len(found[2]), body)
-
-
-def _hidden_request(request: Mapping[str, Any], secrets: Sequence[bytes]) -> Any:
-    return json.loads(_hidden(json.dumps(request, ensure_ascii=False).encode(), secrets))

@@ -109,13 +109,13 @@ def test_a_session_that_cannot_be_opened_is_one_line_without_the_key(tmp_path):
 
 
 def test_a_sessions_secret_is_not_recorded():
-    from stream.replay.recorder import _hidden
+    from stream.replay.hiding import Secrets
 
     created = {"type": "session.created", "session": {"client_secret": {"value": "ek_hidden", "expires_at": 1}}}
     resumed = {"sessionResumptionUpdate": {"newHandle": 'hand\\le"hidden', "resumable": True}}
     for message in (created, resumed):
         body = json.dumps(message).encode()
-        hidden = _hidden(body, [])
+        hidden = Secrets("http://h/", {}).hide(body)
         assert b"hidden" not in hidden
         assert len(hidden) == len(body)
         json.loads(hidden)

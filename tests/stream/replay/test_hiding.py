@@ -1,0 +1,53 @@
+"""Secrets in a recording: each way in which they were sent, and in which a server quotes them."""
+
+import json
+from base64 import b64encode
+from urllib.parse import quote
+
+import pytest
+
+from stream.replay.hiding import Secrets
+
+KEY = 'sk-Hidden/Key+"0123='
+IN_URL = quote(KEY, safe="")
+LOGIN = b64encode(f"user:{KEY}".encode()).decode()
+SENT = [
+    (f"http://h/v1?alt=sse&key={IN_URL}", {}),
+    (f"http://user:{IN_URL}@h/v1", {}),
+    (f"http://{IN_URL}@h/v1", {}),
+    ("http://h/v1", {"X-Api-Key": KEY}),
+    ("http://h/v1", {"authorization": f"Bearer {KEY}"}),
+]
+
+
+@pytest.mark.parametrize(("url", "headers"), SENT)
+@pytest.mark.parametrize("quoted", [KEY, KEY.upper(), IN_URL, json.dumps(KEY)[1:-1].replace("/", r"\/")])
+def test_a_key_is_hidden_however_it_was_sent_and_the_server_quotes_it(url, headers, quoted):
+    body = f'{{"error": "Incorrect key {quoted}"}}'.encode()
+    assert Secrets(url, headers).hide(body) == f'{{"error": "Incorrect key {"*" * len(quoted)}"}}'.encode()
+
+
+def test_a_login_is_hidden_as_the_client_sends_it():
+    assert Secrets(f"http://user:{IN_URL}@h/v1", {}).hide_in(f"Basic {LOGIN}") == f"Basic {'*' * len(LOGIN)}"
+
+
+FIELDS = ["Authorization", "API_KEY", "apiKey", "x-api-key", "X-Auth-Token", "access_token", "clientSecret", "password"]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", ["hidden", ["hidden"], {"value": "hidden"}])
+def test_a_field_for_a_secret_is_hidden_in_any_spelling(field, value):
+    tools = [{"type": "mcp", "headers": {field: value}}]
+    assert "hidden" not in json.dumps(Secrets("http://h/", {}).hide_in_request({"tools": tools}))
+    if not isinstance(value, list):
+        assert b"hidden" not in Secrets("http://h/", {}).hide(json.dumps(tools).encode())
+
+
+def test_what_is_no_secret_stays():
+    request = {"tools": [{"parameters": {"properties": {"password": {"type": "string"}}}}], "token": "Hello", "n": 1}
+    assert Secrets("http://h/?alt=sse", {"accept": "text/event-stream"}).hide_in_request(request) == request
+
+
+def test_a_header_that_looks_like_json_does_not_break_the_request():
+    request = {"messages": [{"role": "user", "content": "hi"}]}
+    assert Secrets("http://h/", {"x-a": '"role": "user"'}).hide_in_request(request) == request
