@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable
 
-__all__ = ["end_tasks"]
+__all__ = ["end_tasks", "failures"]
 
 
 async def end_tasks(tasks: Iterable[asyncio.Task[None]], *streams: Any) -> list[Exception]:
@@ -20,8 +20,12 @@ async def end_tasks(tasks: Iterable[asyncio.Task[None]], *streams: Any) -> list[
     for task in tasks:
         if not task.cancelling():  # It is already closing its connection.
             task.cancel()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    outcomes += await asyncio.gather(_close(streams), return_exceptions=True)
+    return await failures(*tasks) + await failures(_close(streams))
+
+
+async def failures(*work: Awaitable[Any]) -> list[Exception]:
+    """The exceptions that `work` raised, when all of it is done."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
     return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
 
 

@@ -64,8 +64,9 @@ class Output:
             self._put_out_one()
 
     def put_out_the_rest(self) -> None:
-        """Write at once all that is queued or sounds: the fade of a cancelled turn."""
-        while self.pacer.queued_samples or self._mixer.active:
+        """Write at once all that is queued or sounds: the fade of a cancelled turn, at most a second."""
+        end = self._mixer.position + self._mixer.sample_rate  # A sound of the caller's own may have no end.
+        while (self.pacer.queued_samples or self._mixer.active) and self._mixer.position < end:
             self._put_out_one()
 
     def until_next_frame_s(self) -> float:

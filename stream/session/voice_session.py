@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream.clock import Clock, WallClock
-from stream.errors import SpeakerError, StreamValueError
+from stream.errors import SpeakerError, StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
 from stream.routing.limits import Limits
-from stream.session.ending import end_tasks
+from stream.session.ending import end_tasks, failures
 from stream.session.history import ChatHistory, heard_text
 from stream.session.output import Output, Sink
 from stream.session.record import Heard, TurnRecord
@@ -109,7 +109,7 @@ class VoiceSession:
         """Speak one answer to its end, or to a barge-in; returns the record of the turn.
 
         A failure of the stream or the speaker is in the record's `failure`; the speech before it is kept. A
-        cancellation is a barge-in whose fade goes to the sink at once.
+        cancellation is a barge-in whose fade goes to the sink at once. A second turn at once raises a `StreamError`.
 
         Parameters
         ----------
@@ -119,8 +119,10 @@ class VoiceSession:
         bytes_s : callable
             Returns the stream time at which bytes were last read from the network, or `None`.
         """
+        if self._tasks:
+            raise StreamError("the session already speaks; await its turn, or make another session")
         self._begin()
-        reading, is_over = words(self._attend(events)), False
+        reading, is_over, errors = words(self._attend(events)), False, []
         self._tasks = [
             asyncio.create_task(self._listen(reading, bytes_s)),
             asyncio.create_task(self._send()),
@@ -134,11 +136,13 @@ class VoiceSession:
             self._output.put_out_the_rest()
             raise
         finally:
-            errors = await end_tasks(self._tasks, reading, events)
-            is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
-            self._end(is_whole=is_whole)
-            if not is_whole:
-                await self._text_queue.cancel()  # The next answer must not start with the rest of this one.
+            try:
+                errors += await end_tasks(self._tasks, reading, events)
+            finally:  # also if the turn is cancelled again
+                is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
+                self._end(is_whole=is_whole)
+                if not is_whole:  # The next answer must not start with the rest of this one.
+                    errors += await failures(self._text_queue.cancel())
         if errors:
             raise errors[0]
         return self.journal
@@ -263,6 +267,11 @@ class VoiceSession:
             await self._text_queue.deliver()
         except SpeakerError as error:
             self._speaker_failed(error)
+        except BaseException:
+            speaking = self._tasks[2]
+            if not speaking.cancelling():
+                speaking.cancel()  # It would wait for the speech of text that was not sent.
+            raise
 
     async def _speak(self) -> None:
         try:

@@ -7,7 +7,7 @@ import pytest
 
 import cues
 from cues.meters.clicks import find_clicks
-from stream.errors import StreamValueError
+from stream.errors import StreamError, StreamValueError
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter
 from stream.session import Limits, VoiceSession
@@ -210,3 +210,63 @@ def test_a_mixer_of_another_sample_rate_is_refused():
     mixer = cues.Mixer(48000)
     with pytest.raises(StreamValueError, match=r"48000 Hz; it must have the speaker's 24000 Hz"):
         VoiceSession(mixer=mixer, router=CueRouter({}, mixer), speaker=VoiceLikeSpeaker(), sink=Tape())
+
+
+class FailsToFinish(VoiceLikeSpeaker):
+    """Takes text, and fails at its end with what is no `SpeakerError`."""
+
+    async def finish(self):
+        raise ZeroDivisionError
+
+
+def test_a_speaker_that_cannot_finish_ends_the_turn():
+    with pytest.raises(ZeroDivisionError):
+        run_turn([*said("A short answer."), (0.2, Finish("stop"))], speaker=FailsToFinish())
+
+
+def test_a_second_turn_at_once_is_refused_and_the_first_goes_on():
+    def second(session, _turn):
+        refused = session.run(Source(VirtualClock()))
+        with pytest.raises(StreamError, match="already"):
+            refused.send(None)
+
+    played = Played(second, at_s=0.5)
+    assert np.array_equal(played.tape.mixed, run_turn(TURN).tape.mixed)
+
+
+class SlowToClose(Source):
+    async def aclose(self):
+        await self._clock.sleep(5.0)
+
+
+@pytest.mark.parametrize("turns_of_the_loop", range(2, 8))
+def test_a_turn_that_is_cancelled_again_while_it_ends_leaves_the_session_ready(turns_of_the_loop):
+    async def go(clock, tape):
+        mixer = cues.Mixer(RATE)
+        router = CueRouter(cues.load_bank(), mixer)
+        session = VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=tape, clock=clock)
+        turn = asyncio.create_task(session.run(SlowToClose(clock)))
+        await clock.sleep(0.5)
+        turn.cancel()
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
+        turn.cancel()
+        await asyncio.wait({turn})
+        assert turn.cancelled()
+        assert clock.now() < 1.0
+        assert (await session.run(Source(clock))).spoken_text.split() == TEXT.split()
+
+    clock = VirtualClock()
+    asyncio.run(clock.drive(go(clock, Tape())))
+
+
+def test_a_sound_of_the_callers_own_does_not_hold_up_a_cancelled_turn():
+    def interrupted_over_a_loop(session, turn):
+        session.barge_in()
+        played.append(session._mixer.play(cues.load_bank()["working"], loop=True))
+        turn.cancel()
+
+    played = []
+    tape = Played(interrupted_over_a_loop, at_s=1.1).tape
+    assert played
+    assert len(tape.mixed) < 3 * RATE
