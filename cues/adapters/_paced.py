@@ -210,11 +210,14 @@ class PacedWriter(PacedOutput):
         self._paced = PacedCues(frame_ms=20.0, **options)
 
     async def run(self) -> None:
-        """Write the frames that are due, until `close`."""
-        while not self._is_over:
-            for mixed in self._paced.frames():
-                self._write(mixed)
-            await self._paced.wait()
+        """Write the frames that are due, until `close`; a failure or a cancellation closes, too."""
+        try:
+            while not self._is_over:
+                for mixed in self._paced.frames():
+                    self._write(mixed)
+                await self._paced.wait()
+        finally:
+            self.close()
 
     async def played(self) -> None:
         """Return when all speech so far has been heard, or dropped by a barge-in."""
@@ -226,11 +229,13 @@ class PacedWriter(PacedOutput):
         """Fade out and end `run`."""
         if not self._is_over:
             self._is_over = True
-            for mixed in self._paced.last_frames():
-                self._write(mixed)
-            self._paced.deck.router.cancel()
-            self._paced.deck.mixer.close()
-            self._paced.wake()
+            try:
+                for mixed in self._paced.last_frames():
+                    self._write(mixed)
+            finally:
+                self._paced.deck.router.cancel()
+                self._paced.deck.mixer.close()
+                self._paced.wake()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PROVIDERS", "Digit", "Heard", "LineEvent", "Marked", "Provider", "Started", "Stopped", "read_message"]
 
+_MOST_DIGITS = 18
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
@@ -121,7 +123,7 @@ def _heard(media: Mapping[str, Any], started: Started | None) -> Heard | None:
     chunk = str(media.get("chunk", ""))
     law = "mulaw" if started is None else started.law
     samples = float_of_pcm16(data[: len(data) // 2 * 2]) if law is None else samples_of_bytes(data, law)
-    return Heard(samples, int(chunk) if chunk.isdecimal() else None)
+    return Heard(samples, int(chunk) if chunk.isdecimal() and len(chunk) <= _MOST_DIGITS else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Heard", "RealtimeCues"]
 
 _FADE_MS = 30.0
+_LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.
 _AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
 _AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
 _QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
@@ -104,7 +105,8 @@ class RealtimeCues(PacedWriter):
     async def feed(self, event: Any) -> list[Event]:
         """Take a server event: JSON text, a dictionary or an object of the `openai` package; returns what it says.
 
-        Audio is queued, calls sound, and at the user's words the speech fades out and is truncated at the server.
+        PCM of 8 to 192 kHz is queued, other audio dropped; calls sound; at the user's words the speech fades out and
+        is truncated at the server.
         """
         fields = fields_of(_decoded(event))
         if self._is_over or not fields:
@@ -168,8 +170,8 @@ class RealtimeCues(PacedWriter):
         if last is None or (last.content_index != index and not last.cut):
             last = Heard(item_id, index, self._n_pushed, self._n_pushed)
             self._items.append(last)
-        if not last.cut:
-            rate = int(audio.mime.rpartition("rate=")[2] or 24000)
+        rate = _rate_of(audio.mime)
+        if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:
             whole = audio.pcm[: len(audio.pcm) // 2 * 2]
             self._push(self._paced.at_own_rate(float_of_pcm16(whole), rate))
             last.end = self._n_pushed
@@ -177,6 +179,12 @@ class RealtimeCues(PacedWriter):
     def _push(self, samples: NDArray[np.float32]) -> None:
         self._paced.push(samples)
         self._n_pushed += len(samples)
+
+
+def _rate_of(mime: str) -> int:
+    """The rate of PCM, Hz; 0 for another format."""
+    rate = mime.rpartition("rate=")[2]
+    return int(rate) if rate.isdecimal() and len(rate) <= len(str(_HIGHEST_HZ)) else 0
 
 
 def _decoded(event: Any) -> Any:

@@ -127,7 +127,7 @@ class PhoneLine(PacedOutput):
                     self._paced.retune(event.sample_rate)
                 self._go.set()
             case Marked(name) if name in self._marks:
-                self._marks.pop(name).set()
+                self._marks[name].set()
             case Stopped():
                 self.close()
         return event
@@ -166,18 +166,24 @@ class PhoneLine(PacedOutput):
             return
         self._n_marks += 1
         name = f"cues-{self._n_marks}"
-        self._marks[name] = asyncio.Event()
+        mark = self._marks[name] = asyncio.Event()
         self._outbox.append(self._messages.mark(self._started.stream_id, name))
         self._paced.wake()
-        await self._marks[name].wait()
+        try:
+            await mark.wait()
+        finally:
+            del self._marks[name]
 
     async def run(self) -> None:
-        """Send what is due, from the call's start until `close` or a `Stopped`."""
-        await self._go.wait()
-        while not self._is_over:
-            self._due.extend(self._paced.frames())
-            await self._send_due()
-            await self._paced.wait()
+        """Send what is due, from the call's start until `close`, a `Stopped`, a failure or a cancellation."""
+        try:
+            await self._go.wait()
+            while not self._is_over:
+                self._due.extend(self._paced.frames())
+                await self._send_due()
+                await self._paced.wait()
+        finally:
+            self.close()
 
     async def _send_due(self) -> None:
         while self._outbox or self._due:

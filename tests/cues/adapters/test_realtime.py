@@ -201,3 +201,37 @@ def test_over_a_real_websocket_with_the_client_of_the_openai_package():
     assert any(isinstance(event, Finish) for event in seen)
     assert next(iter(router.spans)).cue == "tool_call"
     assert np.isfinite(np.concatenate(frames)).all()
+
+
+@pytest.mark.parametrize(
+    "form", [{"rate": 1}, {"rate": 10**30}, {"rate": -8000}, {"type": "audio/opus"}, {"type": "a/rate=0"}]
+)
+def test_audio_of_a_rate_or_format_that_cannot_be_played_is_dropped(form):
+    answer = [event for event in SPOKEN if not event["type"].startswith("session.")]
+
+    async def script(voice, clock, sent):
+        audio = {"output": {"format": {"type": "audio/pcm", **form}}}
+        await voice.feed({"type": "session.updated", "session": {"audio": audio}})
+        await feed(voice, answer)
+        assert voice.pacer.queued_samples == 0
+        audio = {"output": {"format": {"type": "audio/pcm", "rate": 24000}}}
+        await voice.feed({"type": "session.updated", "session": {"audio": audio}})
+        await feed(voice, answer)
+        assert voice.pacer.queued_samples > 0
+
+    converse(script)
+
+
+def test_an_output_that_fails_closes_the_mixer_and_ends_who_waits():
+    async def go():
+        def write(_frame):
+            raise ConnectionError
+
+        voice = RealtimeCues(write, clock=LoopClock())
+        await feed(voice, SPOKEN)
+        with pytest.raises(ConnectionError):
+            await voice.run()
+        await voice.played()
+        return voice.router.phase
+
+    assert run_virtually(go) == "done"

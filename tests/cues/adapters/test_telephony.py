@@ -295,3 +295,33 @@ def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expec
         assert (media["contentType"], media["sampleRate"]) == ("audio/x-l16", 8000)
     assert len(base64.b64decode(media["payload"])) == (320 if provider == "plivo" else 160)
     assert [sent[0], next(message for message in sent if "clear" in message["event"])] == expected
+
+
+@pytest.mark.parametrize("ended", ["the WebSocket fails", "run is cancelled"])
+def test_a_run_that_ends_before_its_call_ends_who_waits_for_the_speech(ended):
+    async def go():
+        async def send(_text):
+            if ended == "the WebSocket fails":
+                raise ConnectionError
+
+        clock = VirtualClock()
+        line = PhoneLine(send, clock=clock)
+        line.feed(json.dumps(START))
+        line.push(speech(), 24000)
+
+        async def script():
+            run, played = asyncio.create_task(line.run()), asyncio.create_task(line.played())
+            await clock.sleep(0.2)
+            run.cancel()
+            await asyncio.wait({run})
+            await clock.sleep(0.1)
+            return played.done()
+
+        return await clock.drive(script())
+
+    assert asyncio.run(go())
+
+
+def test_a_chunk_number_of_any_length_is_no_error():
+    media = {"payload": base64.b64encode(b"\xff" * 160).decode(), "chunk": "9" * 5000}
+    assert PhoneLine(None).feed(json.dumps({"event": "media", "media": media})).chunk is None
