@@ -38,7 +38,9 @@ def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     draft: Draft | None = None
     mark = ""
     while not mark:
-        header += parser.take_to(_HEADER_END.search(parser.buffer, parser.position))
+        match = _HEADER_END.search(parser.buffer, parser.position)
+        size = (match.start() if match else len(parser.buffer)) - parser.position
+        header += parser.take(min(size, max(_LONGEST_HEADER + 1 - len(header), 0)))
         following = parser.buffer[parser.position : parser.position + 1]
         recipient = _RECIPIENT.search(header + following)
         if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:

@@ -345,16 +345,21 @@ def test_a_page_that_does_not_read_is_noticed_and_holds_10_s_at_most():
 
 
 def test_a_changed_pack_is_heard_in_the_next_answer_and_a_broken_one_is_reported(tmp_path):
-    (tmp_path / "pack.toml").write_text("")
+    def save(text):
+        """Replace the file at once: the server never sees half of it."""
+        (tmp_path / "next.toml").write_text(text)
+        (tmp_path / "next.toml").replace(tmp_path / "pack.toml")
+
+    save("")
 
     async def conversation(page):
         await page.send(type="ask", text="And?", script=0)
         await page.until("live.end")
-        (tmp_path / "pack.toml").write_text("[cues]\ntool_call = {gain_db = -12.0}\n")
+        save("[cues]\ntool_call = {gain_db = -12.0}\n")
         assert (await page.until("live.pack"))["problem"] is None
         await page.send(type="ask", text="And?", script=0)
         await page.until("live.end", 2)
-        (tmp_path / "pack.toml").write_text("[cues")
+        save("[cues")
         assert "pack.toml" in (await page.until("live.pack", 2))["problem"]
         await page.send(type="ask", text="And?", script=0)
         await page.until("live.end", 3)

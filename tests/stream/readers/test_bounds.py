@@ -415,3 +415,15 @@ def test_a_whole_text_says_what_its_pieces_lack():
         reader.feed(spoken("a "))
     (event,) = reader.feed(done("a " * 10_000 + "end"))
     assert event == TextDelta("end")
+
+
+@pytest.mark.parametrize("length", [200, 230, 256, 300, 2000])
+def test_a_header_that_is_too_long_is_given_up_at_the_same_character_over_every_cut(length):
+    text = f"<|start|>assistant to=functions.f {'x' * length}<|message|>{{}}<|call|> hello"
+
+    def said(parts):
+        reader = TextReader(["f"])
+        events = [event for part in parts for event in reader.feed(part)] + reader.close()
+        return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+    assert said(text) == said([text]) == said([text[:100], text[100:]])
