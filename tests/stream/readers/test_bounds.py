@@ -417,9 +417,10 @@ def test_a_whole_text_says_what_its_pieces_lack():
     assert event == TextDelta("end")
 
 
+@pytest.mark.parametrize("rest", ["", " to=functions.f json<|message|>{}<|call|> hello"])
 @pytest.mark.parametrize("length", [200, 230, 256, 300, 2000])
-def test_a_header_that_is_too_long_is_given_up_at_the_same_character_over_every_cut(length):
-    text = f"<|start|>assistant to=functions.f {'x' * length}<|message|>{{}}<|call|> hello"
+def test_a_header_that_is_too_long_is_given_up_at_the_same_character_over_every_cut(length, rest):
+    text = f"<|start|>assistant to=x {'~' * length}{rest}"
 
     def said(parts):
         reader = TextReader(["f"])
