@@ -27,7 +27,7 @@ from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable
+    from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 
     from cues import Mixer
     from stream.routing.router import CueRouter
@@ -263,35 +263,46 @@ class VoiceSession:
             self._transcript.event(event)
 
     async def _send(self) -> None:
-        try:
-            await self._text_queue.deliver()
-        except SpeakerError as error:
-            self._speaker_failed(error)
-        except BaseException:
-            speaking = self._tasks[2]
-            if not speaking.cancelling():
-                speaking.cancel()  # It would wait for the speech of text that was not sent.
-            raise
+        await self._with_speaker(self._text_queue.deliver())
 
     async def _speak(self) -> None:
+        await self._with_speaker(self._receive())
+        self._output.pacer.end()
+
+    async def _with_speaker(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await `work`; its failure ends the speech, because the speaker's other task could wait for ever."""
+        task = asyncio.current_task()
+        assert task is not None
         try:
-            async for speech in self._speaker:
-                self._watchdog.note()
-                self._output.pacer.push(speech.samples)
-                self._track.push(speech)
-                if speech.phrase:
-                    self._output.pacer.end()
+            await work
         except SpeakerError as error:
             self._speaker_failed(error)
-        self._output.pacer.end()
+        except asyncio.CancelledError:
+            if task.cancelling():
+                raise
+            self._speaker_failed(SpeakerError("the speaker has cancelled its work"))
+        except Exception:
+            self._end_speech()
+            raise
+
+    async def _receive(self) -> None:
+        async for speech in self._speaker:
+            self._watchdog.note()
+            self._output.pacer.push(speech.samples)
+            self._track.push(speech)
+            if speech.phrase:
+                self._output.pacer.end()
 
     def _speaker_failed(self, error: SpeakerError) -> None:
         self._speaker_error = error
         self.journal.failure = str(error)
         self._track.all_passed()
-        if len(self._tasks) == 3:
-            self._tasks[1].cancel()
-            self._tasks[2].cancel()
+        self._end_speech()
+
+    def _end_speech(self) -> None:
+        for task in self._tasks[1:]:
+            if not task.cancelling():
+                task.cancel()
 
     # The output loop.
 

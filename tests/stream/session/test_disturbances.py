@@ -224,6 +224,32 @@ def test_a_speaker_that_cannot_finish_ends_the_turn():
         run_turn([*said("A short answer."), (0.2, Finish("stop"))], speaker=FailsToFinish())
 
 
+class CancelsItself(VoiceLikeSpeaker):
+    """Raises `CancelledError` in one of its methods, though nobody cancelled it."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.where = where
+
+    async def send(self, text):
+        if self.where == "send":
+            raise asyncio.CancelledError
+        await super().send(text)
+
+    async def speak(self, phrase):
+        if self.where == "speak":
+            raise asyncio.CancelledError
+        async for speech in super().speak(phrase):
+            yield speech
+
+
+@pytest.mark.parametrize("where", ["send", "speak"])
+def test_of_a_speaker_that_cancels_itself_nothing_counts_as_heard(where):
+    told = run_turn([*said("A short answer."), (0.2, Finish("stop"))], speaker=CancelsItself(where))
+    assert "cancelled" in told.journal.failure
+    assert told.history.messages == []
+
+
 def test_a_second_turn_at_once_is_refused_and_the_first_goes_on():
     def second(session, _turn):
         refused = session.run(Source(VirtualClock()))
