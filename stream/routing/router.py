@@ -139,7 +139,12 @@ class CueRouter:
     # Events.
 
     def handle(self, event: ServiceEvent) -> Played | None:
-        """Apply the rules to one event; returns the cue that it started, if it started at once. The router's thread."""
+        """Apply the rules to one event; returns the cue that it started, if it started at once. The router's thread.
+
+        Events after the mixer was closed, such as those of an answer after a hangup, change nothing.
+        """
+        if self._mixer.closed:
+            return None
         self.poll()
         self.alive()
         self._known.note(event)

@@ -47,6 +47,17 @@ def test_the_cue_begins_with_the_next_sample_that_is_put_out():
     assert np.abs(pipeline.pass_s(0.02)).max() > 0
 
 
+def test_events_after_a_hangup_change_nothing():
+    pipeline = Pipeline()
+    pipeline.handle(ToolCallStart("read_file", "1"))
+    pipeline.pass_s(0.02)
+    pipeline.mixer.close()
+    answer = [ToolResult("1", "read_file", is_error=False, content=""), ToolCallStart("search", "2"), TextDelta("so")]
+    assert pipeline.handle(*answer, StreamFailed("gone")) == []
+    pipeline.pass_s(0.02)
+    assert not pipeline.pass_s(5.0).any()
+
+
 def test_patterns_are_tried_in_order_and_a_packs_rules_come_first():
     class PackBank(dict):
         rules = (("read_*", "mine"),)
