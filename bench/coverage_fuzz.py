@@ -5,6 +5,9 @@
 
 The corpus begins with the recordings and the cases of the tests, and grows in `--corpus` from run to run. An input that
 breaks a promise ends the run with a traceback and is kept beside it as `crash-…`; it becomes a case of the tests.
+
+Last runs: 61,000 inputs to the readers and 63,000 of audio, nothing found; 23,000 texts, one found: the place where a
+header that is too long was given up (`test_bounds.py`).
 """
 
 from __future__ import annotations
