@@ -140,6 +140,9 @@
     }
   }
 
+  // A sound begins after its picture is drawn, and only if nothing else was asked for meanwhile.
+  let latestWish = 0;
+
   class Card {
     constructor(element, sounds) {
       this.element = element;
@@ -169,20 +172,21 @@
       return this.drawn;
     }
 
-    async setMode(mode) {
+    async setMode(mode, wish) {
       if (!this.modes.some((button) => button.dataset.mode === mode) || mode === this.mode) { return; }
       const { playing } = this, { place } = this.active, isFresh = !playing && this.active.player?.getCurrentTime() === 0;
+      if (playing) { wish ??= ++latestWish; }
       this.mode = mode;
       this.drawn = null;
       for (const button of this.modes) { button.setAttribute("aria-pressed", button.dataset.mode === mode); }
       await this.draw();
       if (!isFresh) { this.active.place = place; }
-      if (playing) { await this.play(); }
+      if (playing && wish === latestWish) { await this.play(wish); }
     }
 
     async choose(pane) {
       if (pane === this.active) { return; }
-      const { playing } = this, place = this.active.place;
+      const { playing } = this, place = this.active.place, wish = playing ? ++latestWish : 0;
       this.active.player?.pause();
       this.active = pane;
       this.panes.forEach((each, set) => {
@@ -191,16 +195,20 @@
       });
       await this.draw();
       pane.place = place;
-      if (playing) { await this.play(); }
+      if (playing && wish === latestWish) { await this.play(wish); }
     }
 
-    async play() {
-      stop(this);
+    async play(wish = ++latestWish) {
+      pauseAll(this);
       await this.draw();
+      if (wish === latestWish) { await this.start(); }
+    }
+
+    async start() {
       await this.active.player.play().catch((error) => say(`Cannot play: ${error.message}`));
     }
 
-    toggle() { if (this.playing) { this.active.player.pause(); } else { this.play(); } }
+    toggle() { if (this.playing) { stop(); } else { this.play(); } }
 
     changed(pane) {
       if (pane !== this.active) { return; }
@@ -222,9 +230,11 @@
 
   const cards = [...document.querySelectorAll(".card")].map((element, k) => new Card(element, data.cards[k]));
   let current = -1;
-  const stop = (except) => {
+  const pauseAll = (except) => {
     for (const card of cards) { if (card !== except) { for (const pane of card.panes) { pane.player?.pause(); } } }
   };
+
+  const stop = () => { latestWish += 1; pauseAll(); };
 
   // Pictures are drawn shortly before they are seen, and anew in the colors of the other scheme.
   const seen = new IntersectionObserver((entries) => {
@@ -243,7 +253,11 @@
     cards[current].element.scrollIntoView({ block: "nearest" });
   };
   const here = () => cards[Math.max(0, current)];
-  const playAs = async (mode) => { await here().setMode(mode); if (!here().playing) { await here().play(); } };
+  const playAs = async (mode) => {
+    const card = here(), wish = ++latestWish;
+    await card.setMode(mode, wish);
+    if (wish === latestWish && !card.playing) { await card.play(wish); }
+  };
   const other = () => { const { panes, active } = here(); return panes[(panes.indexOf(active) + 1) % panes.length]; };
 
   const actions = {
