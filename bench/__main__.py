@@ -123,6 +123,9 @@ def table(rows: list[Row], around: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_FURTHEST = 20.0  # the picture's scale ends there
+
+
 def picture(rows: list[Row], path: Path) -> None:
     """Draw how far each figure is from its limit, as a factor; to the right of the line a goal holds."""
     import matplotlib as mpl
@@ -134,7 +137,8 @@ def picture(rows: list[Row], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(10, 0.28 * len(shown) + 1.2), layout="constrained")
     for place, row in enumerate(shown):
         limit = row.figure.limit
-        factors = sorted(limit / value if row.figure.sign == "≤" else value / limit for value in row.values)
+        factors = [limit / value if row.figure.sign == "≤" else value / limit for value in row.values]
+        factors = sorted(min(factor, _FURTHEST) for factor in factors)
         color = "#0072b2" if factors[0] >= 1.0 else "#d55e00"
         axes.plot([factors[0], factors[-1]], [place, place], color=color, linewidth=3, solid_capstyle="round")
         axes.plot(statistics.median(factors), place, "o", color=color)
@@ -143,7 +147,10 @@ def picture(rows: list[Row], path: Path) -> None:
     axes.set_xscale("log")
     axes.axvline(1.0, color="black", linewidth=1)
     axes.grid(axis="x", which="both", alpha=0.2)
-    axes.set_title("Better than its limit by this factor (right of the line: the goal holds)", fontsize=10)
+    axes.margins(y=0.01)
+    axes.set_title(
+        f"Better than its limit by this factor, {_FURTHEST:g} or more (right of the line: it holds)", fontsize=10
+    )
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
