@@ -40,7 +40,7 @@ def check_whole_number(name: str, value: object, least: int) -> None:
     Traceback (most recent call last):
     stream.errors.StreamValueError: burst is 0; it must be 1 or more
     """
-    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise StreamTypeError(f"{name} is {value!r}; it must be a whole number")
     if value < least:
         raise StreamValueError(f"{name} is {value!r}; it must be {least} or more")

@@ -136,10 +136,6 @@ class _Lockstep:
     def active(self) -> bool:
         return any(mixer.active for mixer in self._mixers)
 
-    @property
-    def closed(self) -> bool:
-        return self._mixers[0].closed
-
     def play(self, *arguments: Any, **options: Any) -> _LockstepVoice:
         return _LockstepVoice([mixer.play(*arguments, **options) for mixer in self._mixers])
 

@@ -34,7 +34,7 @@ class AudioSocketLine(PacedWriter):
     """One call: speech in, cues mixed into it, messages of 20 ms out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread. `await run()` beside
-    what reads the socket.
+    the loop that reads the socket.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class AudioSocketLine(PacedWriter):
         self._received = bytearray()
 
     def feed(self, data: bytes) -> list[LineEvent]:
-        """What the bytes say, cut anywhere: `Started` with the call's UUID, `Heard`, `Digit`, `Stopped`."""
+        """The events in bytes that are cut anywhere: `Started` with the call's UUID, `Heard`, `Digit`, `Stopped`."""
         self._received += data
         events = []
         while len(self._received) >= _HEADER:

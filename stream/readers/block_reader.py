@@ -8,6 +8,7 @@ from stream.events import TaskStatus, TranscriptDelta, Usage
 from stream.readers.failures import unwrap
 from stream.readers.item_calls import ItemCalls
 from stream.readers.message_reader import MessageReader
+from stream.readers.pieces import MOST_PIECES
 from stream.readers.values import count, fields_of
 
 if TYPE_CHECKING:
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
 
     from stream.readers.options import Tools
 
-__all__ = ["MOST_PIECES", "BlockReader", "usage_of"]
+__all__ = ["BlockReader", "usage_of"]
 
-MOST_PIECES = 4096  # of a part, before they are joined
 _MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
 _MOST_PARTS = 1 << 14
 _MOST_TASKS = 1 << 14

@@ -115,7 +115,7 @@ class Recording:
 
 
 def load_recording(path: Path | str) -> Recording:
-    """Read a recording from disk; one that is none, or does not match its `.http.json`, raises `RecordingError`."""
+    """Read a recording from disk; `RecordingError` if it is not one, or does not match its `.http.json`."""
     file = Path(path)
     body = _read(file)
     side = _read_json(file.with_suffix(".http.json"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cues.errors import MixerClosedError
 from stream.routing.spans import Spans
 from stream.routing.throttle import Throttle
 
@@ -87,8 +88,7 @@ class CuePlayer:
         if placement == "after_words" and self.after_words is not None:
             turn = self._turn
             self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
-        else:
-            voice = self._mixer.play(self._bank[name], loop=False, priority=priority, placement="in_pause")
+        elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append((voice, name, event))
         return None
 
@@ -142,10 +142,19 @@ class CuePlayer:
         if turn == self._turn and not self.is_silent(name):
             self._start(name, event, at, priority, "after_words")
 
-    def _start(self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement) -> Played:
+    def _start(
+        self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement
+    ) -> Played | None:
         onset = self._mixer.position if at is None else max(at, self._mixer.position)
-        voice = self._mixer.play(self._bank[name], at=None if at is None else onset, loop=False, priority=priority)
-        return self._note(voice, Played(name, event, onset, placement))
+        voice = self._play(name, at=None if at is None else onset, priority=priority)
+        return None if voice is None else self._note(voice, Played(name, event, onset, placement))
+
+    def _play(self, name: str, **options: Any) -> Voice | None:
+        """Play a cue once; None after the mixer was closed, such as by a hangup."""
+        try:
+            return self._mixer.play(self._bank[name], loop=False, **options)
+        except MixerClosedError:
+            return None
 
     def _note(self, voice: Voice, played: Played) -> Played:
         """Count and publish a cue whose onset is known."""

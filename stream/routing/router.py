@@ -141,10 +141,8 @@ class CueRouter:
     def handle(self, event: ServiceEvent) -> Played | None:
         """Apply the rules to one event; returns the cue that it started, if it started at once. The router's thread.
 
-        Events after the mixer was closed, such as those of an answer after a hangup, change nothing.
+        After the mixer was closed, such as by a hangup, nothing sounds any more.
         """
-        if self._mixer.closed:
-            return None
         self.poll()
         self.alive()
         self._known.note(event)

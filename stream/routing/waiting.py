@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.errors import MixerClosedError
 from cues.units import db_to_gain
 from stream.routing.turn import NEVER
 
@@ -148,7 +149,10 @@ class WaitingSound:
         if wait.ended or wait.cue is None:
             return
         wait.onset, wait.held = max(self._earliest(wait), self._mixer.position), False
-        voice = self._mixer.play(wait.cue, at=wait.onset, loop=True)
+        try:
+            voice = self._mixer.play(wait.cue, at=wait.onset, loop=True)
+        except MixerClosedError:  # such as by a hangup
+            return
         span = self._spans.begin(wait.cue.name, wait.onset, None)
         wait.voice, wait.span = voice, span
         if wait.ended:  # meanwhile, by the other thread, which may have seen neither, one or both

@@ -22,9 +22,10 @@ from stream.services.addresses import (
     local_address,
 )
 from stream.services.chat_request import ChatRequest, with_guidance
+from stream.services.http_clients import http_client
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
-from stream.services.ollama_endpoint import OllamaEndpoint, http_client
+from stream.services.ollama_endpoint import OllamaEndpoint
 from stream.services.provider_requests import body_of
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries

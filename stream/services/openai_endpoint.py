@@ -9,7 +9,7 @@ from stream.errors import MissingFeatureError
 from stream.extras import pip_install
 from stream.sendable import sendable
 from stream.services.asking import answered
-from stream.services.ollama_endpoint import shorten_error, trusted
+from stream.services.http_clients import shorten_error, trusted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

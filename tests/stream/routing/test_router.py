@@ -47,13 +47,14 @@ def test_the_cue_begins_with_the_next_sample_that_is_put_out():
     assert np.abs(pipeline.pass_s(0.02)).max() > 0
 
 
-def test_events_after_a_hangup_change_nothing():
-    pipeline = Pipeline()
+def test_nothing_sounds_after_a_hangup_whatever_is_handled():
+    pipeline = Pipeline(rules=CueRules(thinking="working", placements=(("success", "in_pause"),)))
     pipeline.handle(ToolCallStart("read_file", "1"))
     pipeline.pass_s(0.02)
     pipeline.mixer.close()
     answer = [ToolResult("1", "read_file", is_error=False, content=""), ToolCallStart("search", "2"), TextDelta("so")]
     assert pipeline.handle(*answer, StreamFailed("gone")) == []
+    pipeline.router.begin_turn()
     pipeline.pass_s(0.02)
     assert not pipeline.pass_s(5.0).any()
 

@@ -178,7 +178,7 @@ async def _serve(
 
 
 def _conversations(pipeline: str, setup: Setup) -> Callable[[], Conversation]:
-    """What makes the conversation of a page."""
+    """The function that makes the conversation of a page."""
     from cues.cli.live.browser.app import MAX_PAGES
     from cues.cli.live.browser.conversation import Conversation
 
