@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stream.errors import StreamValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "sse_events", "words", "written"]
+__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "parts", "sse_events", "words", "written"]
 
 Json = dict[str, Any]
+Steps: TypeAlias = Sequence[Sequence[Any]]
+Call: TypeAlias = tuple[int, str, Any]
+"""Place in the answer, name, arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +76,31 @@ class Behavior:
     quirks: tuple[str, ...] = ()
 
 
-def written(events: Iterable[Json | None], write: Callable[[Json], bytes]) -> tuple[list[bytes], bool]:
-    """Each event as bytes, and whether the answer is complete; `None` is where the connection breaks."""
+def written(events: Iterable[Json], write: Callable[[Json], bytes]) -> tuple[list[bytes], bool]:
+    """Each event as bytes, and whether the answer is complete: not if the connection breaks, as `grouped` reports."""
     pieces: list[bytes] = []
-    for event in events:
-        if event is None:
-            return pieces, False
-        pieces.append(write(event))
+    try:
+        pieces.extend(write(event) for event in events)
+    except ConnectionError:
+        return pieces, False
     return pieces, True
 
 
-def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+def grouped(steps: Steps) -> Iterator[Sequence[Any]]:
+    """The steps, with consecutive calls as one: `["calls", [Call, …]]`; a `break` raises `ConnectionError`."""
+    calls = 0
+    for kind, group in groupby(steps, lambda step: step[0]):
+        if kind == "break":
+            raise ConnectionError
+        if kind == "call":
+            row = [(place, name, arguments) for place, (_, name, arguments) in enumerate(group, calls)]
+            calls += len(row)
+            yield ["calls", row]
+        else:
+            yield from group
+
+
+def sse_events(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script, and whether the answer is complete."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
 
@@ -94,33 +113,32 @@ def sse_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -
     return pieces, complete
 
 
-def native_lines(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
-    """The JSON lines of a script, as on Ollama's own endpoint, and whether the answer is complete."""
-    head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
-    lines = _lines(steps, behavior)
-    return written(lines, lambda one: dumped(one if set(one) == {"error"} else {**head, **one}) + b"\n")
-
-
-def _chunks(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
-    first, reason, calls = True, "stop", 0
+def _chunks(steps: Steps, behavior: Behavior) -> Iterator[Json]:
+    first, reason = True, "stop"
     for step in grouped(steps):
-        kind = step[0]
-        if kind == "break":
-            yield None
-            return
-        if kind == "fail":
-            yield {"error": step[1]}
-            return
-        if kind == "finish":
-            yield _chunk({}, behavior, finish=step[1], first=first)
-        elif kind == "results":
-            reason = "stop"  # This endpoint never shows the results of the server's tools.
-        else:
-            reason = "tool_calls" if kind in ("calls", "announce") else reason if kind == "think" else "stop"
-            for delta in _deltas(step, behavior, calls):
-                yield _chunk(delta, behavior, first=first)
-                first = False
-            calls += len(step[1]) if kind == "calls" else 0
+        deltas: list[Json] = []
+        match step:
+            case "fail", error:
+                yield {"error": error}
+                return
+            case "finish", why:
+                yield _chunk({}, behavior, finish=why, first=first)
+            case "say", text:
+                reason, deltas = "stop", [{"content": word} for word in words(text)]
+            case "think", text:
+                deltas = [{behavior.reasoning: word} for word in words(text)]
+            case ("announce",):
+                reason, deltas = "tool_calls", [{"tool_calls": []}]
+            case "calls", calls:
+                reason, pieces = "tool_calls", (piece for call in calls for piece in _call_pieces(call, behavior))
+                deltas = [{"tool_calls": [piece]} for piece in pieces]
+            case "results", _:
+                reason = "stop"  # This endpoint never shows the results of the server's tools.
+            case _:
+                raise StreamValueError(f"a step is {step[0]!r}; stream.replay.behavior lists the steps")
+        for delta in deltas:
+            yield _chunk(delta, behavior, first=first)
+            first = False
     if not behavior.no_finish:
         for _ in range(2 if behavior.double_finish else 1):
             yield _chunk({}, behavior, finish=reason, first=first)
@@ -139,71 +157,60 @@ def _chunk(delta: Json, behavior: Behavior, *, finish: str | None = None, first:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **marked}
 
 
-def _deltas(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[Json]:
-    kind = step[0]
-    if kind == "say":
-        yield from ({"content": word} for word in words(step[1]))
-    elif kind == "think":
-        yield from ({behavior.reasoning: word} for word in words(step[1]))
-    elif kind == "announce":
-        yield {"tool_calls": []}
-    elif kind == "calls":
-        for place, (name, arguments) in enumerate(step[1], calls_before):
-            for _ in range(2 if behavior.duplicate else 1):
-                yield from ({"tool_calls": [piece]} for piece in _call_pieces(name, arguments, place, behavior))
-    else:
-        raise StreamValueError(f"a step is {kind!r}; stream.replay.behavior lists the steps")
-
-
-def _call_pieces(name: str, arguments: Any, place: int, behavior: Behavior) -> Iterator[Json]:
+def _call_pieces(call: Call, behavior: Behavior) -> Iterator[Json]:
+    place, name, arguments = call
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    index = 0 if behavior.same_index else place
-    head: Json = {"index": index, "id": call_id(place, behavior), "type": "function"}
-    if not behavior.fragment:
-        yield {**head, "function": {"name": name, "arguments": text}}
-        return
-    yield {**head, "function": {"name": name, "arguments": ""}}
-    for start in range(0, len(text), behavior.fragment):
-        piece = text[start : start + behavior.fragment]
-        if behavior.repeat_head:
-            yield {**head, "function": {"name": name, "arguments": piece}}
-        else:
-            yield {"index": index, "function": {"arguments": piece}}
+    index = {"index": 0 if behavior.same_index else place}
+    head = {**index, "id": call_id(place, behavior), "type": "function"}
+    for _ in range(2 if behavior.duplicate else 1):
+        yield {**head, "function": {"name": name, "arguments": "" if behavior.fragment else text}}
+        for piece in parts(text, behavior.fragment) if behavior.fragment else ():
+            if behavior.repeat_head:
+                yield {**head, "function": {"name": name, "arguments": piece}}
+            else:
+                yield {**index, "function": {"arguments": piece}}
 
 
-def _lines(steps: Sequence[Sequence[Any]], behavior: Behavior) -> Iterator[Json | None]:
+def native_lines(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+    """The JSON lines of a script, as on Ollama's own endpoint, and whether the answer is complete."""
+    head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
+    lines = _lines(steps, behavior)
+    return written(lines, lambda one: dumped(one if set(one) == {"error"} else {**head, **one}) + b"\n")
+
+
+def _lines(steps: Steps, behavior: Behavior) -> Iterator[Json]:
     on_done: list[Json] = []
-    calls, working = 0, False
+    has_called = False
     for step in grouped(steps):
-        kind = step[0]
-        if kind == "break":
-            yield None
-            return
-        if kind == "fail":
-            yield _failed(step[1])
-            return
-        if kind in ("say", "think"):
-            field = "content" if kind == "say" else "thinking"
-            yield from (_line(behavior, **{field: word}) for word in words(step[1]))
-        elif kind == "announce":
-            yield _line(behavior, tool_calls=[])
-        elif kind == "results":
-            yield {**_line(behavior), "tool_results": [{"content": one} for one in step[1]]}
-        elif kind == "finish":
-            yield {**_line(behavior), "done": True, "done_reason": "stop", **_TIMINGS}
-        elif kind == "calls":
-            written = [_native_call(name, given, place, behavior) for place, (name, given) in enumerate(step[1], calls)]
-            calls += len(written)
-            working = behavior.task
-            if behavior.calls_on_done:
-                on_done += written
-                continue
-            for call in written:
-                for _ in range(2 if behavior.duplicate else 1):
-                    yield {**_line(behavior, tool_calls=[call]), **(_task("working") if behavior.task else {})}
+        match step:
+            case "fail", str(error):
+                yield {"error": error}
+                return
+            case "fail", error:
+                yield {**_line(behavior), "done": True, "error": error}
+                return
+            case "say", text:
+                yield from (_line(behavior, content=word) for word in words(text))
+            case "think", text:
+                yield from (_line(behavior, thinking=word) for word in words(text))
+            case ("announce",):
+                yield _line(behavior, tool_calls=[])
+            case "results", results:
+                yield {**_line(behavior), "tool_results": [{"content": one} for one in results]}
+            case "finish", _:
+                yield {**_line(behavior), **_DONE}
+            case "calls", calls:
+                has_called = True
+                native = [_native_call(call, behavior) for call in calls]
+                if behavior.calls_on_done:
+                    on_done += native
+                    continue
+                for call in native:
+                    for _ in range(2 if behavior.duplicate else 1):
+                        yield {**_line(behavior, tool_calls=[call]), **_task(behavior, "working")}
     last = _line(behavior, **({"tool_calls": on_done} if on_done else {}))
-    end = {} if behavior.no_finish else {"done": True, "done_reason": "stop", **_TIMINGS}
-    yield {**last, **end, **(_task("completed") if working else {})}
+    end = {} if behavior.no_finish else _DONE
+    yield {**last, **end, **(_task(behavior, "completed") if has_called else {})}
 
 
 def _line(behavior: Behavior, **message: Any) -> Json:
@@ -211,24 +218,20 @@ def _line(behavior: Behavior, **message: Any) -> Json:
     return {**line, "kind": behavior.kind} if behavior.kind and message.get("content") else line
 
 
-def _task(status: str) -> Json:
-    return {"task_id": "5f0c6c1e-0000-4000-8000-000000000001", "task_status": status}
+def _task(behavior: Behavior, status: str) -> Json:
+    return {"task_id": "5f0c6c1e-0000-4000-8000-000000000001", "task_status": status} if behavior.task else {}
 
 
-def _native_call(name: str, arguments: Any, place: int, behavior: Behavior) -> Json:
+def _native_call(call: Call, behavior: Behavior) -> Json:
+    place, name, arguments = call
     identity = call_id(place, behavior)
     function = {"index": 0 if behavior.same_index else place, "name": name, "arguments": arguments}
     return {"id": identity, "function": function} if identity else {"function": function}
 
 
-def _failed(error: Any) -> Json:
-    """A text becomes an error line; an object goes into the done line."""
-    if isinstance(error, str):
-        return {"error": error}
-    return {"message": {"role": "assistant", "content": ""}, "done": True, "error": error}
-
-
-_TIMINGS = {
+_DONE = {
+    "done": True,
+    "done_reason": "stop",
     "total_duration": 188_000_000,
     "load_duration": 12_000_000,
     "prompt_eval_count": 20,
@@ -236,21 +239,6 @@ _TIMINGS = {
     "eval_count": 10,
     "eval_duration": 110_000_000,
 }
-
-
-def grouped(steps: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-    """The steps, with consecutive calls joined to one."""
-    row: list[tuple[str, Any]] = []
-    for step in steps:
-        if step[0] == "call":
-            row.append((step[1], step[2]))
-            continue
-        if row:
-            yield ["calls", row]
-            row = []
-        yield step
-    if row:
-        yield ["calls", row]
 
 
 def call_id(place: int, behavior: Behavior) -> str:
@@ -263,6 +251,11 @@ def call_id(place: int, behavior: Behavior) -> str:
 def words(text: str) -> list[str]:
     """The text in pieces of about one token: words with the space before them."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text) or [text]
+
+
+def parts(text: str, size: int) -> list[str]:
+    """The text in pieces of `size` characters; 0 leaves it whole."""
+    return [text[start : start + size] for start in range(0, len(text), size)] if size else [text]
 
 
 def dumped(value: Json) -> bytes:

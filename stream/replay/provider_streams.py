@@ -10,12 +10,12 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from stream.replay.behavior import call_id, dumped, grouped, words, written
+from stream.replay.behavior import call_id, dumped, grouped, parts, words, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stream.replay.behavior import Behavior, Json
+    from stream.replay.behavior import Behavior, Json, Steps
 
 __all__ = ["anthropic_events", "gemini_events", "responses_events"]
 
@@ -24,7 +24,7 @@ SIGNATURE = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
 """Of thoughts: base64, as both providers have it."""
 
 
-def responses_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+def responses_events(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script on OpenAI's `/responses`, and whether the answer is complete."""
     numbers = count()
     comment = b": OPENROUTER PROCESSING\n\n" if "comments" in behavior.quirks else b""
@@ -36,16 +36,13 @@ def _event(event: Json) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event["type"].encode(), dumped(event))
 
 
-def _responses(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:
+def _responses(steps: Steps, behavior: Behavior, model: str) -> Iterator[Json]:
     head = {"id": "resp_1", "object": "response", "created_at": 1700000000, "model": model, "error": None}
     head |= {"incomplete_details": None, "parallel_tool_calls": True, "tools": [], "tool_choice": "auto"}
     output: list[Json] = []
-    status, extra, calls = "completed", dict[str, Any](), 0
+    status, extra = "completed", dict[str, Any]()
     yield {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}}
     for step in grouped(steps):
-        if step[0] == "break":
-            yield None
-            return
         if step[0] == "fail":
             error = {"code": "server_error", "message": step[1]}
             yield {"type": "error", **error, "param": None}
@@ -54,35 +51,35 @@ def _responses(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -
         if step[0] == "finish":
             status, extra = "incomplete", {"incomplete_details": {"reason": step[1]}}
             continue
-        for item, deltas in _items(step, behavior, calls):
+        for item, deltas in _items(step, behavior):
             place = 0 if behavior.same_index and item["type"] != "reasoning" else len(output)
             yield from _item_events(item, deltas, place, behavior)
             output.append(item)
-        calls += len(step[1]) if step[0] == "calls" else 0
     last = {**head, **extra, "status": status, "output": output, "usage": {**_USAGE, "total_tokens": 30}}
     yield {"type": f"response.{status}", "response": last}
 
 
-def _items(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[tuple[Json, list[Json]]]:
+def _items(step: Sequence[Any], behavior: Behavior) -> Iterator[tuple[Json, list[Json]]]:
     """The finished items of a step, and the deltas in each."""
-    if step[0] == "say":
-        part = {"type": "output_text", "text": step[1], "annotations": [], "logprobs": []}
-        deltas = [{"type": "response.output_text.delta", "content_index": 0, "delta": one} for one in words(step[1])]
-        yield {"type": "message", "role": "assistant", "content": [part]}, [{**one, "logprobs": []} for one in deltas]
-    elif step[0] == "think":
-        kind = "response.reasoning_summary_text.delta"
-        deltas = [{"type": kind, "summary_index": 0, "delta": one} for one in words(step[1])]
-        summary = [{"type": "summary_text", "text": step[1]}]
-        yield {"type": "reasoning", "summary": summary, "encrypted_content": SIGNATURE}, deltas
-    elif step[0] == "calls":
-        for place, (name, arguments) in enumerate(step[1], calls_before):
-            text = json.dumps(arguments, ensure_ascii=False)
-            kind = "response.function_call_arguments.delta"
-            deltas = [{"type": kind, "delta": one} for one in _pieces(text, behavior.fragment)]
-            call = {"type": "function_call", "call_id": call_id(place, behavior), "name": name, "arguments": text}
-            yield call, deltas
-    elif step[0] == "server":
-        yield {"type": "web_search_call", "action": {"type": "search", "query": step[2]}}, []
+    match step:
+        case "say", text:
+            delta = {"type": "response.output_text.delta", "content_index": 0}
+            part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+            deltas = [{**delta, "delta": one, "logprobs": []} for one in words(text)]
+            yield {"type": "message", "role": "assistant", "content": [part]}, deltas
+        case "think", text:
+            delta = {"type": "response.reasoning_summary_text.delta", "summary_index": 0}
+            summary = [{"type": "summary_text", "text": text}]
+            item = {"type": "reasoning", "summary": summary, "encrypted_content": SIGNATURE}
+            yield item, [{**delta, "delta": one} for one in words(text)]
+        case "calls", calls:
+            delta = {"type": "response.function_call_arguments.delta"}
+            for place, name, arguments in calls:
+                text = json.dumps(arguments, ensure_ascii=False)
+                call = {"type": "function_call", "call_id": call_id(place, behavior), "name": name, "arguments": text}
+                yield call, [{**delta, "delta": one} for one in parts(text, behavior.fragment)]
+        case "server", _, query:
+            yield {"type": "web_search_call", "action": {"type": "search", "query": query}}, []
 
 
 def _item_events(item: Json, deltas: list[Json], place: int, behavior: Behavior) -> Iterator[Json]:
@@ -105,33 +102,28 @@ def _item_events(item: Json, deltas: list[Json], place: int, behavior: Behavior)
     yield {"type": "response.output_item.done", **where, "item": item}
 
 
-def anthropic_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+def anthropic_events(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script on Anthropic's `/messages`, and whether the answer is complete."""
     return written(_anthropic(steps, behavior, model), _event)
 
 
-def _anthropic(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> Iterator[Json | None]:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
-    start = {
-        "type": "message_start",
-        "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": _USAGE},
-    }
-    reason, place, calls = "end_turn", 0, 0
+def _anthropic(steps: Steps, behavior: Behavior, model: str) -> Iterator[Json]:
+    message: Json = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+    message |= {"stop_reason": None, "stop_sequence": None, "usage": _USAGE}
+    start = {"type": "message_start", "message": message}
+    reason, place = "end_turn", 0
     yield start
     yield {"type": "ping"}
     for step in grouped(steps):
-        if step[0] == "break":
-            yield None
-            return
         if step[0] == "fail":
             yield {"type": "error", "error": {"type": "overloaded_error", "message": step[1]}}
             return
         if step[0] == "finish":
             reason = step[1]
             continue
-        blocks = [*_blocks(step, behavior, calls)]
+        blocks = [*_blocks(step, behavior)]
         if step[0] == "calls":
-            reason, calls = "tool_use", calls + len(step[1])
+            reason = "tool_use"
             if "spliced" in behavior.quirks:
                 yield {"type": "content_block_start", "index": place, "content_block": blocks[0][0]}
                 yield start  # a proxy begins again in the middle of a call
@@ -145,59 +137,59 @@ def _anthropic(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -
     yield {"type": "message_stop"}
 
 
-def _blocks(step: Sequence[Any], behavior: Behavior, calls_before: int) -> Iterator[tuple[Json, list[Json]]]:
-    if step[0] == "say":
-        yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": one} for one in words(step[1])]
-    elif step[0] == "think":
-        deltas = [{"type": "thinking_delta", "thinking": one} for one in words(step[1])]
-        block = {"type": "thinking", "thinking": "", "signature": ""}
-        yield block, [*deltas, {"type": "signature_delta", "signature": SIGNATURE}]
-    elif step[0] == "calls":
-        for place, (name, arguments) in enumerate(step[1], calls_before):
-            text = json.dumps(arguments, ensure_ascii=False) if arguments else ""
-            deltas = [
-                {"type": "input_json_delta", "partial_json": one} for one in ("", *_pieces(text, behavior.fragment))
-            ]
-            yield {"type": "tool_use", "id": call_id(place, behavior), "name": name, "input": {}}, deltas
-    elif step[0] == "server":
-        identity = {"id": "srvtoolu_1", "name": step[1], "input": {}}
-        query = {"type": "input_json_delta", "partial_json": json.dumps({"query": step[2]})}
-        yield {"type": "server_tool_use", **identity}, [query]
-        yield {"type": f"{step[1]}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}, []
+def _blocks(step: Sequence[Any], behavior: Behavior) -> Iterator[tuple[Json, list[Json]]]:
+    match step:
+        case "say", text:
+            yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": one} for one in words(text)]
+        case "think", text:
+            deltas = [{"type": "thinking_delta", "thinking": one} for one in words(text)]
+            block = {"type": "thinking", "thinking": "", "signature": ""}
+            yield block, [*deltas, {"type": "signature_delta", "signature": SIGNATURE}]
+        case "calls", calls:
+            for place, name, arguments in calls:
+                text = json.dumps(arguments, ensure_ascii=False) if arguments else ""
+                pieces = ("", *parts(text, behavior.fragment))
+                block = {"type": "tool_use", "id": call_id(place, behavior), "name": name, "input": {}}
+                yield block, [{"type": "input_json_delta", "partial_json": one} for one in pieces]
+        case "server", name, query:
+            delta = {"type": "input_json_delta", "partial_json": json.dumps({"query": query})}
+            yield {"type": "server_tool_use", "id": "srvtoolu_1", "name": name, "input": {}}, [delta]
+            yield {"type": f"{name}_tool_result", "tool_use_id": "srvtoolu_1", "content": []}, []
 
 
-def gemini_events(steps: Sequence[Sequence[Any]], behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
+def gemini_events(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
     """The server-sent events of a script on Gemini's `:streamGenerateContent`, and whether the answer is complete."""
-    pieces: list[bytes] = []
+    return written(_gemini(steps, behavior, model), lambda event: b"data: %b\r\n\r\n" % dumped(event))
+
+
+def _gemini(steps: Steps, behavior: Behavior, model: str) -> Iterator[Json]:
     reason, head = "STOP", {"modelVersion": model, "responseId": "r1"}
     counts = {"promptTokenCount": 20, "candidatesTokenCount": 10, "totalTokenCount": 30}
     for step in grouped(steps):
-        if step[0] == "break":
-            return pieces, False
         if step[0] == "fail":
-            error = {"code": 503, "message": step[1], "status": "UNAVAILABLE"}
-            return [*pieces, b"data: " + dumped({"error": error}) + b"\r\n\r\n"], True
+            yield {"error": {"code": 503, "message": step[1], "status": "UNAVAILABLE"}}
+            return
         reason = step[1] if step[0] == "finish" else reason
         for part in _parts(step, behavior):
-            candidate = {"content": {"parts": [part], "role": "model"}, "index": 0}
-            pieces.append(b"data: " + dumped({"candidates": [candidate], **head}) + b"\r\n\r\n")
+            yield {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}], **head}
     content = {} if reason == "MALFORMED_FUNCTION_CALL" else {"content": {"parts": [{"text": ""}], "role": "model"}}
-    last = {"candidates": [{**content, "finishReason": reason, "index": 0}], "usageMetadata": counts, **head}
-    return [*pieces, b"data: " + dumped(last) + b"\r\n\r\n"], True
+    yield {"candidates": [{**content, "finishReason": reason, "index": 0}], "usageMetadata": counts, **head}
 
 
 def _parts(step: Sequence[Any], behavior: Behavior) -> Iterator[Json]:
-    if step[0] == "say":
-        yield from ({"text": one} for one in words(step[1]))
-    elif step[0] == "think":
-        yield from ({"text": one, "thought": True} for one in words(step[1]))
-    elif step[0] == "calls":
-        for place, (name, arguments) in enumerate(step[1]):
-            signed = {} if place else {"thoughtSignature": SIGNATURE}  # only the first of parallel calls has one
-            yield from ({**signed, **part} for part in _call_parts(name, arguments, behavior))
-    elif step[0] == "server":
-        yield {"executableCode": {"language": "PYTHON", "code": step[2]}}
-        yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4\n"}}
+    match step:
+        case "say", text:
+            yield from ({"text": one} for one in words(text))
+        case "think", text:
+            yield from ({"text": one, "thought": True} for one in words(text))
+        case "calls", calls:
+            for number, (_, name, arguments) in enumerate(calls):
+                for part in _call_parts(name, arguments, behavior):
+                    # Only the first of parallel calls has a signature.
+                    yield part if number else {"thoughtSignature": SIGNATURE, **part}
+        case "server", _, code:
+            yield {"executableCode": {"language": "PYTHON", "code": code}}
+            yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4\n"}}
 
 
 def _call_parts(name: str, arguments: Json, behavior: Behavior) -> Iterator[Json]:
@@ -207,7 +199,7 @@ def _call_parts(name: str, arguments: Json, behavior: Behavior) -> Iterator[Json
         return
     yield {"functionCall": {"name": name, "willContinue": True}}
     for key, value in arguments.items():
-        for piece in _pieces(value, behavior.fragment):
+        for piece in parts(value, behavior.fragment):
             partial = {"jsonPath": f"$.{key}", "stringValue": piece, "willContinue": True}
             yield {"functionCall": {"partialArgs": [partial], "willContinue": True}}
         end = {"jsonPath": f"$.{key}", "stringValue": ""}
@@ -215,7 +207,3 @@ def _call_parts(name: str, arguments: Json, behavior: Behavior) -> Iterator[Json
         yield {"functionCall": {"partialArgs": [end], **goes_on}}
     if "no-end" not in behavior.quirks:
         yield {"functionCall": {}}
-
-
-def _pieces(text: str, size: int) -> list[str]:
-    return [text[start : start + size] for start in range(0, len(text), size)] if size else [text]
