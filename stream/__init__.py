@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from stream.readers.tool_calls import complete_calls as complete_calls
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
-    from stream.routing.limits import Limits as Limits
     from stream.routing.router import CueRouter as CueRouter
     from stream.routing.rules import CueRules as CueRules
+    from stream.routing.rules import Limits as Limits
     from stream.services.connection import connect as connect
     from stream.services.runner import ToolRunner as ToolRunner
     from stream.services.tool import Tool as Tool
@@ -70,9 +70,8 @@ _HOMES = {
         "stream.readers.text_reader": "TextReader",
         "stream.readers.tool_calls": "complete_calls",
         "stream.reading": "read read_sync",
-        "stream.routing.limits": "Limits",
         "stream.routing.router": "CueRouter",
-        "stream.routing.rules": "CueRules",
+        "stream.routing.rules": "CueRules Limits",
         "stream.services.connection": "connect",
         "stream.services.runner": "ToolRunner",
         "stream.services.tool": "Tool",

@@ -10,8 +10,8 @@ import numpy as np
 import cues
 from cues.errors import CueValueError
 from cues.signal.pcm import float_of_pcm16
-from stream.routing.limits import Limits
 from stream.routing.router import DEFAULT_RULES, CueRouter
+from stream.routing.rules import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from cues import Cue
     from stream.clock import Clock
     from stream.readers.options import Tools
-    from stream.routing.limits import Limits
     from stream.routing.router import CueRouter
-    from stream.routing.rules import CueRules
+    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["CuedHandler", "current_router", "with_cues"]
 

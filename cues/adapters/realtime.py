@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.events import Event
     from stream.readers.options import Tools
-    from stream.routing.limits import Limits
-    from stream.routing.rules import CueRules
+    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["Heard", "RealtimeCues"]
 

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from cues import Cue
     from stream.clock import Clock
     from stream.readers.options import Tools
-    from stream.routing.limits import Limits
-    from stream.routing.rules import CueRules
+    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["Digit", "Heard", "LineEvent", "Marked", "PhoneLine", "Started", "Stopped"]
 

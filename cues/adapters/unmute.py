@@ -25,7 +25,7 @@ from stream.clock import WallClock
 from stream.errors import StreamError
 from stream.events import StreamFailed, TextDelta, ToolCallEnd, ToolResult, ToolsLeftOut
 from stream.reading import read
-from stream.routing.limits import Limits
+from stream.routing.rules import Limits
 from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.word_chunks import words
 

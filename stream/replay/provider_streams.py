@@ -143,8 +143,8 @@ def _blocks(step: Sequence[Any], behavior: Behavior) -> Iterator[tuple[Json, lis
             yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": one} for one in words(text)]
         case "think", text:
             deltas = [{"type": "thinking_delta", "thinking": one} for one in words(text)]
-            block = {"type": "thinking", "thinking": "", "signature": ""}
-            yield block, [*deltas, {"type": "signature_delta", "signature": SIGNATURE}]
+            signature = {"type": "signature_delta", "signature": SIGNATURE}
+            yield {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signature]
         case "calls", calls:
             for place, name, arguments in calls:
                 text = json.dumps(arguments, ensure_ascii=False) if arguments else ""

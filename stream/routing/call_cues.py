@@ -9,12 +9,9 @@ from stream.events import InvalidToolCall, TaskStatus, ToolCallEnd, ToolCallStar
 from stream.routing.rules import MOTIF
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from cues import Cue
     from stream.events import ServiceEvent
     from stream.known_tools import KnownInStream
-    from stream.routing.calls import CallsUnderWay, CallUnderWay
+    from stream.routing.calls import CallUnderWay
     from stream.routing.player import CuePlayer, Played
     from stream.routing.rules import CueRules
     from stream.routing.turn import Turn
@@ -26,19 +23,10 @@ OUTCOME_PRIORITY = 1
 
 
 class CallCues:
-    """Follows the calls of a router. `next_word` is as in `Turn`; a pack's rules come before those of the router."""
+    """Follows the calls of a router. A pack's rules come before those of the router."""
 
-    def __init__(  # noqa: PLR0917  (the parts of the router that a call concerns)
-        self,
-        calls: CallsUnderWay,
-        turn: Turn,
-        player: CuePlayer,
-        rules: CueRules,
-        bank: Mapping[str, Cue],
-        next_word: Callable[[], int],
-    ) -> None:
-        self._calls, self._turn, self._player, self._rules, self._next_word = calls, turn, player, rules, next_word
-        self._pack_rules: tuple[tuple[str, str], ...] = tuple(getattr(bank, "rules", ()))
+    def __init__(self, turn: Turn, player: CuePlayer, rules: CueRules) -> None:
+        self._turn, self._calls, self._player, self._rules = turn, turn.calls, player, rules
 
     def handle(self, event: ServiceEvent, known: KnownInStream) -> Played | None:
         """Follow an event of a call; others do nothing."""
@@ -63,7 +51,7 @@ class CallCues:
             return None
         call.is_settled = not known.knows(event.tool_name)
         self._calls.in_answer = True
-        self._note_call()
+        self._turn.call()
         if call.is_settled:
             return self._player.play(self._rules.invented, event, priority=OUTCOME_PRIORITY)
         return self._player.play(self._cue_for_tool(event.tool_name), event)
@@ -91,13 +79,13 @@ class CallCues:
             if call.is_settled:
                 return None
             call.is_settled = True
-            self._note_call()
+            self._turn.call()
         return self._player.play(cue, event, priority=OUTCOME_PRIORITY)
 
     def _ended(self, call: CallUnderWay | None, event: ToolResult | TaskStatus, is_error: bool) -> Played | None:
         if call is not None:
             if not call.is_over:
-                self._turn.outcome(self._next_word(), awaited=bool(self._calls.awaited))
+                self._turn.outcome()
             if call.is_settled:
                 return None
         cue = self._rules.error if is_error else self._rules.success
@@ -109,13 +97,12 @@ class CallCues:
         if call is None:
             return None
         call.is_complete = call.is_task = True
-        self._note_call()
+        self._turn.call()
         return self._player.play(self._cue_for_tool(event.tool_name), event)
 
     def _task_ended(self, event: TaskStatus) -> Played | None:
-        task = self._calls.find_task(event.task_id, event.tool_name)
+        task = self._calls.end(event.task_id, event.tool_name, is_task=True)
         if task is not None:
-            self._calls.remove(task)
             return self._ended(task, event, event.status == "failed")
         if not event.tool_name:
             self._calls.clear(tasks=False)
@@ -123,10 +110,8 @@ class CallCues:
                 self._turn.finish(speech_follows=True)
         return None
 
-    def _note_call(self) -> None:
-        self._turn.call(self._next_word(), awaited=bool(self._calls.awaited))
-
     def _cue_for_tool(self, tool_name: str) -> str | None:
-        of_pack = (name for pattern, name in self._pack_rules if fnmatchcase(tool_name, pattern))
+        pack_rules = getattr(self._player.bank, "rules", ())
+        of_pack = (name for pattern, name in pack_rules if fnmatchcase(tool_name, pattern))
         cue = next(of_pack, self._rules.cue_for_tool(tool_name))
         return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue

@@ -44,11 +44,6 @@ class CallsUnderWay:
         """Whether the server runs a tool by itself."""
         return any(call.is_task for call in self._calls)
 
-    @property
-    def complete(self) -> bool:
-        """Whether a call is awaited whose arguments are complete, other than a task."""
-        return any(call.is_complete and not call.is_task for call in self.awaited)
-
     def begin(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
         """Add a call; `None` if a call with that id is under way."""
         if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
@@ -57,35 +52,28 @@ class CallsUnderWay:
         self._calls.append(call)
         return call
 
-    def find(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
-        """The call with this id; else the oldest of this name; else, without a name, the oldest."""
-        known = [*self._calls, *self._given_up]
+    def find(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
+        """The call with this id; else the oldest of this name; else, without a name, the oldest.
+
+        `is_task` looks among the server's tasks alone, and for a name or an id in any case.
+        """
+        known = [call for call in (*self._calls, *self._given_up) if call.is_task or not is_task]
         for call in known:
             if tool_call_id and call.tool_call_id == tool_call_id:
                 return call
         for call in known:
             # Without an id on both sides, the name decides.
-            if not (tool_call_id and call.tool_call_id) and tool_name in (call.tool_name, ""):
+            is_named = tool_name == call.tool_name or not (tool_name or is_task)
+            if is_named and not (tool_call_id and call.tool_call_id):
                 return call
         return None
 
-    def end(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
-        """Remove a call and return it, if it is known."""
-        call = self.find(tool_call_id, tool_name)
+    def end(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
+        """Remove the call that `find` finds, and return it."""
+        call = self.find(tool_call_id, tool_name, is_task=is_task)
         if call is not None:
-            self.remove(call)
+            (self._calls if call in self._calls else self._given_up).remove(call)
         return call
-
-    def remove(self, call: CallUnderWay) -> None:
-        """Remove a call."""
-        (self._calls if call in self._calls else self._given_up).remove(call)
-
-    def find_task(self, task_id: str, tool_name: str) -> CallUnderWay | None:
-        """The server's task with this id, else the oldest of this name."""
-        tasks = [call for call in (*self._calls, *self._given_up) if call.is_task]
-        same = [call for call in tasks if task_id and call.tool_call_id == task_id]
-        named = [call for call in tasks if not (task_id and call.tool_call_id) and call.tool_name == tool_name]
-        return next(iter((*same, *named)), None)
 
     def clear(self, *, tasks: bool = True) -> None:
         """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""

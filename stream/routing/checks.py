@@ -13,15 +13,9 @@ from stream.routing.rules import MOTIF, CueRules
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_bank", "check_cue_names", "check_mixer", "check_rules"]
+__all__ = ["check_bank", "check_cue_names", "check_mixer"]
 
 _OF_A_MIXER = ("play", "observe", "position", "sample_rate")
-
-
-def check_rules(rules: object) -> None:
-    """Raise `StreamTypeError` if `rules` is not a `CueRules`."""
-    if not isinstance(rules, CueRules):
-        raise StreamTypeError(f"rules is {rules!r}; it must be stream.CueRules(…)")
 
 
 def check_mixer(mixer: object) -> None:
@@ -31,16 +25,13 @@ def check_mixer(mixer: object) -> None:
         raise StreamTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer (the bank comes first, then the mixer)")
 
 
-def check_bank(bank: object, rules: CueRules) -> None:
-    """Check that `bank` is a mapping with the cues that the rules name.
+def check_bank(bank: object, rules: object) -> None:
+    """Raise a `StreamError` unless `rules` are `CueRules`, and `bank` is a mapping with the cues that they name.
 
-    Raises
-    ------
-    StreamTypeError
-        If `bank` is not a mapping, or a cue that the rules name is not a `Cue`.
-    StreamValueError
-        If a cue set in the rules is missing; a default of the rules may be missing.
+    A default of the rules may be missing.
     """
+    if not isinstance(rules, CueRules):
+        raise StreamTypeError(f"rules is {rules!r}; it must be stream.CueRules(…)")
     if not isinstance(bank, Mapping):
         call = f"cues.load_bank({bank!r})" if isinstance(bank, str) else "cues.load_bank()"
         raise StreamTypeError(f"bank is {bank!r}; it must be a mapping of cues by name, as {call} returns")

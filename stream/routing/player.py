@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cues.errors import MixerClosedError
 from stream.routing.spans import Spans
-from stream.routing.throttle import Throttle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -43,19 +42,44 @@ class RouterStats:
     muted: int = 0
 
 
+class _Throttle:
+    """Limits how often cues sound: users turn off a system that beeps for each of ten calls.
+
+    It coalesces repeated cues and thins bursts (a token bucket); time is in output samples.
+    """
+
+    def __init__(self, rules: CueRules, sample_rate: int, now: int) -> None:
+        self._rules, self._rate = rules, sample_rate
+        self.last_onset: dict[str, int] = {}
+        self._tokens, self._tokens_at = float(rules.burst), now
+
+    def admit(self, cue: str, now: int) -> Literal["play", "coalesce", "thin"]:
+        """The verdict on `cue` at `now`; a cue that may play is counted."""
+        last = self.last_onset.get(cue)
+        if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * self._rate:
+            return "coalesce"
+        refill = (now - self._tokens_at) / self._rate * self._rules.sustained_per_s
+        self._tokens = min(self._tokens + refill, float(self._rules.burst))
+        self._tokens_at = now
+        if self._tokens < 1.0:
+            return "thin"
+        self._tokens -= 1.0
+        self.last_onset[cue] = now
+        return "play"
+
+
 class CuePlayer:
     """Plays cues for events, and keeps those that sound or wait.
 
-    `bank`, `mixer`, `rules`, `now_samples`, `stats`, `spans`, `after_words` and `on_played` are those of `CueRouter`.
-    `on_span` gets the first and last sample of each cue.
+    The parameters, and `stats`, `spans`, `after_words` and `on_played`, are those of `CueRouter`. `on_span` gets the
+    first and last sample of each cue.
     """
 
-    def __init__(self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int]) -> None:
-        self._bank, self._mixer, self._rules, self._now_samples = bank, mixer, rules, now_samples
-        self._throttle = Throttle(rules, mixer.sample_rate, now_samples())
+    def __init__(
+        self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int] | None
+    ) -> None:
+        self._rules, self._given_clock = rules, now_samples
         self._muted_cues: set[str] = set()
-        self._sounding: list[tuple[Voice, Span]] = []
-        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
         self._turn = 0
         self.muted = False
         self.stats = RouterStats()
@@ -63,31 +87,40 @@ class CuePlayer:
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
         self.on_span: Callable[[int, int], None] = lambda _start, _end: None
+        self.use_mixer(bank, mixer)
 
-    def succeed(self, other: CuePlayer) -> None:
-        """Replace a player on another mixer: its switches, counts and subscribers stay."""
-        self.muted, self._muted_cues, self.stats = other.muted, other._muted_cues, other.stats
-        self.after_words, self.on_played = other.after_words, other.on_played
-        self.spans, self.spans.sample_rate = other.spans, self._mixer.sample_rate
+    def use_mixer(self, bank: Mapping[str, Cue], mixer: Mixer) -> None:
+        """Continue on another mixer: switches, counts and subscribers stay."""
+        self.bank, self.mixer = bank, mixer
+        self.spans.sample_rate = mixer.sample_rate
+        self._throttle = _Throttle(self._rules, mixer.sample_rate, self.now_samples())
+        self._sounding: list[tuple[Voice, Span]] = []
+        self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
+
+    def now_samples(self) -> int:
+        """The time for coalescing, bursts and limits, samples."""
+        return self.mixer.position if self._given_clock is None else self._given_clock()
 
     def play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
         """Play a cue at the placement of the rules; returns it if it starts at once."""
-        if name is None or name not in self._bank:
+        if name is None or name not in self.bank:
             return None
         if self.is_silent(name):
             self.stats.muted += 1
             return None
-        verdict = self._throttle.admit(name, self._now_samples())
+        verdict = self._throttle.admit(name, self.now_samples())
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
             return None
         placement = self._rules.placement_of(name)
         if placement == "now":
-            return self._start(name, event, None, priority, placement)
+            onset = self.mixer.position
+            voice = self._play(name, priority=priority)
+            return None if voice is None else self._note(voice, Played(name, event, onset))
         if placement == "after_words" and self.after_words is not None:
             turn = self._turn
-            self.after_words(lambda at: self._start_later(name, event, at, priority, turn))
+            self.after_words(lambda at: self._play_after_words(name, event, at, priority, turn))
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append((voice, name, event))
         return None
@@ -97,8 +130,8 @@ class CuePlayer:
         return self.muted or name in self._muted_cues
 
     def begin_turn(self) -> None:
-        """Coalesce nothing with earlier cues."""
-        self._throttle.forget()
+        """Coalesce nothing with earlier cues; the burst count stays."""
+        self._throttle.last_onset.clear()
 
     def end_turn(self) -> None:
         """Drop the cues that wait for the end of words."""
@@ -125,41 +158,34 @@ class CuePlayer:
 
     def silence(self, fade_ms: float, only: Collection[str] | None = None) -> None:
         """Stop the cues that sound or wait: all, or those named."""
-        now = self._mixer.position
-        fade = round(fade_ms * self._mixer.sample_rate / 1000.0)
+        now = self.mixer.position
         for voice, span in self._sounding:
             if only is None or span.cue in only:
                 voice.stop(fade_ms=fade_ms)
-                self.spans.end(span.number, now + fade if span.start_samples <= now else now)
+                self.spans.fade(span, now, fade_ms)
         for voice, name, _ in self._in_pause:
             if only is None or name in only:
                 voice.stop(fade_ms=fade_ms)
         self._sounding = [pair for pair in self._sounding if only is not None and pair[1].cue not in only]
         self._in_pause = [entry for entry in self._in_pause if only is not None and entry[1] not in only]
 
-    def _start_later(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
-        """Start a cue after its words, unless the turn has ended or the cue was muted meanwhile."""
-        if turn == self._turn and not self.is_silent(name):
-            self._start(name, event, at, priority, "after_words")
-
-    def _start(
-        self, name: str, event: ServiceEvent, at: int | None, priority: int, placement: Placement
-    ) -> Played | None:
-        onset = self._mixer.position if at is None else max(at, self._mixer.position)
-        voice = self._play(name, at=None if at is None else onset, priority=priority)
-        return None if voice is None else self._note(voice, Played(name, event, onset, placement))
+    def _play_after_words(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
+        """Play a cue, unless the turn has ended or the cue was muted meanwhile."""
+        onset = max(at, self.mixer.position)
+        if turn == self._turn and not self.is_silent(name) and (voice := self._play(name, at=onset, priority=priority)):
+            self._note(voice, Played(name, event, onset, "after_words"))
 
     def _play(self, name: str, **options: Any) -> Voice | None:
         """Play a cue once; None after the mixer was closed, such as by a hangup."""
         try:
-            return self._mixer.play(self._bank[name], loop=False, **options)
+            return self.mixer.play(self.bank[name], loop=False, **options)
         except MixerClosedError:
             return None
 
     def _note(self, voice: Voice, played: Played) -> Played:
         """Count and publish a cue whose onset is known."""
-        cue = self._bank[played.cue]
-        n_samples = ceil(len(cue) * self._mixer.sample_rate / cue.sample_rate)
+        cue = self.bank[played.cue]
+        n_samples = ceil(len(cue) * self.mixer.sample_rate / cue.sample_rate)
         span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
         self.on_span(played.onset_samples, played.onset_samples + n_samples)
         self._sounding = [pair for pair in self._sounding if not pair[0].done]

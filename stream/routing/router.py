@@ -27,8 +27,7 @@ from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
-from stream.routing.calls import CallsUnderWay
-from stream.routing.checks import check_bank, check_cue_names, check_mixer, check_rules
+from stream.routing.checks import check_bank, check_cue_names, check_mixer
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
 from stream.routing.rules import DEFAULT_RULES, CueRules
 from stream.routing.turn import NEVER, Phase, Turn
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from cues import Cue, Mixer
     from stream.readers.options import Tools
-    from stream.routing.limits import Limits
+    from stream.routing.rules import Limits
     from stream.routing.spans import Spans
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
@@ -88,48 +87,34 @@ class CueRouter:
         now_samples: Callable[[], int] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        check_rules(rules)
         check_bank(bank, rules)
         check_mixer(mixer)
         self._rules = rules
         self._tools = KnownTools(declared_names(tools), rules.server_tools)
         self._known = KnownInStream(self._tools)
-        self._calls = CallsUnderWay()
-        self._turn = Turn()
+        self._player = CuePlayer(bank, mixer, rules, now_samples)
+        self._turn = Turn(self._next_word)
+        self._calls = self._turn.calls
+        self._call_cues = CallCues(self._turn, self._player, rules)
         self.limits = limits
-        self._connect(bank, mixer, now_samples)
+        self._begin_on_mixer()
 
-    def _connect(
-        self,
-        bank: Mapping[str, Cue],
-        mixer: Mixer,
-        now_samples: Callable[[], int] | None,
-        after: CuePlayer | None = None,
-    ) -> None:
-        """Play on `mixer`, in place of the player `after` if there is one."""
-        self._bank, self._mixer, self._given_clock = bank, mixer, now_samples
-        self._player = CuePlayer(bank, mixer, self._rules, now_samples or (lambda: mixer.position))
-        if after is not None:
-            self._player.succeed(after)
-        self._waiting = WaitingSound(mixer, self._player.spans, patience_s=self._rules.working_after_s)
+    def _begin_on_mixer(self) -> None:
+        self._waiting = WaitingSound(self._player.mixer, self.spans, patience_s=self._rules.working_after_s)
         self._player.on_span = self._waiting.cue_sounds
-        self._now_samples = now_samples or (lambda: mixer.position)
-        self._active_at = self._now_samples()
-        self._queued_until = 0
-        self._call_cues = CallCues(self._calls, self._turn, self._player, self._rules, bank, self._next_word)
+        self.alive()
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
         """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
 
-        The router's thread.
-
-        Errors are those of `CueRouter`; the router is then unchanged.
+        The router's thread. Errors are those of `CueRouter`; the router is then unchanged.
         """
         check_mixer(mixer)
         if bank is not None:
             check_bank(bank, self._rules)
         self.barge_in()
-        self._connect(self._bank if bank is None else bank, mixer, self._given_clock, after=self._player)
+        self._player.use_mixer(self._player.bank if bank is None else bank, mixer)
+        self._begin_on_mixer()
 
     def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
         """Old name of `use_mixer`; it goes in 0.3. The router's thread."""
@@ -156,9 +141,9 @@ class CueRouter:
                 return None
             case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
                 if text.strip():
-                    self._turn.text(self._next_word())
+                    self._turn.text()
             case AudioDelta():
-                self._turn.text(self._next_word())
+                self._turn.text()
             case ToolCallCancelled():
                 self.end_call(event.tool_call_id)
             case AskedAgain(how="fallback"):
@@ -170,7 +155,8 @@ class CueRouter:
             case ServerError():
                 return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case StreamFailed():
-                self._all_over()
+                self._calls.clear()
+                self._turn.over()
                 return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
@@ -179,39 +165,34 @@ class CueRouter:
         return None
 
     def _finished(self, reason: str) -> None:
-        is_ours = self._calls.complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
+        complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
+        is_ours = complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
             is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))
         self._calls.in_answer = False
         # "stop" announces calls, too, if the answer ends with complete ones.
         if is_ours or reason in CHAT_CALLS:
-            self._turn.calls_follow(self._next_word(), awaited=self.waits)
+            if self.waits:
+                self._turn.outcome()
         else:
             self.end_stream()
 
     def _next_word(self) -> int:
         """The first output sample at which speech of now can be heard."""
-        return max(self._mixer.position, self._queued_until)
-
-    def _all_over(self) -> None:
-        self._calls.clear()
-        self._turn.over()
+        return max(self._player.mixer.position, self._waiting.queued_until)
 
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
         """End a call without an outcome (cancelled, say): no cue sounds for it. The router's thread."""
         self._calls.end(tool_call_id, tool_name)
         if self.waits:
-            self._turn.outcome(self._next_word(), awaited=True)
+            self._turn.outcome()
         else:
             self._turn.heard()
         self._follow()
 
     def end_stream(self) -> None:
-        """End the calls under way: no event will come, but text that has come may still be spoken.
-
-        The router's thread.
-        """
+        """End the calls under way: no event will come; text may still be spoken. The router's thread."""
         self._calls.clear()
         self._turn.finish(speech_follows=self.limits is not None)
         self._follow()
@@ -235,18 +216,17 @@ class CueRouter:
 
     def alive(self) -> None:
         """Note that the model is active; `handle` does so, too. The router's thread."""
-        self._active_at = self._now_samples()
+        self._active_at = self._player.now_samples()
 
     def overdue(self, *, is_open: bool | None = None) -> StreamFailed | None:
         """The failure of a model, tool or voice that was silent beyond `limits`, for `handle`; `None` if in time.
 
-        The router's thread.
-
-        `is_open` says whether events are still expected; by default the events themselves do.
+        The router's thread. `is_open` says whether events are still expected; by default the events themselves do.
         """
         self.poll()
         limit_s, silent = self._limit(self._turn.is_open if is_open is None else is_open)
-        if self.limits is None or self._now_samples() - self._active_at <= limit_s * self._mixer.sample_rate:
+        silent_samples = self._player.now_samples() - self._active_at
+        if self.limits is None or silent_samples <= limit_s * self._player.mixer.sample_rate:
             return None
         return StreamFailed(f"the {silent} has sent nothing for {limit_s:g} s", code="stalled")
 
@@ -264,13 +244,10 @@ class CueRouter:
     def speech(self, until: int) -> None:
         """Note that speech is queued up to an output sample: the waiting sound does not begin before its end.
 
-        The router's thread.
-
-        Speech that is heard ends the waiting sound by itself, because the mixer shows it.
+        The router's thread. Speech that is heard ends the waiting sound by itself, because the mixer shows it.
         """
         self.poll()
-        self._queued_until = max(self._queued_until, until)
-        self._waiting.queued(until)
+        self._waiting.queued_until = max(self._waiting.queued_until, until)
 
     def poll(self) -> None:
         """Note what has sounded since: cues that have started in a pause, the answer's first word. The router's thread.
@@ -283,21 +260,19 @@ class CueRouter:
             self._waiting.end()
 
     def begin_turn(self) -> None:
-        """Start a new turn, when the user has finished: its first cue sounds even if the last turn's was the same.
-
-        The router's thread.
-        """
+        """Start a new turn, when the user has finished; no cue coalesces with the last turn's. The router's thread."""
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
         self.poll()
         self.alive()
-        self._turn.question(self._next_word(), awaited=self.waits)
+        self._turn.question()
         self._follow()
 
     def cancel(self) -> None:
         """End the turn: forget the calls under way and stop the waiting sound. The router's thread."""
         self._player.end_turn()
-        self._all_over()
+        self._calls.clear()
+        self._turn.over()
         self._follow()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
@@ -308,7 +283,6 @@ class CueRouter:
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
-        self._queued_until = 0
         self._waiting.forget()
 
     def hush(self, fade_ms: float = 30.0) -> None:
@@ -334,13 +308,13 @@ class CueRouter:
 
     def mute(self, *cues: str) -> None:
         """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`. The router's thread."""
-        check_cue_names(cues, self._bank, self._rules)
+        check_cue_names(cues, self._player.bank, self._rules)
         self._player.mute(cues)
         self._follow()
 
     def unmute(self, *cues: str) -> None:
         """Unmute cues by name, as in `mute`; without names, all. The router's thread."""
-        check_cue_names(cues, self._bank, self._rules)
+        check_cue_names(cues, self._player.bank, self._rules)
         self._player.unmute(cues)
         self._follow()
 
@@ -376,7 +350,8 @@ class CueRouter:
 
     def _follow(self) -> None:
         """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
-        cue = self._waiting_cue()
+        name = self._rules.working if self._turn.had_calls else self._rules.thinking
+        cue = None if name is None or self._player.is_silent(name) else self._player.bank.get(name)
         if self._turn.phase == "done" or (cue is None and self.limits is None):
             self._waiting.end()
             return
@@ -384,11 +359,5 @@ class CueRouter:
             cue,
             answer_from=NEVER if self._turn.has_text and self._calls.has_tasks else self._turn.answer_begins,
             blind=not any(call.is_complete for call in self._calls.awaited),
-            limit_samples=round(min(self._limit(self._turn.is_open)[0], 1e6) * self._mixer.sample_rate),
+            limit_samples=round(min(self._limit(self._turn.is_open)[0], 1e6) * self._player.mixer.sample_rate),
         )
-
-    def _waiting_cue(self) -> Cue | None:
-        name = self._rules.working if self._turn.had_calls else self._rules.thinking
-        if name is None or name not in self._bank or self._player.is_silent(name):
-            return None
-        return self._bank[name]

@@ -1,4 +1,4 @@
-"""The router's rules, as data."""
+"""The rules and the timeouts of a router, as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stream.checks import are_texts, check_number, check_patterns, check_whole_n
 from stream.errors import StreamTypeError, StreamValueError
 from stream.known_tools import SERVER_TOOLS
 
-__all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Placement"]
+__all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Limits", "Placement"]
 
 Placement: TypeAlias = Literal["now", "after_words", "in_pause"]
 
@@ -20,7 +20,7 @@ AGENT_TOOLS = ("spawn_agent", "delegate", "run_sub_agent")
 MOTIF = "motif"
 """The cue made from a tool's name; `"motif:NAME"` is the cue of tool NAME."""
 _CUES_OF_TOOLS = ("agent", "tool_call")
-_CUES = (*_CUES_OF_TOOLS, "success", "error", "incomplete", "malformed", "invented", "failed", "working", "thinking")
+_OTHER_CUES = ("success", "error", "incomplete", "malformed", "invented", "failed", "working", "thinking")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class CueRules:
             if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more, and finite")
         check_whole_number("burst", self.burst, 1)
-        for name in _CUES:
+        for name in (*_CUES_OF_TOOLS, *_OTHER_CUES):
             _check_cue(name, getattr(self, name))
         _check_pairs("tools", self.tools, "a pattern for tools' names and a cue", '(("read_*", "agent"),)')
         for pattern, cue in self.tools:
@@ -114,11 +114,11 @@ class CueRules:
 
     def _cues(self) -> list[tuple[str, str]]:
         """(where, name) of each named cue."""
-        of_tools = [(f"tools {pattern!r}", cue) for pattern, cue in self.tools]
-        of_tools += [(where, getattr(self, where)) for where in _CUES_OF_TOOLS]
-        others = [(where, getattr(self, where)) for where in _CUES if where not in _CUES_OF_TOOLS]
+        of_tools = [(f"tools {pattern!r}", cue) for pattern, cue in self.tools if cue != MOTIF]
+        of_tools += [(where, cue) for where in _CUES_OF_TOOLS if (cue := getattr(self, where)) != MOTIF]
+        others = [(where, getattr(self, where)) for where in _OTHER_CUES]
         others += [("placements", cue) for cue, _ in self.placements]
-        return [(where, cue) for where, cue in of_tools if cue and cue != MOTIF] + [pair for pair in others if pair[1]]
+        return [(where, cue) for where, cue in (*of_tools, *others) if cue]
 
     def cue_for_tool(self, tool_name: str) -> str | None:
         """The cue for a call of `tool_name`.
@@ -138,6 +138,28 @@ class CueRules:
     def placement_of(self, cue: str) -> Placement:
         """The placement of `cue`."""
         return dict(self.placements).get(cue, self.placement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Timeouts of a turn, seconds of output, above 0; other values raise a `StreamError`.
+
+    Attributes
+    ----------
+    model_s, tool_s : float
+        For the model's next event while no tool runs, and while one runs.
+    speech_s : float
+        For the next piece of speech while there is text to speak.
+    """
+
+    model_s: float = 60.0
+    tool_s: float = 600.0
+    speech_s: float = 20.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not check_number(field.name, getattr(self, field.name)) > 0.0:
+                raise StreamValueError(f"{field.name} is {getattr(self, field.name)!r}; it must be above 0")
 
 
 def _check_cue(where: str, cue: object) -> None:

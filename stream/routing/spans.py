@@ -98,20 +98,18 @@ class Spans:
         )
         self._spans[span.number] = span
         self._spans.pop(span.number - _KEPT, None)
-        self._publish(span)
+        notify(tuple(self._subscribers), span)
         return span
 
-    def end(self, number: int, end_samples: int) -> None:
-        """Shorten a span, or drop it if it has not started; publishes the change."""
-        span = self._spans.get(number)
-        if span is None or (span.end_samples is not None and span.end_samples <= end_samples):
+    def fade(self, span: Span, now: int, fade_ms: float) -> None:
+        """Shorten a span whose cue fades from sample `now` on, or drop it if it has not begun; publishes the change."""
+        end = now + round(fade_ms * self.sample_rate / 1000.0) if span.start_samples <= now else now
+        latest = self._spans.get(span.number)
+        if latest is None or (latest.end_samples is not None and latest.end_samples <= end):
             return
-        cut = replace(span, end_samples=max(end_samples, span.start_samples))
+        cut = replace(latest, end_samples=max(end, span.start_samples))
         if cut.start_samples == cut.end_samples:
-            self._spans.pop(number, None)
+            self._spans.pop(span.number, None)
         else:
-            self._spans[number] = cut
-        self._publish(cut)
-
-    def _publish(self, span: Span) -> None:
-        notify(tuple(self._subscribers), span)
+            self._spans[span.number] = cut
+        notify(tuple(self._subscribers), cut)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from stream.routing.calls import CallsUnderWay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["NEVER", "Phase", "Turn"]
 
@@ -22,8 +27,11 @@ class Turn:
     | `answering` | the first word | the first text after the question; the last outcome |
     | `done` | nothing | the first audible sample of the answer; the end of the turn, whatever ends it |
 
+    `next_word` returns the first output sample at which speech of now can be heard.
+
     Attributes
     ----------
+    calls : CallsUnderWay
     phase : Phase
     had_calls : bool
         Whether the turn has had a call.
@@ -35,9 +43,9 @@ class Turn:
         Whether more events of the stream are expected.
     """
 
-    __slots__ = ("_answer_from", "had_calls", "has_text", "is_open", "phase", "reads_text")
-
-    def __init__(self) -> None:
+    def __init__(self, next_word: Callable[[], int]) -> None:
+        self._next_word = next_word
+        self.calls = CallsUnderWay()
         self.phase: Phase = "done"
         self.had_calls = self.has_text = self.reads_text = self.is_open = False
         self._answer_from = NEVER
@@ -45,39 +53,34 @@ class Turn:
     @property
     def answer_begins(self) -> int:
         """The output sample from which audible speech is the answer; `NEVER` while none is expected."""
-        if self.has_text or self.phase == "thinking":
+        if self.has_text or self.phase == "thinking" or (self.phase == "answering" and not self.reads_text):
             return self._answer_from
-        return self._answer_from if self.phase == "answering" and not self.reads_text else NEVER
+        return NEVER
 
-    # What has happened. `next_word` is the first output sample at which speech of now can be heard; `awaited` says
-    # whether the outcome of a call is awaited.
-
-    def question(self, next_word: int, *, awaited: bool) -> None:
+    def question(self) -> None:
         """The user has finished."""
-        self.phase, self._answer_from = "working" if awaited else "thinking", next_word
-        self.had_calls, self.has_text, self.reads_text, self.is_open = awaited, False, False, True
+        self.outcome()
+        self.had_calls, self.reads_text, self.is_open = self.phase == "working", False, True
+        if not self.had_calls:
+            self.phase = "thinking"
 
-    def text(self, next_word: int) -> None:
+    def text(self) -> None:
         """Text for speech has come, or the model's own voice."""
         if not self.has_text:
-            self._answer_from = next_word
+            self._answer_from = self._next_word()
         self.has_text = self.reads_text = True
         if self.phase == "thinking":
             self.phase = "answering"
 
-    def call(self, next_word: int, *, awaited: bool) -> None:
+    def call(self) -> None:
         """A call has begun, or cannot run."""
         self.had_calls = self.is_open = True
-        self.outcome(next_word, awaited=awaited)
+        self.outcome()
 
-    def outcome(self, next_word: int, *, awaited: bool) -> None:
+    def outcome(self) -> None:
         """A call has ended, and more is to come."""
-        self.phase, self.has_text, self._answer_from = "working" if awaited else "answering", False, next_word
-
-    def calls_follow(self, next_word: int, *, awaited: bool) -> None:
-        """The answer has ended with calls, which run now."""
-        if awaited:
-            self.outcome(next_word, awaited=True)
+        self.phase = "working" if self.calls.awaited else "answering"
+        self.has_text, self._answer_from = False, self._next_word()
 
     def finish(self, *, speech_follows: bool) -> None:
         """The stream has ended; `speech_follows` says whether its text will be spoken."""

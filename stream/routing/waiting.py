@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WaitingSound"]
 
-QUIET_DBFS = -50.0
-"""Speech below this sample peak is breath and noise, and not heard."""
-_QUIET = db_to_gain(QUIET_DBFS)
+_QUIET = db_to_gain(-50.0)  # Speech below this sample peak is breath and noise, and not heard.
 _FADE_MS = 30.0
 _AHEAD_S = 0.5  # An onset that speech has postponed is moved when it comes this near, not with every frame.
 
@@ -31,8 +29,6 @@ class _Wait:
 
     A `blind` wait is for calls whose end nobody reports: any speech after its onset is the answer.
     """
-
-    __slots__ = ("answer_from", "blind", "cue", "ended", "give_up_at", "held", "onset", "since", "span", "voice")
 
     def __init__(self, cue: Cue | None, since: int) -> None:
         self.cue, self.since = cue, since
@@ -53,6 +49,8 @@ class WaitingSound:
     ----------
     answered : bool
         Whether the answer was heard, since `go_on` began to wait.
+    queued_until : int
+        The end of the speech that is queued, in output samples: the loop does not begin before it.
     """
 
     def __init__(self, mixer: Mixer, spans: Spans, *, patience_s: float) -> None:
@@ -60,7 +58,7 @@ class WaitingSound:
         self._patience = round(patience_s * mixer.sample_rate)
         self._ahead = round(_AHEAD_S * mixer.sample_rate)
         self._wait: _Wait | None = None
-        self._heard_until = self._queued_until = 0
+        self._heard_until = self.queued_until = 0
         self._cues: tuple[tuple[int, int], ...] = ()
         self.answered = False
 
@@ -98,14 +96,10 @@ class WaitingSound:
         self._cues = (*(pair for pair in self._cues if pair[1] > now), (start, end))
         self._heard_until = max(self._heard_until, end)
 
-    def queued(self, until: int) -> None:
-        """Do not begin before `until`: speech is queued up to there."""
-        self._queued_until = max(self._queued_until, until)
-
     def forget(self) -> None:
         """Cues were cut, and queued speech was dropped."""
         now = self._mixer.position
-        self._heard_until, self._queued_until, self._cues = min(self._heard_until, now), 0, ()
+        self._heard_until, self.queued_until, self._cues = min(self._heard_until, now), 0, ()
 
     # In the thread that mixes.
 
@@ -134,7 +128,7 @@ class WaitingSound:
             self._schedule(wait)
 
     def _earliest(self, wait: _Wait) -> int:
-        return max(max(wait.since, self._heard_until) + self._patience, self._queued_until)
+        return max(max(wait.since, self._heard_until) + self._patience, self.queued_until)
 
     def _make_way(self, wait: _Wait, now: int, until: int) -> None:
         """Silence the loop while a cue sounds between `now` and `until`."""
@@ -156,7 +150,7 @@ class WaitingSound:
         span = self._spans.begin(wait.cue.name, wait.onset, None)
         wait.voice, wait.span = voice, span
         if wait.ended:  # meanwhile, by the other thread, which may have seen neither, one or both
-            self._silence(voice, span, wait.onset)
+            self._silence(voice, span)
 
     def _end(self, wait: _Wait) -> None:
         wait.ended = True
@@ -164,13 +158,11 @@ class WaitingSound:
 
     def _stop(self, wait: _Wait) -> None:
         voice, span, wait.voice, wait.span = wait.voice, wait.span, None, None
-        self._silence(voice, span, wait.onset)
+        self._silence(voice, span)
 
-    def _silence(self, voice: Voice | None, span: Span | None, onset: int) -> None:
+    def _silence(self, voice: Voice | None, span: Span | None) -> None:
         """Stop a voice and end its span; a second time changes nothing."""
         if voice is not None:
             voice.stop(fade_ms=_FADE_MS)
         if span is not None:
-            now = self._mixer.position
-            fade = round(_FADE_MS * self._mixer.sample_rate / 1000.0)
-            self._spans.end(span.number, now + fade if now >= onset else now)
+            self._spans.fade(span, self._mixer.position, _FADE_MS)

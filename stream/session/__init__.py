@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stream.routing.limits import Limits
+from stream.routing.rules import Limits
 from stream.session.history import ChatHistory
 from stream.session.voice_session import Sink, VoiceSession
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError, StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
-from stream.routing.limits import Limits
+from stream.routing.rules import Limits
 from stream.session.ending import end_tasks, failures
 from stream.session.history import ChatHistory, heard_text
 from stream.session.output import Output, Sink

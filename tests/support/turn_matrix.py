@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stream.routing.limits import Limits
-from stream.routing.rules import CueRules
+from stream.routing.rules import CueRules, Limits
 from tests.support.listening import new_clicks
 
 RATE = 24000

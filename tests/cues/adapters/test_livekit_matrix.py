@@ -8,8 +8,7 @@ from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, Agent, AgentSession, fun
 
 from cues.adapters.livekit import attach
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from stream.routing.limits import Limits
-from stream.routing.rules import CueRules
+from stream.routing.rules import CueRules, Limits
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.livekit_session import ListSink, ScriptedLLM, call_of
 from tests.support.paced_turns import Played

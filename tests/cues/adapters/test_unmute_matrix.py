@@ -12,8 +12,7 @@ import pytest
 
 from cues.adapters.unmute import UnmuteCues, _in_time
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.limits import Limits
-from stream.routing.rules import CueRules
+from stream.routing.rules import CueRules, Limits
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.turn_matrix import (
     CHAIN,

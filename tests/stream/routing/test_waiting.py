@@ -25,8 +25,8 @@ from stream.events import (
     ToolResult,
     TranscriptDelta,
 )
-from stream.routing.limits import Limits
 from stream.routing.router import CueRouter, CueRules
+from stream.routing.rules import Limits
 from stream.routing.turn import NEVER
 from tests.support.listening import first_sound, new_clicks, steady_voice
 from tests.support.model_server import TOOLS, chat, says
