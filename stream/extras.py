@@ -1,4 +1,4 @@
-"""The command that installs an optional extra; the twin of `cues.extras`, which this layer does not import."""
+"""Optional extras: their packages, and the command that installs one, the twin of that in `cues.extras`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import json
 import shlex
 import shutil
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
-__all__ = ["pip_install"]
+from stream.errors import MissingFeatureError
+
+__all__ = ["needed", "pip_install"]
+
+
+def needed(module: str, reason: str, extra: str) -> Any:
+    """A module of an optional dependency; `MissingFeatureError` with the reason and the command without it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingFeatureError(f"{reason}: {pip_install(extra)}") from error
 
 
 def pip_install(extra: str) -> str:

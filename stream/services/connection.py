@@ -22,10 +22,10 @@ from stream.services.addresses import (
     local_address,
 )
 from stream.services.chat_request import ChatRequest, with_guidance
+from stream.services.endpoints import GeminiEndpoint, OllamaEndpoint, OpenAIEndpoint
 from stream.services.http_clients import http_client
 from stream.services.model_names import normalize_model
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
-from stream.services.ollama_endpoint import OllamaEndpoint
 from stream.services.provider_requests import body_of
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    import httpx2
+
     from stream.events import ServiceEvent
-    from stream.services.anthropic_endpoint import AnthropicEndpoint
     from stream.services.chat_request import Message, Think
-    from stream.services.gemini_endpoint import GeminiEndpoint
     from stream.services.models import ModelCapabilities
-    from stream.services.openai_endpoint import OpenAIEndpoint
     from stream.services.tool import ToolLike
     from stream.whole_answers import Api
 
 __all__ = ["Connection", "connect"]
+
+MAY_BE_OLLAMA = ("chat", "responses", "ollama")
 
 logger = logging.getLogger(__name__)
 
@@ -110,18 +111,27 @@ def connect(
         renamed: dict[str, Any] = {"openai": "chat"}
         api = renamed.get(endpoint, endpoint)
     asks_cloud = base_url == "cloud"
-    own_host = HOSTS.get(api)
-    default = f"https://{own_host}" if own_host and base_url is None else local_address() if base_url is None else ""
-    address = cloud_address() if asks_cloud else default if base_url is None else base_url
+    address = cloud_address() if asks_cloud else base_url
+    if address is None:
+        address = f"https://{HOSTS[api]}" if api in HOSTS else local_address()
     kind, root, url = api_and_address(address, "ollama" if asks_cloud and api == "auto" else api)
     host = urlsplit(url).hostname or ""
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
     key = api_key or key_for(host, asks_cloud=asks_cloud)
     known = capabilities or capabilities_of(name, overrides)
-    waits = {"timeout_s": timeout_s, "connect_timeout_s": connect_timeout_s}
-    options: dict[str, Any] = {"retries": retries or Retries(), "guide": guide, "usage": usage, "tap": tap}
-    return Connection(kind, root, url, name, known, key=key, waits=waits, **options)
+    waits = {"timeout": timeout_s, "connect": connect_timeout_s}
+    # Only an Ollama has pages about models, and only its cloud wants the key for them.
+    http = http_client(api_key=key if kind in MAY_BE_OLLAMA else None, waits=waits)
+    wire: OpenAIEndpoint | GeminiEndpoint | OllamaEndpoint
+    if kind == "ollama":
+        wire = OllamaEndpoint(url, tap, http)
+    elif kind == "gemini":
+        wire = GeminiEndpoint(url, name, tap, api_key=key, waits=waits)
+    else:
+        wire = OpenAIEndpoint(kind, url, tap, api_key=key, waits=waits)
+    options: dict[str, Any] = {"retries": retries or Retries(), "guide": guide, "usage": usage}
+    return Connection(kind, root, name, known, http=http, wire=wire, **options)
 
 
 class Connection:
@@ -143,39 +153,21 @@ class Connection:
     def __init__(
         self,
         api: Api,
-        root: str,
-        url: str,
+        base_url: str,
         model: str,
         capabilities: ModelCapabilities,
         *,
-        key: str | None,
-        waits: Mapping[str, float],
+        http: httpx2.AsyncClient,
+        wire: OpenAIEndpoint | GeminiEndpoint | OllamaEndpoint,
         retries: Retries,
         guide: bool,
         usage: bool,
-        tap: Callable[[Any], None] | None,
     ) -> None:
-        self.api, self.model, self.capabilities = api, model, capabilities
-        self.base_url, self.server_too_old = root, ""
-        self._retries, self._guide, self._usage, self._tap = retries, guide, usage, tap
-        # Only an Ollama has pages about models, and only its cloud wants the key for them.
-        self._http = http_client(api_key=key if api in ("chat", "responses", "ollama") else None, **waits)
+        self.api, self.base_url, self.model, self.capabilities = api, base_url, model, capabilities
+        self.server_too_old = ""
+        self._http, self._wire = http, wire
+        self._retries, self._guide, self._usage = retries, guide, usage
         self._logged_left_out: tuple[str, ...] = ()
-        self._wire: OpenAIEndpoint | AnthropicEndpoint | GeminiEndpoint | OllamaEndpoint
-        if api == "anthropic":
-            from stream.services.anthropic_endpoint import AnthropicEndpoint
-
-            self._wire = AnthropicEndpoint(url, api_key=key, **waits)
-        elif api == "gemini":
-            from stream.services.gemini_endpoint import GeminiEndpoint
-
-            self._wire = GeminiEndpoint(url, model, api_key=key, **waits)
-        elif api == "ollama":
-            self._wire = OllamaEndpoint(self._http, url)
-        else:
-            from stream.services.openai_endpoint import OpenAIEndpoint
-
-            self._wire = OpenAIEndpoint(url, api, api_key=key, **waits)
 
     @property
     def endpoint(self) -> str:
@@ -201,8 +193,8 @@ class Connection:
 
         Logs a warning if the Ollama is older than the model's `min_ollama`.
         """
-        is_ollama = self.api in ("chat", "responses", "ollama")  # or may be one
-        shown = await self._page("POST", "/api/show", json={"model": self.model}) if is_ollama else {}
+        asks = self.api in MAY_BE_OLLAMA
+        shown = await self._page("POST", "/api/show", json={"model": self.model}) if asks else {}
         if shown:
             self.capabilities = with_server_word(self.capabilities, shown)
             page = await self._page("GET", "/api/version")
@@ -288,7 +280,8 @@ class Connection:
         )
         while True:
             refused = ""
-            async with aclosing(self._asked(request)) as events:
+            ask = partial(self._wire.ask, body_of(self.api, request, usage=self._usage), names or None)
+            async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:
                     refused = _refused(event, request)
                     if refused:
@@ -299,6 +292,7 @@ class Connection:
             if refused == "tools":
                 self.capabilities = replace(self.capabilities, tools=False)
                 yield self._left_out(names, "refused")
+                names = ()
                 request = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
             else:
                 logger.warning("The server says that %s does not think: asked again without `think`", self.model)
@@ -312,14 +306,6 @@ class Connection:
             listed = logged_list(logged_name(name) for name in names)
             logger.warning("%d tools not offered to %s (%s): %s", len(names), self.model, _WHY[reason], listed)
         return ToolsLeftOut(names, reason)
-
-    async def _asked(self, request: ChatRequest) -> AsyncGenerator[ServiceEvent, None]:
-        body = body_of(self.api, request, usage=self._usage)
-        names = [tool["function"]["name"] for tool in request.tools]
-        ask = partial(self._wire.ask, body, names or None, self._tap)
-        async with aclosing(with_retries(ask, self._retries)) as events:
-            async for event in events:
-                yield event
 
 
 _WHY = {

@@ -6,11 +6,11 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stream.errors import MissingFeatureError
-from stream.extras import pip_install
+from stream.extras import needed
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Mapping
 
     import httpx2
 
@@ -20,16 +20,15 @@ LONGEST_PAGE = 1 << 16
 """Bytes of an error page that are read, before it is decompressed."""
 
 
-def http_client(*, api_key: str | None, timeout_s: float, connect_timeout_s: float) -> httpx2.AsyncClient:
-    """The HTTP client for all requests outside the `openai` package."""
-    try:
-        import httpx2
-    except ImportError as error:
-        raise MissingFeatureError(f"a client needs the `services` extra: {pip_install('services')}") from error
+def http_client(*, api_key: str | None, waits: Mapping[str, float]) -> httpx2.AsyncClient:
+    """The HTTP client for all requests outside the providers' packages; `waits` are arguments of a `Timeout`."""
+    package = needed("httpx2", "a client needs the `services` extra", "services")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    timeout = httpx2.Timeout(timeout_s, connect=connect_timeout_s)
     hooks = {"response": [shorten_error]}
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, verify=trusted(), event_hooks=hooks)
+    client: httpx2.AsyncClient = package.AsyncClient(
+        headers=headers, timeout=package.Timeout(**waits), verify=trusted(), event_hooks=hooks
+    )
+    return client
 
 
 @cache

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, get_type_hints
 
-from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
-from stream.extras import pip_install
+from stream.errors import StreamTypeError, StreamValueError
+from stream.extras import needed
 
 __all__ = ["ChoiceWord", "Tool", "ToolLike", "as_tools", "tool_choice_field"]
 
@@ -133,7 +133,7 @@ class Tool:
             name=name,
             description=inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].replace("\n", " "),
             parameters=_schema(name, function),
-            function=_validated(function),
+            function=_pydantic().validate_call(function),
         )
 
 
@@ -161,6 +161,10 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
     if name not in names:
         raise StreamValueError(f"tool_choice is {choice!r}; it must be one of {sorted(CHOICE_WORDS)} or of {names}")
     return {"type": "function", "function": {"name": name}}
+
+
+def _pydantic() -> Any:
+    return needed("pydantic", "tools from functions need pydantic", "services")
 
 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -195,16 +199,3 @@ def _untitled(schema: Any) -> Any:
         else _untitled(value)
         for key, value in kept.items()
     }
-
-
-def _validated(function: Callable[..., Any]) -> Callable[..., Any]:
-    validated: Callable[..., Any] = _pydantic().validate_call(function)
-    return validated
-
-
-def _pydantic() -> Any:
-    try:
-        import pydantic
-    except ImportError as error:
-        raise MissingFeatureError(f"tools from functions need pydantic: {pip_install('services')}") from error
-    return pydantic

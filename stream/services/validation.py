@@ -9,9 +9,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from stream.errors import MissingFeatureError, StreamValueError
+from stream.errors import StreamValueError
 from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
-from stream.extras import pip_install
+from stream.extras import needed
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
@@ -152,10 +152,7 @@ class Validator:
 
 
 def _checker(tool: Tool, strictness: Strictness) -> Any:
-    try:
-        import jsonschema
-    except ImportError as error:
-        raise MissingFeatureError(f"validation needs jsonschema: {pip_install('services')}") from error
+    jsonschema = needed("jsonschema", "validation needs jsonschema", "services")
     schema = dict(tool.parameters)
     if strictness == "strict":
         schema.setdefault("additionalProperties", False)
