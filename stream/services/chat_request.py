@@ -15,7 +15,7 @@ from stream.errors import StreamTypeError, StreamValueError
 from stream.sendable import sendable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "EFFORTS",
@@ -23,10 +23,13 @@ __all__ = [
     "Message",
     "Think",
     "arguments_of",
+    "content_of",
     "ollama_body",
     "openai_body",
+    "present",
     "response_format_of",
     "schema_of",
+    "text_of",
     "tool_fields",
     "with_guidance",
 ]
@@ -78,40 +81,37 @@ class ChatRequest:
 
 def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
-    body: dict[str, Any] = {
+    counts = usage and request.stream  # an answer that is not streamed has them anyway
+    fields = {
         "model": request.model,
         "messages": [_openai_message(message) for message in request.messages],
         "stream": request.stream,
+        "stream_options": {"include_usage": True} if counts else None,
+        **tool_fields(request),
+        "response_format": response_format_of(request),
+        "temperature": request.temperature,
+        "reasoning_effort": EFFORTS.get(request.think, request.think),
     }
-    if usage and request.stream:  # an answer that is not streamed has the counts anyway
-        body["stream_options"] = {"include_usage": True}
-    body.update(tool_fields(request))
-    wanted = response_format_of(request)
-    if wanted is not None:
-        body["response_format"] = wanted
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.think is not None:
-        body["reasoning_effort"] = EFFORTS.get(request.think, request.think)
-    return {**body, **(request.extra or {})}
+    return present(fields, request.extra)
 
 
 def ollama_body(request: ChatRequest) -> dict[str, Any]:
     """The body for Ollama's `/api/chat`."""
-    body: dict[str, Any] = {
+    fields = {
         "model": request.model,
         "messages": [*_ollama_messages(request.messages)],
         "stream": request.stream,
+        **tool_fields(request),
+        "format": schema_of(request),
+        "options": None if request.temperature is None else {"temperature": request.temperature},
+        "think": request.think,
     }
-    body.update(tool_fields(request))
-    wanted = schema_of(request)
-    if wanted is not None:
-        body["format"] = wanted
-    if request.temperature is not None:
-        body["options"] = {"temperature": request.temperature}
-    if request.think is not None:
-        body["think"] = request.think
-    return {**body, **(request.extra or {})}
+    return present(fields, request.extra)
+
+
+def present(fields: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The fields that are not `None`, overridden by those of `extra`."""
+    return {**{name: value for name, value in fields.items() if value is not None}, **(extra or {})}
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
@@ -134,38 +134,31 @@ def tool_fields(request: ChatRequest) -> dict[str, Any]:
         return {}
     only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
     chosen = [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
-    fields = {"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls}
-    return {name: value for name, value in fields.items() if value is not None}
+    return present({"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls})
 
 
 def response_format_of(request: ChatRequest) -> dict[str, Any] | None:
     """The format of the answer in OpenAI's form; `None` for plain text."""
     if request.response_format is not None:
         return dict(request.response_format)
-    return None if request.format is None else _response_format(request.format)
+    schema = request.format
+    if schema is None or isinstance(schema, str):
+        return None if schema is None else {"type": "json_object"}
+    # OpenAI refuses names that are not 1 to 64 letters, digits, `_` and `-`.
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "answer"))[:64]
+    return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
 
 
 def schema_of(request: ChatRequest) -> Any:
     """The format of the answer as `"json"` or a JSON Schema; `None` for plain text."""
-    return request.format if request.response_format is None else _format_of(request.response_format)
-
-
-def _response_format(wanted: str | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(wanted, str):
-        return {"type": "json_object"}
-    # OpenAI refuses names that are not 1 to 64 letters, digits, `_` and `-`.
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(wanted.get("title") or "answer"))[:64]
-    return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(wanted)}}
-
-
-def _format_of(response_format: Mapping[str, Any]) -> Any:
-    """OpenAI's `response_format` as Ollama's `format`; `None` for plain text."""
-    kind = response_format.get("type")
+    if request.response_format is None:
+        return request.format
+    kind = request.response_format.get("type")
     if kind in (None, "text"):
         return None
     if kind == "json_object":
-        return response_format.get("schema", "json")  # llama-server allows a schema beside the type
-    schema = (response_format.get("json_schema") or {}).get("schema")
+        return request.response_format.get("schema", "json")  # llama-server allows a schema beside the type
+    schema = (request.response_format.get("json_schema") or {}).get("schema")
     if kind != "json_schema" or schema is None:
         raise StreamValueError(
             f"response_format has type {kind!r}; for this API it must be 'text', 'json_object', or 'json_schema' with"
@@ -184,8 +177,8 @@ def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
     names: dict[str, str] = {}
     for message in messages:
         out = {key: message[key] for key in ("role", "thinking", "tool_call_id", "images") if message.get(key)}
-        text, images = _text_and_images(message.get("content"))
-        out["content"] = text
+        out["content"] = text_of(message)
+        images = [_base64_of(url) for kind, url in content_of(message) if kind == "image"]
         if images:
             out["images"] = [*out.get("images", ()), *images]
         calls = message.get("tool_calls") or ()
@@ -214,17 +207,23 @@ def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _text_and_images(content: Any) -> tuple[str, list[str]]:
-    """The text of a content, and its images as base64 without the `data:` prefix."""
-    if content is None or isinstance(content, str):
-        return content or "", []
-    texts, images = [], []
-    for part in content:
+def content_of(message: Message) -> Iterator[tuple[str, str]]:
+    """The parts of a content: `("text", text)` or `("image", url)`."""
+    content = message.get("content")
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
         if part.get("type") == "text":
-            texts.append(part["text"])
+            yield "text", part["text"]
         elif part.get("type") == "image_url":
-            url = part["image_url"]["url"] if hasattr(part["image_url"], "get") else part["image_url"]
-            if not url.startswith("data:"):
-                raise StreamValueError("for /api/chat the URL of an image must begin with 'data:'")
-            images.append(url.split(",", 1)[-1])
-    return "".join(texts), images
+            image: Any = part["image_url"]
+            yield "image", image["url"] if hasattr(image, "get") else image
+
+
+def text_of(message: Message) -> str:
+    """The text of a content."""
+    return "".join(value for kind, value in content_of(message) if kind == "text")
+
+
+def _base64_of(url: str) -> str:
+    if not url.startswith("data:"):
+        raise StreamValueError("for /api/chat the URL of an image must begin with 'data:'")
+    return url.split(",", 1)[-1]
