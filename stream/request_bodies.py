@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["bodies_unlogged"]
 
 
+_in_request: ContextVar[bool] = ContextVar("in_request", default=False)
+
+
 @contextmanager
 def bodies_unlogged() -> Iterator[None]:
     """Keep the bodies of requests sent in this context out of the log; other requests are logged unchanged."""
-    logging.getLogger("openai._base_client").addFilter(_NO_BODIES)  # logging adds the same filter only once
+    logging.getLogger("openai._base_client").addFilter(_without_bodies)  # logging adds the same filter only once
     token = _in_request.set(True)
     try:
         yield
@@ -24,15 +27,8 @@ def bodies_unlogged() -> Iterator[None]:
         _in_request.reset(token)
 
 
-class _NoBodies(logging.Filter):
-    """Redacts the bodies of our requests in a log record."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """True: the record stays, without the bodies."""
-        if _in_request.get() and isinstance(record.args, dict) and "json_data" in record.args:
-            record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
-        return True
-
-
-_in_request: ContextVar[bool] = ContextVar("in_request", default=False)
-_NO_BODIES = _NoBodies()
+def _without_bodies(record: logging.LogRecord) -> bool:
+    """True: the record stays, but a body of ours is redacted."""
+    if _in_request.get() and isinstance(record.args, dict) and "json_data" in record.args:
+        record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
+    return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
 from stream.events import Event, ReasoningDelta, TextDelta, Usage
+from stream.sendable import sendable_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator
@@ -69,14 +70,6 @@ def words_sync(events: Iterable[Event], *, silent_channels: Collection[str] = _D
         yield from chunker.flush()
         raise
     yield from chunker.flush()
-
-
-def _well_formed(word: str) -> str:
-    """The word with surrogate pairs joined; a lone half becomes U+FFFD, because it cannot be encoded.
-
-    A server that cuts an emoji in two sends the halves in two deltas.
-    """
-    return word if word.isascii() else word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _WordChunker:
@@ -145,4 +138,5 @@ class _WordChunker:
         parted = self._space or (self._parted and not _CLOSING_MARKS.fullmatch(word))
         space = " " if parted and self._yielded else ""
         self._space, self._parted, self._yielded = False, False, True
-        return [TextDelta(space + _well_formed(word), self._channel)]
+        # A server that cuts an emoji in two sends its halves in two deltas; a half alone cannot be encoded.
+        return [TextDelta(space + sendable_text(word), self._channel)]

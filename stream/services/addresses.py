@@ -1,10 +1,14 @@
-"""Addresses of servers and their APIs; default addresses, keys and the default model, from the environment."""
+"""Addresses of servers and their APIs, names of models; defaults and keys from the environment."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-from typing import TYPE_CHECKING, get_args
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Literal, cast, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamValueError
@@ -14,7 +18,16 @@ from stream.whole_answers import Api
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLOUD_HOSTS", "HOSTS", "api_and_address", "cloud_address", "default_model", "key_for", "local_address"]
+__all__ = [
+    "CLOUD_HOSTS",
+    "HOSTS",
+    "api_and_address",
+    "cloud_address",
+    "default_model",
+    "key_for",
+    "local_address",
+    "normalize_model",
+]
 
 LOCAL_DEFAULT = "http://127.0.0.1:11434"
 CLOUD_DEFAULT = "https://ollama.com"
@@ -63,22 +76,17 @@ def api_and_address(base_url: str, api: str = "auto") -> tuple[Api, str, str]:
     path = parts.path.split("/models/")[0].rstrip("/")
     ending = next((ending for ending in PATHS if path.endswith(ending)), "")
     path = path.removesuffix(ending)
-    kind = _api(parts.hostname or "", PATHS.get(ending)) if api == "auto" else _checked(api)
+    kind = cast("Api", _api(parts.hostname or "", PATHS.get(ending)) if api == "auto" else api)
     root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
     if kind in ("chat", "responses"):  # any other path, such as /openai/v2, is the server's own and kept
         return kind, root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
     return kind, root, root
 
 
-def _api(host: str, by_path: Api | None) -> Api:
+def _api(host: str, by_path: str | None) -> str:
     if host in CLOUD_HOSTS:
         return "ollama"
-    return by_path or _checked(next((api for api, own in HOSTS.items() if own == host), "chat"))
-
-
-def _checked(api: str) -> Api:
-    known: tuple[Api, ...] = get_args(Api)
-    return next(one for one in known if one == api)
+    return by_path or next((api for api, own in HOSTS.items() if own == host), "chat")
 
 
 def default_model() -> str:
@@ -137,3 +145,27 @@ def _reachable(host: str) -> str:
     if address.is_unspecified:
         return "127.0.0.1" if address.version == 4 else "[::1]"
     return _bracketed(host)
+
+
+def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:
+    """The name of a model as Ollama's cloud, or (`"local"`) any other server, expects it; only `…cloud` names change.
+
+    Examples
+    --------
+    >>> normalize_model("qwen3-coder:480b-cloud", "cloud")
+    'qwen3-coder:480b'
+    >>> normalize_model("gpt-oss-120b-cloud", "local")
+    'gpt-oss:120b-cloud'
+    """
+    name = str(model or "").strip()
+    if not name:
+        raise StreamValueError(f"model is {model!r}; it must be the name of a model")
+    for pattern, replacement in _rules()[target]:
+        name = pattern.sub(replacement, name, count=1)
+    return name
+
+
+@cache
+def _rules() -> dict[str, list[tuple[re.Pattern[str], str]]]:
+    table = tomllib.loads(files("stream.services").joinpath("model_names.toml").read_text(encoding="utf-8"))
+    return {side: [(re.compile(rule["pattern"]), rule["replace"]) for rule in rules] for side, rules in table.items()}

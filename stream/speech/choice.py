@@ -39,40 +39,25 @@ async def choose_speaker(
     """
     if name not in SPEAKERS:
         raise StreamValueError(f"speaker is {name!r}; it must be one of {', '.join(SPEAKERS)}")
-    url = environment.get("CUES_SPEECH_URL")
-    if name == "openai" or (name == "auto" and url):
-        return await _started(_openai(url, environment))
-    if name == "espeak":
-        return await _started(_espeak(language))
-    if name == "auto":
-        try:
-            return await _started(_espeak(language))
-        except SpeakerError:
-            if language is not None:
-                raise
-            # The next choice has no dependencies.
+    from stream.speech.espeak import EspeakSpeaker
+    from stream.speech.openai_speech import OpenAISpeaker
     from stream.speech.voice_like import VoiceLikeSpeaker
 
-    return VoiceLikeSpeaker()
-
-
-def _espeak(language: str | None) -> Speaker:
-    from stream.speech.espeak import EspeakSpeaker
-
-    return EspeakSpeaker(language or "en-us")
-
-
-def _openai(url: str | None, environment: Mapping[str, str]) -> Speaker:
-    from stream.speech.openai_speech import OpenAISpeaker
-
-    return OpenAISpeaker(
-        url,
-        model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
-        voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
-        api_key=environment.get("OPENAI_API_KEY") or ("none" if url else None),
-    )
-
-
-async def _started(speaker: Speaker) -> Speaker:
-    await speaker.start()
+    url = environment.get("CUES_SPEECH_URL")
+    speaker: Speaker
+    if name == "openai" or (name == "auto" and url):
+        speaker = OpenAISpeaker(
+            url,
+            model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
+            voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
+            api_key=environment.get("OPENAI_API_KEY") or ("none" if url else None),
+        )
+    else:
+        speaker = VoiceLikeSpeaker() if name == "voice-like" else EspeakSpeaker(language or "en-us")
+    try:
+        await speaker.start()
+    except SpeakerError:
+        if name != "auto" or url or language is not None:
+            raise
+        return VoiceLikeSpeaker()  # it has no dependencies
     return speaker

@@ -1,25 +1,27 @@
-"""The protocol of a speaker, and a base class for speakers that speak one phrase at a time."""
+"""The protocol of a speaker, and a base class for speakers that speak one phrase at a time: a run of one melody."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from stream.speech.phrases import Phrases
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from numpy.typing import NDArray
 
-__all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
+__all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Phrases", "Speaker", "Speech", "Word"]
 
 SAMPLE_RATE = 24000
 """The sample rate of every speaker, Hz."""
+
+# A clause ends at a mark at the end of a word, so "3.5" and "10:30" are not cut.
+_CLAUSE_END = re.compile(r"[.,;:!?…。、!?:;,—][\"'”’)\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,37 @@ class Speaker(Protocol):
     async def aclose(self) -> None:
         """Release its resources (processes, connections); may be called at any time."""
         ...
+
+
+class Phrases:
+    """Cuts a flow of words at punctuation, and after `max_words`, because the listener waits."""
+
+    __slots__ = ("_held", "_max_words")
+
+    def __init__(self, max_words: int = 12) -> None:
+        self._max_words = max_words
+        self._held: list[str] = []
+
+    def feed(self, word: str) -> list[str]:
+        """The phrase that this word completes, in a list; else an empty list.
+
+        Examples
+        --------
+        >>> phrases = Phrases()
+        >>> phrases.feed("Well,"), phrases.feed(" then"), phrases.flush()
+        (['Well,'], [], ['then'])
+        """
+        if word.strip():
+            self._held.append(word)
+        if _CLAUSE_END.search(word) or len(self._held) >= self._max_words:
+            return self.flush()
+        return []
+
+    def flush(self) -> list[str]:
+        """The words held back, as a phrase in a list; else an empty list."""
+        phrase = "".join(self._held).strip()
+        self._held.clear()
+        return [phrase] if phrase else []
 
 
 class PhraseSpeaker(ABC):

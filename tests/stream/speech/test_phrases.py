@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.speech.phrases import Phrases
+from stream.speech.speaker import Phrases
 
 
 def spoken(words, **options):
