@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, takewhile
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.events import (
     EmptyToolCalls,
@@ -23,16 +23,18 @@ from stream.events import (
 from stream.readers.dialects.rows import ROWS
 from stream.readers.framing import MessageDecoder
 from stream.readers.parse.markers import normalize
+from stream.readers.values import plain, text_of
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stream.events import ServiceEvent
     from stream.services.connection import Connection
+    from stream.services.source import ChatSource
 
 __all__ = ["Observer", "ProbeReport", "probe"]
+
+Timed: TypeAlias = "list[tuple[float, ServiceEvent]]"
 
 CITIES = {"Oslo": "4 degrees and rain", "Lisbon": "22 degrees and sun"}
 NEEDS_TOOL = (
@@ -41,42 +43,35 @@ NEEDS_TOOL = (
 NEEDS_NONE = "Say hello in one short sentence."
 
 
+# Of Responses and Anthropic: the field of an event that holds a text, or a call with its name.
+PLACES = {"response.output_item.added": "item", "content_block_start": "content_block", "content_block_delta": "delta"}
+
+
 class Observer:
     """Recorder of a stream before it is parsed; pass its `tap` to `connect`."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self.now = now
+    def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
         """Start a new answer."""
-        self.start_s = self.now()
-        self.content: list[str] = []
-        self.entries: list[dict[str, Any]] = []
+        self.has_ended = False
+        self.texts: list[str] = []
+        self.calls: list[tuple[str, str, str]] = []  # id, name, and as much of the arguments as came with the name
         self._lines = MessageDecoder()
 
     def tap(self, piece: Any) -> None:
         """Record a decoded chunk, or bytes from Ollama's own endpoint."""
-        for message in self._messages(piece):
-            self.content.append(message.get("content") or "")
-            self.entries += message.get("tool_calls") or ()
-
-    def _messages(self, piece: Any) -> list[dict[str, Any]]:
-        if isinstance(piece, bytes):
-            return [line.get("message") or {} for line in self._lines.feed(piece)]
-        chunk = piece if isinstance(piece, dict) else piece.model_dump(by_alias=True, warnings=False)
-        if "choices" in chunk:
-            return [choice.get("delta") or choice.get("message") or {} for choice in chunk["choices"] or ()]
-        return [_said(part) for part in _parts(chunk)]
-
-    @property
-    def heads(self) -> list[dict[str, Any]]:
-        """The entries of structured calls that have a name."""
-        return [entry for entry in self.entries if (entry.get("function") or {}).get("name")]
+        if self.has_ended:
+            return
+        for message in self._lines.feed(piece) if isinstance(piece, bytes) else _dicts([plain(piece)]):
+            for part in _dicts(_parts(message)):
+                self.texts += [text for text in (part.get("content"), part.get("text")) if isinstance(text, str)]
+                self.calls += _calls(part)
 
     def dialect(self) -> str:
         """The dialect of calls in the text: by the first marker, else by the first characters."""
-        text = normalize("".join(self.content))
+        text = normalize("".join(self.texts))
         places = {
             row.name: place
             for row in ROWS
@@ -88,32 +83,39 @@ class Observer:
         return "json" if text.lstrip().startswith(("{", "[{", "```")) else "pythonic"
 
 
-def _parts(chunk: dict[str, Any]) -> list[dict[str, Any]]:
-    """Parts of a chunk of Responses, Anthropic or Gemini: a piece of text, or a call with its name."""
-    kind = str(chunk.get("type"))
+def _parts(message: dict[str, Any]) -> list[Any]:
+    """The parts of a message of any API that may hold a text or calls with their names."""
+    kind = str(message.get("type"))
     if kind == "response.output_text.delta":
-        return [{"text": chunk["delta"]}]
-    if kind in ("response.output_item.added", "content_block_start", "content_block_delta"):
-        return [chunk.get("item") or chunk.get("content_block") or chunk.get("delta") or {}]
+        return [{"text": message.get("delta")}]
+    if kind in PLACES:
+        return [message.get(PLACES[kind])]
+    choices = [choice.get("delta") or choice.get("message") for choice in _dicts(message.get("choices"))]
+    contents = [candidate.get("content") for candidate in _dicts(message.get("candidates"))[:1]]
+    parts = [part for content in _dicts(contents) for part in _dicts(content.get("parts")) if not part.get("thought")]
+    return [message.get("message"), *choices, *parts]
+
+
+def _calls(part: dict[str, Any]) -> list[tuple[str, str, str]]:
+    own = part if part.get("type") in ("function_call", "tool_use") else part.get("function_call")
+    entries = [
+        {"id": entry.get("id"), **function}
+        for entry in _dicts(part.get("tool_calls"))
+        for function in _dicts([entry.get("function")])
+    ]
     return [
-        part
-        for candidate in (chunk.get("candidates") or ())[:1]
-        for part in (candidate.get("content") or {}).get("parts") or ()
-        if not part.get("thought")
+        (
+            text_of(call.get("call_id") or call.get("id")),
+            text_of(call["name"]),
+            text_of(call.get("arguments") or call.get("args")),
+        )
+        for call in _dicts([own, *entries])
+        if call.get("name")
     ]
 
 
-def _said(part: dict[str, Any]) -> dict[str, Any]:
-    """A part as a message in OpenAI's form."""
-    is_call = part.get("type") in ("function_call", "tool_use")
-    call = part if is_call else part.get("functionCall") or {}
-    arguments = call.get("arguments") or call.get("args") or ""
-    function = {
-        "name": call.get("name"),
-        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
-    }
-    entry = {"id": call.get("call_id") or call.get("id"), "function": function}
-    return {"content": part.get("text"), "tool_calls": [entry] if call.get("name") else []}
+def _dicts(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,23 +195,6 @@ class ProbeReport:
         return {"passed": self.passed, "faults": list(self.faults), **asdict(self)}
 
 
-@dataclass(slots=True)
-class _Seen:
-    """Events with their times since the request, milliseconds."""
-
-    events: list[tuple[float, ServiceEvent]] = field(default_factory=list)
-
-    def of(self, *kinds: type) -> list[Any]:
-        return [event for _, event in self.events if isinstance(event, kinds)]
-
-    def first_ms(self, kind: type, after: type | None = None) -> float | None:
-        since = -1.0 if after is None else self.first_ms(after)
-        return next(
-            (at for at, e in self.events if isinstance(e, kind) and since is not None and at >= since and _counts(e)),
-            None,
-        )
-
-
 async def probe(connection: Connection, observer: Observer) -> ProbeReport:
     """Ask a live model two questions; the connection is made with `tap=observer.tap`."""
     tool = Tool(
@@ -222,73 +207,76 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
         },
         function=lambda city: CITIES.get(city, "12 degrees and clouds"),
     )
-    with_tool, first = await _ask(connection, observer, NEEDS_TOOL, tool)
-    heads, dialect = first
-    plain, _ = await _ask(connection, observer, NEEDS_NONE, None)
-    ends = [end for end in with_tool.of(ToolCallEnd) if end.status != "incomplete"]
-    form: Literal["structured", "raw", "none"] = "none" if not ends else "structured" if heads else "raw"
-    failures = [*with_tool.of(StreamFailed), *plain.of(StreamFailed)]
-    text_ms = with_tool.first_ms(TextDelta, after=ToolResult)
+    with_tool = await _ask(ToolRunner(connection, [tool], rounds=2), observer, NEEDS_TOOL)
+    calls, dialect = observer.calls, observer.dialect()
+    plain_answer = await _ask(connection, observer, NEEDS_NONE)
+    first = [event for _, event in takewhile(lambda timed: not isinstance(timed[1], ToolResult), with_tool)]
+    at_once = [*takewhile(lambda event: not isinstance(event, (Finish, EmptyToolCalls)), first)]
+    ends = [end for end in _of(with_tool, ToolCallEnd) if end.status != "incomplete"]
+    form: Literal["structured", "raw", "none"] = "none" if not ends else "structured" if calls else "raw"
+    failures = [*_of(with_tool, StreamFailed), *_of(plain_answer, StreamFailed)]
+    result_ms = _first_ms(with_tool, ToolResult)
+    text_ms = None if result_ms is None else _first_ms(with_tool, TextDelta, result_ms)
     known = connection.capabilities
     found = replace(
         known,
         tools=bool(ends),
         format="openai" if form == "structured" and known.source == "default" else known.format,
         dialect=dialect if form == "raw" else known.dialect,
-        parallel=_parallel(with_tool),
+        parallel=sum(isinstance(event, ToolCallEnd) for event in at_once) > 1,
     )
+    whole = Counter(call for call in calls if call[-1].rstrip().endswith("}"))
     return ProbeReport(
         model=connection.model,
         api=connection.api,
         form=form,
         dialect=dialect if form == "raw" else "",
         calls=len(ends),
-        duplicates=_duplicates(heads),
+        duplicates=whole.total() - len(whole),
         ids=_ids(ends),
-        invalid=dict(Counter(problem.reason for problem in with_tool.of(InvalidToolCall))),
-        order=_order(with_tool),
-        name_ms=with_tool.first_ms(ToolCallStart),
-        call_ms=with_tool.first_ms(ToolCallEnd),
+        invalid=dict(Counter(problem.reason for problem in _of(with_tool, InvalidToolCall))),
+        order=[kind for kind, _ in groupby(type(event).__name__ for event in first)],
+        name_ms=_first_ms(with_tool, ToolCallStart),
+        call_ms=_first_ms(with_tool, ToolCallEnd),
         text_ms=text_ms,
         answered=text_ms is not None,
         server_too_old=connection.server_too_old or None,
-        tool_refused=bool(with_tool.of(ToolsLeftOut)),
-        plain_answered=plain.first_ms(TextDelta) is not None,
-        plain_calls=len(plain.of(ToolCallEnd)),
+        tool_refused=bool(_of(with_tool, ToolsLeftOut)),
+        plain_answered=_first_ms(plain_answer, TextDelta) is not None,
+        plain_calls=len(_of(plain_answer, ToolCallEnd)),
         failure=failures[0].message if failures else None,
         suggestion=found.toml(connection.model),
     )
 
 
-async def _ask(
-    connection: Connection, observer: Observer, question: str, tool: Tool | None
-) -> tuple[_Seen, tuple[list[dict[str, Any]], str]]:
-    """The events of a question; the structured entries and the text's dialect of its first answer."""
-    seen = _Seen()
+async def _ask(source: ChatSource, observer: Observer, question: str) -> Timed:
+    """The events of a question, each after its time since the request; the observer records the first answer."""
+    seen: Timed = []
     observer.clear()
-    source = connection if tool is None else ToolRunner(connection, [tool], rounds=2)
-    came: tuple[list[dict[str, Any]], str] | None = None
+    start_s = time.monotonic()
     async with aclosing(source.chat([{"role": "user", "content": question}])) as events:
         async for event in events:
-            seen.events.append(((observer.now() - observer.start_s) * 1000.0, event))
-            if isinstance(event, ToolResult) and came is None:
-                came = observer.heads, observer.dialect()
-    return seen, came or (observer.heads, observer.dialect())
+            seen.append(((time.monotonic() - start_s) * 1000.0, event))
+            observer.has_ended = observer.has_ended or isinstance(event, ToolResult)
+    return seen
 
 
-def _counts(event: object) -> bool:
-    return bool(event.text.strip()) if isinstance(event, TextDelta) else True
+def _of(seen: Timed, kind: type) -> list[Any]:
+    return [event for _, event in seen if isinstance(event, kind)]
 
 
-def _order(seen: _Seen) -> list[str]:
-    """The types of events up to the first result, without immediate repeats."""
-    kinds: list[str] = []
-    for _, event in seen.events:
-        if isinstance(event, ToolResult):
-            break
-        if not kinds or kinds[-1] != type(event).__name__:
-            kinds.append(type(event).__name__)
-    return kinds
+def _first_ms(seen: Timed, kind: type, since_ms: float = 0.0) -> float | None:
+    """The time of the first event of a kind; text must have words."""
+    return next(
+        (
+            at_ms
+            for at_ms, event in seen
+            if isinstance(event, kind)
+            and at_ms >= since_ms
+            and (not isinstance(event, TextDelta) or event.text.strip())
+        ),
+        None,
+    )
 
 
 def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "none"]:
@@ -298,23 +286,3 @@ def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "
     if not all(ids):
         return "missing"
     return "present" if len(set(ids)) == len(ids) else "repeated"
-
-
-def _duplicates(heads: list[dict[str, Any]]) -> int:
-    """Number of entries that repeat a whole call: same name, arguments and id."""
-    whole = Counter(
-        (entry.get("id") or "", entry["function"]["name"], str(entry["function"].get("arguments")))
-        for entry in heads
-        if str(entry["function"].get("arguments") or "").rstrip().endswith("}")
-    )
-    return sum(count - 1 for count in whole.values())
-
-
-def _parallel(seen: _Seen) -> bool:
-    """Whether the first answer held several calls."""
-    before_results = 0
-    for _, event in seen.events:
-        if isinstance(event, (ToolResult, Finish, EmptyToolCalls)):
-            break
-        before_results += isinstance(event, ToolCallEnd)
-    return before_results > 1

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 import stream
 from cues.cli.check_model import command
+from stream.replay.recording import Recording
 from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 from stream.services.models import capabilities_of
@@ -175,3 +177,19 @@ def test_json_of_a_server_that_is_not_there_holds_nothing_to_save():
 @pytest.mark.parametrize("arguments", [[], ["--base-url", "http://x"], ["--model", "m"]])
 def test_a_missing_argument_is_a_usage_error(arguments):
     assert CliRunner().invoke(command, arguments).exit_code == 2
+
+
+ODD = {
+    "ollama": ["null", '{"message": 5}', '{"message": {"content": [1], "tool_calls": [5, {"function": 5}]}}'],
+    "chat": ["5", '{"choices": [5, {"delta": 5}]}', '{"choices": [{"delta": {"content": [1], "tool_calls": [5]}}]}'],
+}
+
+
+@pytest.mark.parametrize("endpoint", ODD)
+def test_values_of_any_type_in_any_place_are_passed_over(endpoint):
+    lines = [*ODD[endpoint], '{"choices": [{"delta": {}, "finish_reason": "stop"}], "done": true}']
+    body = "".join(f"{line}\n" if endpoint == "ollama" else f"data: {line}\n\n" for line in lines).encode()
+    recording = Recording(name="own", kind="ndjson" if endpoint == "ollama" else "sse", body=body)
+    server = SimpleNamespace(as_recorded=False, pages={}, answer=lambda _path, _request: recording)
+    report = check(server, endpoint)
+    assert (report.form, report.calls, report.failure) == ("none", 0, None)
