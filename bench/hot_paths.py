@@ -14,7 +14,7 @@ import pytest
 
 import cues
 import stream
-from stream.readers.any_reader import AnyReader
+from stream.readers.formats import AnyReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

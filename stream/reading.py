@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
-from stream.readers.any_reader import AnyReader
 from stream.readers.failures import failed_by
+from stream.readers.formats import AnyReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator

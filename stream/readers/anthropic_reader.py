@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import Usage
+from stream.events import Event, Usage
 from stream.readers.block_reader import BlockReader, usage_of
 from stream.readers.values import fields_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from stream.events import Event
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 

@@ -1,13 +1,19 @@
-"""A call's arguments: from what the model wrote to JSON text that holds an object, or to nothing."""
+"""A call's arguments: from what the model wrote to JSON text that holds an object; and Gemini's, which stream."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.values import dumps, plain
 
-__all__ = ["canonical", "read_arguments"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["PartialArguments", "canonical", "read_arguments"]
 
 _EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
 _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
@@ -45,18 +51,12 @@ def _object(text: str) -> str | None:
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        return _object_escaped(text)
+        scanner = JsonScanner()
+        if scanner.scan(text, 0) != len(text) or not scanner.done:
+            return None
+        with suppress(ValueError, RecursionError):  # deeper, or with longer numbers, than Python's reader goes
+            return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
     return text
-
-
-def _object_escaped(text: str) -> str | None:
-    scanner = JsonScanner()
-    if scanner.scan(text, 0) != len(text) or not scanner.done:
-        return None
-    try:
-        return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text  # valid, but deeper or with longer numbers than Python's reader goes
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -75,3 +75,104 @@ def canonical(arguments_json: str) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return arguments_json
+
+
+# --- Gemini's: values at paths ---------------------------------------------------------------------------------------
+
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
+_DEEPEST = 100
+_PIECE_COSTS = 16  # characters: each piece is an object in memory
+_VALUES = ("string_value", "number_value", "bool_value")
+
+
+class PartialArguments:
+    """Values at paths, put together to an object of at most so many characters; `given` came with the call's name.
+
+    Examples
+    --------
+    >>> arguments = PartialArguments(None, 100)
+    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "Lon", "will_continue": True}])
+    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "don"}])
+    >>> arguments.json
+    '{"at": [{"city": "London"}]}'
+    """
+
+    def __init__(self, given: Any, most: int) -> None:
+        self._root: dict[str, Any] = plain(given) if isinstance(given, dict) else {}
+        self._open: set[tuple[str | int, ...]] = set()  # strings that go on
+        self._strings: dict[tuple[str | int, ...], list[str]] = {}
+        self._left = most
+        self._unreadable = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a string goes on."""
+        return bool(self._open)
+
+    @property
+    def json(self) -> str:
+        """The arguments as JSON; no object where they cannot be put together."""
+        if self._unreadable:
+            return "[]"
+        for steps, pieces in self._strings.items():
+            self._put(steps, "".join(pieces))
+        return dumps(self._root)
+
+    def add(self, pieces: Iterable[Mapping[str, Any]]) -> None:
+        """Take in values, each with its path."""
+        for piece in pieces:
+            steps = _steps(piece.get("json_path"))
+            value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
+            self._left -= _PIECE_COSTS + (len(value) if isinstance(value, str) else 0)
+            if steps is None or self._left < 0:
+                self._unreadable = True
+            elif not self._unreadable:
+                self._take(steps, value, goes_on=bool(piece.get("will_continue")))
+
+    def _take(self, steps: tuple[str | int, ...], value: Any, *, goes_on: bool) -> None:
+        if value is None and goes_on:
+            value = ""
+        if isinstance(value, str) and steps in self._open:
+            self._strings[steps].append(value)
+        elif isinstance(value, str):
+            self._strings[steps] = [value]
+            self._put(steps, "")
+        else:
+            goes_on = False  # only strings come in parts
+            self._strings.pop(steps, None)
+            self._put(steps, int(value) if isinstance(value, float) and value.is_integer() else value)
+        (self._open.add if goes_on else self._open.discard)(steps)
+
+    def _put(self, steps: tuple[str | int, ...], value: Any) -> None:
+        place: Any = self._root
+        for step, after in zip(steps, (*steps[1:], None), strict=True):
+            is_list = isinstance(step, int)
+            fits = type(place) is (list if is_list else dict)
+            if not fits or (isinstance(step, int) and step > len(place)):
+                self._unreadable = True
+                return
+            if is_list and step == len(place):
+                place.append(None)
+            if after is None:
+                place[step] = value
+                return
+            inner = place[step] if is_list else place.get(step)
+            if inner is None:
+                inner = place[step] = [] if isinstance(after, int) else {}
+            place = inner
+
+
+def _steps(path: Any) -> tuple[str | int, ...] | None:
+    """The steps of a JSON path (`$.a[0].b`); `None` if it cannot be read."""
+    if not isinstance(path, str) or not path.startswith("$") or path == "$":
+        return None
+    steps: list[str | int] = []
+    position = 1
+    while position < len(path) and len(steps) < _DEEPEST:
+        match = _STEP.match(path, position)
+        if match is None:
+            return None
+        name, index, *quoted = match.groups()
+        steps.append(int(index) if index else name or next(text for text in quoted if text is not None))
+        position = match.end()
+    return tuple(steps) if position == len(path) else None

@@ -8,7 +8,7 @@ from stream.events import TaskStatus, TranscriptDelta, Usage
 from stream.readers.failures import unwrap
 from stream.readers.item_calls import ItemCalls
 from stream.readers.message_reader import MessageReader
-from stream.readers.pieces import MOST_PIECES
+from stream.readers.parse.scanner import MOST_PIECES
 from stream.readers.values import count, fields_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.options import MAX_LINE_CHARS
-from stream.readers.parse.scanner import JsonScanner
-from stream.readers.pieces import Pieces
+from stream.readers.parse.scanner import JsonScanner, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,18 +6,17 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import StreamFailed
+from stream.events import Event, StreamFailed, Usage
+from stream.readers.arguments import PartialArguments
 from stream.readers.audio import audio_of
 from stream.readers.block_reader import BlockReader, usage_of
 from stream.readers.failures import unwrap
-from stream.readers.partial_arguments import PartialArguments
 from stream.readers.rounds import Call
 from stream.readers.values import fields_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream.events import Event, Usage
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 

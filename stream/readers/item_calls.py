@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stream.readers.parse.draft import clean_name
-from stream.readers.parse.scanner import JsonScanner
-from stream.readers.pieces import Pieces
-from stream.readers.rounds import Call
+from stream.readers.parse.scanner import JsonScanner, Pieces
+from stream.readers.rounds import Call, clean_name
 from stream.readers.values import dumps, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stream.events import CallStatus
     from stream.readers.turn import Turn
 

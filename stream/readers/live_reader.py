@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import Interrupted, ToolCallCancelled, TranscriptDelta
+from stream.events import Event, Interrupted, ToolCallCancelled, TranscriptDelta
 from stream.readers.block_reader import usage_of
 from stream.readers.gemini_reader import GeminiReader, google_fields, lone_text, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream.events import Event
     from stream.readers.options import Tools
 
 __all__ = ["LiveReader"]

@@ -10,21 +10,17 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.dialects import harmony, reasoning
-from stream.readers.dialects.rows import STRIPPED
+from stream.readers.dialects.rows import STRIPPED, Table
 from stream.readers.fast_path import FastPath
 from stream.readers.malformed import skip_malformed
-from stream.readers.parse.draft import clean_name
-from stream.readers.parse.markers import normalize
-from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
+from stream.readers.parse.dialect import Collector, CutOff, Dialect, NotACall, Reading, Unreadable
 from stream.readers.parse.parser import Parser
-from stream.readers.parse.shapes import SPACE, Shape
+from stream.readers.parse.patterns import SPACE, Shape, normalize
+from stream.readers.rounds import clean_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from stream.readers.dialects.rows import Table
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.interfaces import Collector
     from stream.readers.parse.scanner import JsonScanner
 
 __all__ = ["TextMachine"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.parse.markers import normalize
-from stream.readers.parse.outcomes import CutOff, Reading
-from stream.readers.parse.shapes import Run, Shape
+from stream.readers.parse.dialect import CutOff, Dialect, Reading
+from stream.readers.parse.patterns import Run, Shape, normalize
 
 if TYPE_CHECKING:
     from stream.readers.dialects.rows import Table
-    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.parser import Parser
 
 __all__ = ["skip_malformed"]

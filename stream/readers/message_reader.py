@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from stream.checks import check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
-from stream.events import EmptyToolCalls, Finish, StreamFailed, TaskStatus, ToolResult
+from stream.events import EmptyToolCalls, Event, Finish, StreamFailed, TaskStatus, ToolResult, Usage
 from stream.readers.dialects.rows import table_for
-from stream.readers.fast_path import NOTHING_KNOWN
+from stream.readers.fast_path import NOTHING_KNOWN, FastPath
 from stream.readers.finish_reasons import ended_early
 from stream.readers.framing import MessageDecoder
 from stream.readers.machine import TextMachine
-from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
 from stream.readers.values import NOTHING, dumps, fields_of, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stream.events import Event, Usage
-    from stream.readers.fast_path import FastPath
-    from stream.readers.options import Tools
 
 __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of"]
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stream.events import Usage
+from stream.events import Event, Usage
 from stream.readers.failures import failure
 from stream.readers.message_reader import MessageReader, channel_of
 from stream.readers.values import count, number
-
-if TYPE_CHECKING:
-    from stream.events import Event
 
 __all__ = ["OllamaReader"]
 

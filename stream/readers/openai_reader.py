@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stream.events import Usage
+from stream.events import Event, Usage
 from stream.readers.failures import failure
 from stream.readers.message_reader import REASONING_FIELDS, MessageReader, channel_of
 from stream.readers.values import count, fields_of, number, plain
@@ -13,7 +13,6 @@ from stream.readers.values import count, fields_of, number, plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stream.events import Event
 
 __all__ = ["OpenAIReader"]
 

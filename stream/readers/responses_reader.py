@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.readers.block_reader import BlockReader, usage_of
-from stream.readers.parse.draft import clean_name
-from stream.readers.pieces import MOST_PIECES
+from stream.readers.parse.scanner import MOST_PIECES
+from stream.readers.rounds import clean_name
 from stream.readers.values import dumps, fields_of, plain, text_of
 
 if TYPE_CHECKING:

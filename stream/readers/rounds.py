@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = ["Call", "Round", "Token"]
+__all__ = ["Call", "Round", "clean_name"]
 
 # What tells a call apart from its like: ("index", 0), ("id", "a:0"), or nothing.
 Token: TypeAlias = tuple[str, int | str] | None
@@ -18,29 +18,17 @@ Token: TypeAlias = tuple[str, int | str] | None
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One call on its way from the wire to the events.
+    """One call on its way from the wire to the events."""
 
-    Attributes
-    ----------
-    name, id : as far as they are known.
-    token : what tells it apart from calls with the same name and arguments.
-    array : which array it stands in; calls that stand alone have an array each.
-    ordinal : its number among the calls of the stream; -1 before it was announced.
-    duplicate : whether it is one, or may be one as long as it is open.
-    status, arguments_json : as in `ToolCallEnd`; an empty status means that it is still open.
-    offset : start of a raw call in its text, characters.
-    home : the round that it belongs to.
-    """
-
-    name: str = ""
+    name: str = ""  # as far as it is known, like the id
     id: str = ""
-    token: Token = None
-    array: int = 0
-    ordinal: int = -1
-    status: str = ""
+    token: Token = None  # what tells it apart from calls with the same name and arguments
+    array: int = 0  # calls that stand alone have an array each
+    ordinal: int = -1  # among the calls of the stream, once it was announced
+    status: str = ""  # as in `ToolCallEnd`, like the arguments; empty while the call is open
     arguments_json: str = "{}"
-    duplicate: bool = False
-    offset: int = 0
+    duplicate: bool = False  # it is one, or may be one as long as it is open
+    offset: int = 0  # start of a raw call in its text, characters
     home: Round | None = None
 
 
@@ -110,3 +98,8 @@ class Round:
         twin = group.twin(call)
         group.add(call, twin)
         return twin is not None
+
+
+def clean_name(name: str) -> str:
+    """Return a tool's name without control tokens after it and without its `functions.` prefix."""
+    return name.split("<|", 1)[0].strip().removeprefix("functions.")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from stream.errors import StreamTypeError, StreamValueError
-from stream.events import Finish
+from stream.events import Event, Finish
 from stream.readers.dialects.rows import table_for
 from stream.readers.finish_reasons import ended_early
 from stream.readers.machine import TextMachine
-from stream.readers.options import MAX_ARGUMENT_CHARS, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, Tools, declared_names
 from stream.readers.turn import Turn
-
-if TYPE_CHECKING:
-    from stream.events import Event
-    from stream.readers.options import Tools
 
 __all__ = ["TextReader"]
 

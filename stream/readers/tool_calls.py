@@ -7,14 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from stream.events import ToolCallEnd
-from stream.readers.parse.draft import clean_name
-from stream.readers.parse.scanner import JsonScanner
-from stream.readers.pieces import Pieces
-from stream.readers.rounds import Call
+from stream.events import Event, ToolCallEnd
+from stream.readers.parse.scanner import JsonScanner, Pieces
+from stream.readers.rounds import Call, clean_name
 
 if TYPE_CHECKING:
-    from stream.events import Event
     from stream.readers.turn import Turn
 
 __all__ = ["CallAssembler", "complete_calls"]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from itertools import count
 
 from stream.checks import check_whole_number
-from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
+from stream.events import CallStatus, Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.arguments import canonical, read_arguments
 from stream.readers.rounds import Call, Round
-
-if TYPE_CHECKING:
-    from stream.events import CallStatus, Event
 
 __all__ = ["Turn"]
 
@@ -29,11 +26,6 @@ class Turn:
     call before it is open; past 65,536 characters it waits no more, and that call ends after it.
     """
 
-    __slots__ = (
-        "_arrays", "_events", "_ids", "_ids_kept", "_ordinal", "_round", "_speculative", "_texts_waiting", "_waited",
-        "_waiting", "channel", "idle", "max_argument_chars", "reasons", "silent", "unanswered",
-    )  # fmt: skip
-
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
         check_whole_number("max_argument_chars", max_argument_chars, 1)
         self._events: list[Event] = []
@@ -43,7 +35,7 @@ class Turn:
         self._round = Round()
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._ids_kept = 0
-        self._arrays = 0
+        self.new_array = count(1).__next__  # numbers an array of calls
         self._ordinal = 0
         self.unanswered: list[tuple[str, str]] = []  # ids and names of complete calls without a result
         self.max_argument_chars = max_argument_chars
@@ -112,11 +104,6 @@ class Turn:
             self._round = Round()
         if self.reasons and text:
             self._events.append(ReasoningDelta(text))
-
-    def new_array(self) -> int:
-        """Return the number of an array of calls."""
-        self._arrays += 1
-        return self._arrays
 
     def begin(self, call: Call) -> None:
         """Take in a call whose name is certain."""

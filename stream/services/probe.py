@@ -22,7 +22,7 @@ from stream.events import (
 )
 from stream.readers.dialects.rows import ROWS
 from stream.readers.framing import MessageDecoder
-from stream.readers.parse.markers import normalize
+from stream.readers.parse.patterns import normalize
 from stream.readers.values import plain, text_of
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.parse.markers import marker_pattern, normalize
-from stream.readers.parse.outcomes import CutOff, NotACall, Reading
-from stream.readers.parse.shapes import Part, Run, Shape
+from stream.readers.parse.dialect import CutOff, Dialect, NotACall, Reading
+from stream.readers.parse.patterns import Part, Run, Shape, marker_pattern, normalize
 
 if TYPE_CHECKING:
-    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.parser import Parser
 
 __all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]

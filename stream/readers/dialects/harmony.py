@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from stream.readers.dialects.pythonic import code_body
 from stream.readers.dialects.reasoning import reasoning_block
+from stream.readers.parse.dialect import CutOff, Dialect, Reading, Unreadable
 from stream.readers.parse.json_values import json_arguments
-from stream.readers.parse.markers import marker_pattern, normalize
-from stream.readers.parse.outcomes import CutOff, Reading, Unreadable
-from stream.readers.parse.shapes import NAME, Part, Run, Shape
+from stream.readers.parse.patterns import NAME, Part, Run, Shape, marker_pattern, normalize
 
 if TYPE_CHECKING:
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.draft import Draft
     from stream.readers.parse.parser import Parser
+    from stream.readers.parse.state import Draft
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 

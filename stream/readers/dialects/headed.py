@@ -6,13 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from stream.readers.parse.dialect import Dialect, Reading, Unreadable
 from stream.readers.parse.json_values import json_arguments, json_scalar
-from stream.readers.parse.markers import marker_pattern
-from stream.readers.parse.outcomes import Reading, Unreadable
-from stream.readers.parse.shapes import NAME, SPACE, Run, Shape
+from stream.readers.parse.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
 if TYPE_CHECKING:
-    from stream.readers.parse.dialect import Dialect
     from stream.readers.parse.parser import Parser
 
 __all__ = ["BRACES", "CUT_IN_SEPARATOR", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
@@ -105,10 +103,8 @@ def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[N
     draft = parser.call(match.group(2))
     last = parser.passed + parser.position + parser.max_argument_chars
     value = yield from _members(parser, 0, last)
-    if parser.passed + parser.position > last:
-        parser.settle_too_long(draft)
-    else:
-        parser.settle(draft, json.dumps(value, ensure_ascii=False))
+    is_too_long = parser.passed + parser.position > last
+    parser.settle(draft, None if is_too_long else json.dumps(value, ensure_ascii=False))
 
 
 def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:

@@ -6,17 +6,16 @@ import json
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
+from stream.readers.parse.dialect import Dialect, NotACall, Reading, Unreadable
 from stream.readers.parse.json_values import json_scalar, json_value
-from stream.readers.parse.outcomes import NotACall, Reading, Unreadable
+from stream.readers.parse.patterns import NAME, SPACE, Part, Run, Shape
 from stream.readers.parse.scanner import KEY, VALUE, JsonScanner
-from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.draft import Draft
     from stream.readers.parse.parser import Parser
+    from stream.readers.parse.state import Draft
 
 _MemberReader: TypeAlias = "Callable[[Parser, Draft, str, str, str], Reading[None]]"
 
@@ -73,8 +72,7 @@ def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None)
 def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
     yield from _calls(parser, strong=False, named=True)
-    if row.inline:
-        yield from parser.read(row.ends[0])
+    yield from parser.read(row.ends[0])
 
 
 def _calls(parser: Parser, *, strong: bool, named: bool = False) -> Reading[None]:

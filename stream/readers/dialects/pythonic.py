@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from stream.readers.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.dialects.json_calls import ARRAY, call_array
+from stream.readers.parse.dialect import CutOff, Dialect, NotACall, Reading, Unreadable
 from stream.readers.parse.json_values import json_value
 from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
-from stream.readers.parse.markers import marker_pattern
-from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
-from stream.readers.parse.shapes import IDENTIFIER, NAME, SPACE, Part, Run, Shape
-from stream.readers.pieces import Pieces
+from stream.readers.parse.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern
+from stream.readers.parse.scanner import Pieces
 
 if TYPE_CHECKING:
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.draft import Draft
     from stream.readers.parse.parser import Parser
+    from stream.readers.parse.state import Draft
 
 __all__ = [
     "BUILT_IN",

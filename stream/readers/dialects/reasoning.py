@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.parse.markers import marker_pattern, normalize
-from stream.readers.parse.outcomes import CutOff, NotACall, Reading
+from stream.readers.parse.dialect import Collector, CutOff, Dialect, NotACall, Reading
+from stream.readers.parse.patterns import marker_pattern, normalize
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
 
     from stream.events import CallStatus
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.interfaces import Collector
     from stream.readers.parse.parser import Parser
     from stream.readers.rounds import Call
 
@@ -77,8 +74,8 @@ class SpeculativeCalls:
     silent = True
 
     def __init__(self, turn: Collector) -> None:
-        self.max_argument_chars: int = turn.max_argument_chars
-        self.new_array: Callable[[], int] = turn.new_array
+        self.max_argument_chars = turn.max_argument_chars
+        self.new_array = turn.new_array
         self.calls: list[Call] = []
         self.last: list[Call] = []  # the calls after which nothing came yet
         self._kept = 0
@@ -94,17 +91,10 @@ class SpeculativeCalls:
             self.calls += self.last
             self.last = []
 
-    def reasoning(self, text: str) -> None:
-        """Ignore it: the block passes all of its text on."""
+    def _ignore(self, *_: object) -> None:
+        """Do nothing: the block passes its text on, blocks inside are not read, and only complete calls count."""
 
-    def speculate(self, raw: str, calls: list[Call]) -> None:
-        """Ignore them: blocks in a block are not read."""
-
-    def replay(self, call: Call) -> None:
-        """Ignore it, as above."""
-
-    def begin(self, call: Call) -> None:
-        """Ignore it: a speculative call counts when it is complete."""
+    reasoning = begin = speculate = replay = _ignore
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
         """Keep a call that has ended. If the calls together are longer than one may be, the oldest is dropped."""

@@ -7,8 +7,7 @@ from functools import cached_property, lru_cache
 
 from stream.readers.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 from stream.readers.parse.dialect import Dialect
-from stream.readers.parse.markers import normalize, trie
-from stream.readers.parse.shapes import NAME
+from stream.readers.parse.patterns import NAME, normalize, trie
 
 __all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
 

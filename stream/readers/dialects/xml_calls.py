@@ -6,16 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from stream.readers.parse.dialect import Dialect, NotACall, Reading, Unreadable
 from stream.readers.parse.json_values import json_arguments
-from stream.readers.parse.markers import marker_pattern, normalize
-from stream.readers.parse.outcomes import NotACall, Reading, Unreadable
+from stream.readers.parse.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 from stream.readers.parse.scanner import JsonScanner
-from stream.readers.parse.shapes import NAME, SPACE, Part, Run, Shape
 
 if TYPE_CHECKING:
-    from stream.readers.parse.dialect import Dialect
-    from stream.readers.parse.draft import Draft
     from stream.readers.parse.parser import Parser
+    from stream.readers.parse.state import Draft
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 
@@ -149,10 +147,8 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
 
 def _settle(parser: Parser, draft: Draft, values: dict[str, str], size: int) -> None:
     """End a call with its values; past the cap some values were dropped."""
-    if size > parser.max_argument_chars:
-        parser.settle_too_long(draft)
-    else:
-        parser.settle(draft, _object(values))
+    members = ", ".join(f"{_text(key)}: {value}" for key, value in values.items())
+    parser.settle(draft, None if size > parser.max_argument_chars else f"{{{members}}}")
 
 
 def _text(value: str) -> str:
@@ -165,7 +161,3 @@ def _json(value: str) -> str:
     if (not scanner.done and not scanner.finish()) or value[end:].strip():
         raise Unreadable
     return value.strip()
-
-
-def _object(values: dict[str, str]) -> str:
-    return "{" + ", ".join(f"{_text(key)}: {value}" for key, value in values.items()) + "}"

@@ -1,24 +1,45 @@
-"""A dialect: the markers that open a call, what must follow them, the reader of the body, and what closes it."""
+"""A dialect as a row of the table, the outcomes of its readers, and what they reach above the parser."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from stream.readers.parse.markers import is_token
-from stream.readers.parse.shapes import Run, Shape
+from stream.readers.parse.patterns import Run, Shape, is_token
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
-    from stream.readers.parse.outcomes import Reading
+    from stream.events import CallStatus
+    from stream.readers.parse.scanner import JsonScanner
+    from stream.readers.rounds import Call
 
-__all__ = ["Dialect"]
+__all__ = ["Collector", "CutOff", "Dialect", "Dispatcher", "NotACall", "Reading", "Unreadable"]
 
-# Their first argument is a `Parser`, which stands above this file.
-MarkerReader: TypeAlias = "Callable[[Any, Dialect, int], Reading[None]]"
-BodyReader: TypeAlias = "Callable[[Any, Dialect, re.Match[str]], Reading[None]]"
+_T = TypeVar("_T")
+# A generator that yields when it needs more text, and returns what it read.
+Reading: TypeAlias = "Generator[None, None, _T]"
+# Gets the `Parser`, which stands above this file, the row, and the size of the marker or the match of the head.
+Reader: TypeAlias = "Callable[..., Reading[None]]"
+
+
+class CutOff(Exception):  # noqa: N818  (an outcome, not an error)
+    """The stream ended while more text was needed; `text` is what was read so far, where that matters."""
+
+    text = ""
+
+
+class NotACall(Exception):  # noqa: N818  (an outcome, not an error)
+    """Text that looked like a call; inside a JSON value, `scanner` finds the end of that value."""
+
+    def __init__(self, scanner: JsonScanner | None = None) -> None:
+        super().__init__()
+        self.scanner = scanner
+
+
+class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
+    """A call began, and its body cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +64,10 @@ class Dialect:
 
     name: str
     markers: tuple[str, ...]
-    heads: tuple[tuple[Shape, BodyReader], ...] = ()
+    heads: tuple[tuple[Shape, Reader], ...] = ()
     closers: tuple[str, ...] = ()
-    read: MarkerReader | None = None
-    otherwise: Callable[..., Reading[None]] | None = None
+    read: Reader | None = None
+    otherwise: Reader | None = None
     cut_after_name: re.Pattern[str] | None = None
     calls: bool = True
     wraps: bool = False
@@ -68,11 +89,38 @@ class Dialect:
         return not self.fence and self.markers != ("",)
 
     @property
-    def inline(self) -> bool:
-        """Whether its closing marker counts only here."""
-        return self.closers == (">",)
-
-    @property
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
         return is_token(self.markers[0])
+
+
+class Collector(Protocol):
+    """Takes what is read: a `Turn`, or the `SpeculativeCalls` of a block of reasoning."""
+
+    max_argument_chars: int
+    silent: bool
+    new_array: Callable[[], int]
+
+    @property
+    def has_calls(self) -> bool: ...
+    def text(self, text: str, /) -> None: ...
+    def reasoning(self, text: str, /) -> None: ...
+    def begin(self, call: Call, /) -> None: ...
+    def finish(self, call: Call, status: CallStatus, arguments: str = "", /) -> None: ...
+    def speculate(self, raw: str, calls: list[Call], /) -> None: ...
+    def replay(self, call: Call, /) -> None: ...
+
+
+class Dispatcher(Protocol):
+    """The `TextMachine`, which knows the table: the reader of a body reaches the other dialects through it."""
+
+    @property
+    def nested(self) -> bool: ...
+    @property
+    def clean(self) -> bool: ...
+    def row_here(self) -> Reading[tuple[Dialect | None, int]]: ...
+    def attempt(self, row: Dialect, size: int) -> Reading[None]: ...
+    def drops(self, half: str) -> bool: ...
+    def inside(self, collector: Collector) -> Dispatcher: ...
+    def feed(self, text: str, /) -> None: ...
+    def close(self, *, was_cut: bool) -> None: ...

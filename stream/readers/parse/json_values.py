@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stream.readers.parse.outcomes import CutOff, Reading, Unreadable
-from stream.readers.parse.scanner import JsonScanner
-from stream.readers.pieces import Pieces
+from stream.readers.parse.dialect import CutOff, Reading, Unreadable
+from stream.readers.parse.scanner import JsonScanner, Pieces
 
 if TYPE_CHECKING:
-    from stream.readers.parse.draft import Draft
     from stream.readers.parse.parser import Parser
+    from stream.readers.parse.state import Draft
 
 __all__ = ["json_arguments", "json_scalar", "json_value"]
 

@@ -7,18 +7,13 @@ text and continues where it stopped; at the end of the stream it raises `CutOff`
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from stream.known_tools import is_server_tool
-from stream.readers.parse.draft import Draft, clean_name
-from stream.readers.parse.line import LineState
-from stream.readers.parse.markers import normalize
-from stream.readers.parse.outcomes import CutOff, NotACall, Reading, Unreadable
-from stream.readers.pieces import MOST_PIECES, Pieces
-
-if TYPE_CHECKING:
-    from stream.readers.parse.interfaces import Collector, Dispatcher
-    from stream.readers.parse.shapes import Shape
+from stream.readers.parse.dialect import Collector, CutOff, Dispatcher, NotACall, Reading, Unreadable
+from stream.readers.parse.patterns import Shape, normalize
+from stream.readers.parse.scanner import MOST_PIECES, Pieces
+from stream.readers.parse.state import Draft, LineState
+from stream.readers.rounds import clean_name
 
 __all__ = ["Parser"]
 
@@ -27,38 +22,26 @@ _MOST_HELD = 1 << 20  # characters
 
 
 class Parser:
-    """The position in a text, the call that is read there, and the state of the line; the readers of bodies get it.
-
-    Attributes
-    ----------
-    buffer, position : the unread text is `buffer[position:]`; the last character that was read stands before it.
-    passed : how many characters came before the buffer.
-    ended, was_cut : whether the stream has ended, and whether a limit, an error or a closed connection ended it.
-    held, recording : what was read and may still turn out to be text; kept only while `recording`, at most a mebibyte.
-    line : what is remembered of the text that was passed on.
-    draft : the call that is being read.
-    fenced : whether this is inside a code fence that may hold calls.
-    ended_call : whether the last thing read was the end of a call.
-    attempt_at : where in the text the last candidate for a call began, characters.
-    """
+    """The position in a text, the call that is read there, and the state of the line; the readers of bodies get it."""
 
     def __init__(self, turn: Collector, declared: frozenset[str] | None, dispatcher: Dispatcher) -> None:
         self.turn = turn
         self.max_argument_chars = turn.max_argument_chars
         self.declared = declared
         self.dispatcher = dispatcher
-        self.buffer = ""
+        self.buffer = ""  # the unread text is `buffer[position:]`; the last character that was read stands before it
         self.position = 0
-        self.passed = 0
-        self.ended = self.was_cut = False
-        self.held: list[str] = []
+        self.passed = 0  # characters that came before the buffer
+        self.ended = False
+        self.was_cut = False  # a limit, an error or a closed connection ended the stream
+        self.held: list[str] = []  # read while `recording`, and may still turn out to be text
         self._held_size = 0  # while there is any
         self.recording = True
-        self.line = LineState()
-        self.draft: Draft | None = None
-        self.fenced = False
-        self.ended_call = False
-        self.attempt_at = 0
+        self.line = LineState()  # of the text that was passed on
+        self.draft: Draft | None = None  # the call that is being read
+        self.fenced = False  # this is inside a code fence that may hold calls
+        self.ended_call = False  # the last thing read was the end of a call
+        self.attempt_at = 0  # where in the text the last candidate for a call began, characters
 
     # --- the text -----------------------------------------------------------------------------------------------------
 
@@ -220,16 +203,9 @@ class Parser:
         self.commit()
         self.turn.begin(draft.call)
 
-    def settle(self, draft: Draft, arguments: str) -> None:
-        """End a call whose arguments are complete."""
+    def settle(self, draft: Draft, arguments: str | None) -> None:
+        """End a call whose arguments are complete; None if they are past the cap and were not kept."""
         self.draft = None
         draft.identify()
         self.ended_call = True
-        self.turn.finish(draft.call, "ok", arguments)
-
-    def settle_too_long(self, draft: Draft) -> None:
-        """End a call whose arguments are past the cap and were not kept."""
-        self.draft = None
-        draft.identify()
-        self.ended_call = True
-        self.turn.finish(draft.call, "malformed")
+        self.turn.finish(draft.call, "malformed" if arguments is None else "ok", arguments or "")

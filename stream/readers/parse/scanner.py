@@ -1,13 +1,15 @@
-"""A resumable scanner of strict JSON: says where a value ends, and never reads a character twice."""
+"""JSON that arrives in pieces: where it ends, and its text within a limit. No character is read twice."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["COLON", "ERROR", "KEY", "NEXT", "VALUE", "JsonScanner"]
+__all__ = ["KEY", "MOST_PIECES", "VALUE", "JsonScanner", "Pieces"]
 
-# What is expected next. Only the first four are places where a caller may start.
-VALUE, KEY, COLON, NEXT, FIRST_KEY, FIRST_VALUE, STRING, ESCAPE, HEX, ATOM, DONE, ERROR = range(12)
+MOST_PIECES = 4096
+"""Then they are joined: a piece of one character takes 80 bytes."""
+# What is expected next; a caller may start at the first two.
+VALUE, KEY, COLON, NEXT, FIRST_KEY, FIRST_VALUE, STRING, ESCAPE, ATOM, DONE, ERROR = range(11)
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _LENIENT_STRING = re.compile(r'[^"\\]*')
@@ -17,25 +19,49 @@ _ATOM_START = re.compile(r"[-0-9]|t|f|n")
 _ATOM = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
 # Whole strings and whole members that fit into the piece at hand: the common case, matched in C.
 _PLAIN_KEY = re.compile(r'"[^"\\\x00-\x1f]*"[ \t\n\r]*:[ \t\n\r]*')
-_CONSTANTS = ("NaN", "Infinity", "-Infinity")  # Python writes and reads them
+_CONSTANTS = ("NaN", "Infinity", "-Infinity")
 _WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in range(1, len(word) + 1))
 _LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
 _DEEPEST = 1 << 16  # more brackets than these are no JSON: each of them has to be remembered
 _CLOSED_BY = {"}": "{", "]": "["}
-_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+_ESCAPED = re.compile(r'["\\/bfnrt]|u[0-9a-fA-F]{4}')
+_HALF_ESCAPED = re.compile(r"u[0-9a-fA-F]{0,3}")
+
+
+class Pieces:
+    """Text that comes in pieces; past a limit it is dropped, except for enough to show that there was more."""
+
+    __slots__ = ("_limit", "_pieces", "size")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[str] = []
+        self.size = 0  # how much has come, characters
+
+    def add(self, piece: str) -> None:
+        """Add a piece."""
+        if self.size <= self._limit:
+            self._pieces.append(piece)
+            if len(self._pieces) > MOST_PIECES:
+                self._pieces = ["".join(self._pieces)]
+        self.size += len(piece)
+
+    @property
+    def text(self) -> str:
+        """The text that was kept."""
+        return "".join(self._pieces)
+
+    def take(self) -> str:
+        """The text that was kept, which is forgotten."""
+        text, self._pieces = self.text, []
+        return text
 
 
 class JsonScanner:
-    """Scans one JSON value that arrives in pieces.
+    """Scans one JSON value, strictly; past 65,536 open brackets it fails.
 
-    The nesting is a list of open brackets, so that no depth can exhaust Python's stack; past 65,536 it fails.
-
-    Parameters
-    ----------
-    state : what comes first: `VALUE`, `KEY`, `COLON` or `NEXT` (a comma or a closing bracket).
-    stack : the brackets that are open already, outermost first, as in `"[{"`.
-    lenient : whether raw control characters are accepted inside strings.
-    constants : whether `NaN`, `Infinity` and `-Infinity` are accepted.
+    `state` is what comes first, and `stack` has the brackets that are open already, outermost first, as in `"[{"`;
+    `lenient` accepts raw control characters inside strings, `constants` Python's `NaN` and `Infinity`.
 
     Examples
     --------
@@ -46,16 +72,15 @@ class JsonScanner:
     (5, True)
     """
 
-    __slots__ = ("_after_string", "_atom", "_constants", "_hex", "_stack", "_state", "_string")
+    __slots__ = ("_after_string", "_atom", "_constants", "_stack", "_state", "_string")
 
     def __init__(self, state: int = VALUE, stack: str = "", *, lenient: bool = True, constants: bool = False) -> None:
         self._state = state
-        self._stack = list(stack)
+        self._stack = list(stack)  # open brackets: no depth of nesting can exhaust Python's own stack
         self._string = _LENIENT_STRING if lenient else _STRICT_STRING
         self._after_string = NEXT
         self._constants = _CONSTANTS if constants else ()
-        self._atom = ""
-        self._hex = 0
+        self._atom = ""  # a number, a word or an escape, as far as it has come
 
     @property
     def done(self) -> bool:
@@ -149,26 +174,19 @@ class JsonScanner:
         if position == len(text):
             return position
         if text[position] == "\\":
-            self._state = ESCAPE
+            self._state, self._atom = ESCAPE, ""
         elif text[position] == '"':
             self._state = self._after_string if self._stack else DONE
         else:
             return self._fail(position)
         return position + 1
 
-    def _escape(self, text: str, position: int) -> int:
-        char = text[position]
-        if char not in '"\\/bfnrtu':
-            return self._fail(position)
-        self._state, self._hex = (HEX, 4) if char == "u" else (STRING, 0)
-        return position + 1
-
-    def _hex_digit(self, text: str, position: int) -> int:
-        if text[position] not in _HEX_DIGITS:
-            return self._fail(position)
-        self._hex -= 1
-        if not self._hex:
+    def _in_escape(self, text: str, position: int) -> int:
+        self._atom += text[position]
+        if _ESCAPED.fullmatch(self._atom):
             self._state = STRING
+        elif not _HALF_ESCAPED.fullmatch(self._atom):
+            return self._fail(position)
         return position + 1
 
     def _in_atom(self, text: str, position: int) -> int:
@@ -181,6 +199,4 @@ class JsonScanner:
             self._state = (NEXT if self._stack else DONE) if fits else ERROR
         return end
 
-    _STEPS = (
-        _value, _key, _colon, _next, _key, _value, _in_string, _escape, _hex_digit, _in_atom,
-    )  # fmt: skip
+    _STEPS = (_value, _key, _colon, _next, _key, _value, _in_string, _in_escape, _in_atom)

@@ -1,0 +1,120 @@
+"""Patterns to look for: markers, whole or as far as they have come, and the shapes of the text after them.
+
+A marker is a literal text. Those that are single tokens of a tokenizer are known in several spellings: their bars may
+be full-width or ASCII, and the words in them may be joined by `▁`, `_` or a space.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["IDENTIFIER", "NAME", "SPACE", "Part", "Run", "Shape", "is_token", "marker_pattern", "normalize", "trie"]
+
+_SPELLINGS = {"|": "[|｜]", "_": "[_▁ ]"}
+_NORMAL = str.maketrans({"｜": "|", "▁": "_", " ": "_"})
+
+
+def is_token(marker: str) -> bool:
+    """Return whether a marker is written as a token of a tokenizer is."""
+    return marker.startswith(("<|", "<｜", "</|", "</｜"))
+
+
+def normalize(marker: str) -> str:
+    """Return the spelling by which tables know a marker."""
+    return marker.translate(_NORMAL) if is_token(marker) else marker
+
+
+def trie(markers: Iterable[str], after: dict[str, str] | None = None) -> str:
+    """Return a regular expression that finds any of the markers, or the beginning of one at the end of the text.
+
+    `after` has look-behinds for markers that only count in some places, by their first character.
+    """
+    root: dict[str, dict] = {}  # type: ignore[type-arg]  # a tree of itself
+    for marker in markers:
+        node = root
+        for number, char in enumerate(marker):
+            spelling = _SPELLINGS.get(char) if is_token(marker) and number else None
+            node = node.setdefault(spelling or re.escape(char), {})
+        node[""] = {}
+    return _alternatives(root, after or {})
+
+
+def _alternatives(node: dict[str, dict], after: dict[str, str]) -> str:  # type: ignore[type-arg]  # as above
+    branches = [step + after.get(step, "") + _rest(following) for step, following in node.items() if step]
+    return "|".join(branches)
+
+
+def _rest(node: dict[str, dict]) -> str:  # type: ignore[type-arg]  # as above
+    if node.keys() == {""}:
+        return ""
+    inner = _alternatives(node, {})
+    return f"(?:{inner}|\\Z)" if "" not in node else f"(?:{inner}|)"
+
+
+def marker_pattern(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    """Return the pattern and the set of whole markers that `Parser.find` takes."""
+    spelled = frozenset(map(normalize, markers))
+    return re.compile(trie(spelled)), spelled
+
+
+class Run(str):
+    """A regular expression, as part of a shape, whose every beginning matches it or is empty."""
+
+    __slots__ = ()
+
+
+# A literal text, a run, or alternatives, each of them a list of parts; alternatives stand last.
+Part: TypeAlias = "str | Run | tuple[Sequence[Part], ...]"
+
+# White space before something that decides; more than this much white space decides against it.
+SPACE = Run(r"\s{0,32}")
+NAME = Run(r"[^\W\d][\w.\-/:]{0,63}")
+IDENTIFIER = Run(r"[^\W\d]\w{0,63}")
+
+
+class Shape:
+    """A text that must follow a marker: `whole` matches it, `begun` the whole rest of a text that may become it.
+
+    Python's regular expressions do not tell a text that fails from one that is only too short: so there are two. Each
+    run is a group of `whole`.
+
+    Examples
+    --------
+    >>> shape = Shape("{", SPACE, '"')
+    >>> bool(shape.whole.match('{ "a')), bool(shape.begun.fullmatch("{ ")), bool(shape.begun.fullmatch("{ a"))
+    (True, True, False)
+    """
+
+    __slots__ = ("begun", "whole")
+
+    def __init__(self, *parts: Part) -> None:
+        self.whole = re.compile(_whole(parts))
+        self.begun = re.compile(_begun(parts))
+
+
+def _whole(parts: Sequence[Part]) -> str:
+    pattern = ""
+    for part in parts:
+        if isinstance(part, tuple):
+            pattern += "(?:" + "|".join(map(_whole, part)) + ")"
+        else:
+            pattern += f"({part})" if isinstance(part, Run) else re.escape(part)
+    return pattern
+
+
+def _begun(parts: Sequence[Part]) -> str:
+    if not parts:
+        return ""
+    head, rest = parts[0], _begun(parts[1:])
+    if isinstance(head, tuple):
+        return "(?:" + "|".join(map(_begun, head)) + ")"
+    if isinstance(head, Run):
+        return f"(?:{head}{rest})?"
+    pattern = rest
+    for char in reversed(head):
+        pattern = f"(?:{re.escape(char)}{pattern})?"
+    return pattern
