@@ -61,7 +61,7 @@ class GeminiReader(BlockReader):
             if not (found["finish_reason"] or found["index"] or answer["prompt_feedback"]):
                 events = self._lone(lone_text(found["content"]))
                 if events:
-                    self._counts = answer["usage_metadata"]
+                    self._counts = answer["usage_metadata"] or self._counts
                     return events
         except (AttributeError, KeyError, TypeError, ValueError):
             pass  # the long way tells what else it is
@@ -78,13 +78,7 @@ class GeminiReader(BlockReader):
         candidates = answer.get("candidates")
         for candidate in candidates if isinstance(candidates, list | tuple) else ():
             self._candidate(google_fields(candidate))
-        if answer.get("usage_metadata"):
-            self._usage = usage_of(
-                google_fields(answer["usage_metadata"]),
-                "prompt_token_count",
-                "candidates_token_count",
-                "total_token_count",
-            )
+        self._counts = answer.get("usage_metadata") or self._counts
         feedback = google_fields(answer.get("prompt_feedback"))
         if reason := word_of(feedback.get("block_reason")):
             message = text_of(feedback.get("block_reason_message")) or f"the prompt was blocked: {reason}"

@@ -91,6 +91,19 @@ def test_an_answer_through_the_google_package(name):
     assert outcome(events_of(contents(server_sent(name)))) == expected(name)
 
 
+def test_tokens_are_counted_as_the_last_object_of_the_google_package_says():
+    from google.genai.types import GenerateContentResponse
+
+    def answer(text, count, **finish):
+        tokens = {"promptTokenCount": 5, "candidatesTokenCount": count, "totalTokenCount": 5 + count}
+        return {"candidates": [{"content": {"parts": [{"text": text}]}, **finish}], "usageMetadata": tokens}
+
+    answers = [answer("Good ", 1), answer("night.", 2), answer(".", 3, finishReason="STOP")]
+    events = list(stream.read_sync(map(GenerateContentResponse.model_validate, answers)))
+    assert events == list(stream.read_sync(answers))
+    assert stream.Usage(5, 3, 8) in events
+
+
 @pytest.mark.parametrize("name", NAMES["live"])
 def test_a_live_session_through_the_google_package(name):
     assert outcome(events_of(live(data_of(name).splitlines()))) == expected(name)
