@@ -18,13 +18,7 @@ _KNOWN = "Py", "llvm."
 
 
 def build(level: str) -> bytes:
-    """Machine code of `entries.EXPORTED`, for processors of a level.
-
-    Raises
-    ------
-    RuntimeError
-        If the code needs more than CPython's functions; with `NUMBA_OPT=0`, it needs numba's.
-    """
+    """Machine code of `entries.EXPORTED` for a level; raises if it needs more than CPython's functions."""
     machine = target_machine(level)
     module = binding.parse_assembly("")
 

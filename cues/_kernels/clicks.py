@@ -21,10 +21,10 @@ CORRECTION = 1e-9
 
 @meter_kernel
 def prediction_errors(padded, window, hop, errors):
-    """Store the prediction error of each sample of a signal.
+    """Store the prediction error of each sample of a signal, in whole hops.
 
-    padded : float32, the signal between zeros: `len(window)/2 − hop/2 + ORDER` before it, as many as the last window
-    needs after it; window : float64 (a multiple of 16,); hop : samples of a frame; errors : float32, whole hops.
+    `padded` is the signal between zeros: `len(window)/2 − hop/2 + ORDER` before it, as many as the last window needs
+    after it. `window` has a multiple of 16 samples.
     """
     length = len(window)
     eighth = length // 8

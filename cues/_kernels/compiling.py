@@ -13,7 +13,7 @@ import os
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numba.core.caching
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 # numba's inner part is typed in part only.
 _caching: Any = numba.core.caching
 
+_Result = TypeVar("_Result")
+
 __all__ = ["are_cached", "fused_kernel", "kernel", "meter_kernel"]
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """`function` compiled into the object file of the mixing kernels (`cues._kernels.building`), which is its cache.
 
     `error_model="numpy"` leaves out the zero-division branch, which alone keeps loops from being vectorized.

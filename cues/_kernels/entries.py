@@ -77,8 +77,7 @@ def is_float32(thing: int, state: int) -> bool:
         return False
     dtype = call_at(word(state, entry_layout.GET_I64), word(state, entry_layout.DTYPE_I64), thing, array_type)
     decref(dtype)
-    float32: bool = dtype == word(state, entry_layout.FLOAT32_I64)
-    return float32
+    return dtype == word(state, entry_layout.FLOAT32_I64)
 
 
 @kernel
@@ -212,8 +211,7 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
 def mix_tuple(arguments: int) -> int:
     """`mix_objects` of a tuple (row, frame, out, scheduled); ctypes takes 0.1 µs for each argument."""
     row, scheduled = long_value(tuple_item(arguments, 0)), long_value(tuple_item(arguments, 3))
-    done: int = mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), scheduled)
-    return done
+    return mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), scheduled)
 
 
 EXPORTED: Any = (mix_entry, mix_pcm16_entry, mix_tuple, mix_rows)

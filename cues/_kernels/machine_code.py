@@ -53,17 +53,9 @@ def target_machine(level: str) -> Any:
 class MachineCode:
     """The functions of `cues._kernels.entries` from an object file; they stay until the process ends.
 
-    Attributes
-    ----------
-    mix_tuple, mix_rows : callables
-        They keep the GIL: a frame takes a microsecond, and a thread that gives the GIL away may wait 5 ms for it.
-    mix_entry, mix_pcm16_entry : int
-        Addresses of C methods.
-
-    Raises
-    ------
-    OSError
-        If the system does not let a process make code.
+    The callables `mix_tuple` and `mix_rows` keep the GIL: a frame takes a microsecond, and a thread that gives the GIL
+    away may wait 5 ms for it. `mix_entry` and `mix_pcm16_entry` are addresses of C methods. Raises `OSError` if the
+    system does not let a process make code.
     """
 
     def __init__(self, code: bytes) -> None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numba.core.cgutils
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba.extending import intrinsic
 
+from cues._kernels.compiling import kernel
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
 # numba's inner parts are typed in part only.
 _cgutils: Any = numba.core.cgutils
@@ -61,26 +62,6 @@ int32_at = _viewer(types.int32, ir.IntType(32))
 int64_at = _viewer(types.int64, ir.IntType(64))
 
 
-def _build_peek(_typing: Any, address: Any) -> Any:
-    """The int64 at `address`."""
-    del address
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.inttoptr(arguments[0], _WORD.as_pointer()))
-
-    return types.int64(types.int64), build
-
-
-def _build_float_of_bits(_typing: Any, bits: Any) -> Any:
-    """The float32 that has these bits."""
-    del bits
-
-    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), build
-
-
 def _build_prefetch(_typing: Any, address: Any) -> Any:
     """Ask for the cache line at `address`, which is going to be written to."""
     del address
@@ -119,9 +100,20 @@ def _build_call_at(_typing: Any, function: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 # As kernels call them, without the typing context that they are written with.
-peek: Callable[[int], int] = _intrinsic(_build_peek)
-float_of_bits: Callable[[np.int32], np.float32] = _intrinsic(_build_float_of_bits)
 prefetch: Callable[[int], int] = _intrinsic(_build_prefetch)
 call_at: Callable[[int, int, int, int], int] = _intrinsic(_build_call_at)
 stack: Callable[[int], int] = _intrinsic(prefer_literal=True)(_build_stack)
 carray: Any = numba.carray  # type: ignore[attr-defined]  # numba's own interface, not in its __all__
+
+
+@kernel
+def float_of_bits(bits: np.int32) -> np.float32:
+    """The float32 that has these bits."""
+    return np.int32(bits).view(np.float32)
+
+
+@kernel
+def peek(address: int) -> int:
+    """The int64 at `address`."""
+    word: int = carray(int64_at(address), 1)[0]
+    return word

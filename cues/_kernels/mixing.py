@@ -207,8 +207,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 def is_due(row: int, n: int) -> bool:
     """Whether the scheduler has to run within the next `n` samples."""
     words = carray(int64_at(row), 12)
-    due: bool = words[layout.POSITION_I64] + n > words[layout.WAKE_I64]
-    return due
+    return bool(words[layout.POSITION_I64] + n > words[layout.WAKE_I64])
 
 
 @kernel
@@ -219,8 +218,7 @@ def passes(row: int, samples: int, n: int) -> bool:
         return True
     if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
         return False
-    clean: bool = flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS
-    return clean
+    return bool(flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS)
 
 
 @kernel

@@ -58,13 +58,7 @@ def keep(code: bytes, level: str) -> Path | None:
 
 
 def store(code: bytes, level: str, base: Path) -> Path:
-    """Path of a new object file, which a process with `CUES_CACHE_DIR=base` finds; deletes old ones beyond a limit.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, or others may write to the folder.
-    """
+    """Path of a new object file, which a process with `CUES_CACHE_DIR=base` finds; deletes old ones beyond a limit."""
     import numba
 
     folder = base / "kernels" / "mixing"

@@ -7,29 +7,23 @@ import contextlib
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from livekit import rtc
 from livekit.agents.voice import io
 
-from cues.adapters._paced import PacedCues, PacedOutput
+from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueValueError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from cues import Cue
-    from stream.clock import Clock
-    from stream.readers.options import Tools
-    from stream.routing.rules import CueRules, Limits
+__all__ = ["CueOutput", "audio_frame"]
 
-__all__ = ["FRAME_MS", "CueOutput", "audio_frame"]
-
-FRAME_MS = 20.0
 _FADE_MS = 30.0
 _SEGMENT_PAUSE_S = 0.5  # Longer than a room's output holds; then the sink's segment ends, as an avatar expects.
 _LONGEST_END_S = 1.0  # For a sink that takes no more frames.
@@ -56,44 +50,19 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
     ----------
     sink : AudioOutput
         The output that takes the frames, such as the room's.
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
-    lead_ms : float
-        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
 
-    def __init__(
-        self,
-        sink: io.AudioOutput,
-        *,
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
-        limits: Limits | None = None,
-        lead_ms: float = 80.0,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, sink: io.AudioOutput, **options: Unpack[PacedOptions]) -> None:
         rate = sink.sample_rate or 24000
         super().__init__(
             label="Cues", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=None, sample_rate=rate
         )
         self.sink = sink
         self._rate = rate
-        self._paced = PacedCues(
-            sample_rate=rate,
-            clock=clock,
-            frame_ms=FRAME_MS,
-            lead_ms=lead_ms,
-            bank=bank,
-            rules=rules,
-            tools=tools,
-            limits=limits,
-        )
-        self._ahead = 2 * round(lead_ms * rate / 1000.0)
+        self._paced = PacedCues(sample_rate=rate, **options)
+        self._ahead = 2 * round(self._paced.lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()
         self._recent = np.zeros(0, dtype=np.float32)
         self._n_captured = self._n_fed = 0

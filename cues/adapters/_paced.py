@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 import cues
-from cues.adapters._pipeline_cues import PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues
 from cues.signal.resample import Resampler
 from stream.clock import WallClock
 
@@ -22,7 +22,25 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 
-__all__ = ["OnLoop", "PacedCues", "PacedOutput", "PacedWriter"]
+__all__ = ["FRAME_MS", "OnLoop", "PacedCues", "PacedOptions", "PacedOutput", "PacedWriter"]
+
+FRAME_MS = 20.0
+
+
+class PacedOptions(CueOptions, total=False):
+    """Options of every adapter that paces its output by itself.
+
+    Attributes
+    ----------
+    lead_ms : float
+        Largest jitter buffer depth, milliseconds, by default 80; it starts at 40 ms and grows by 20 ms when the process
+        is late.
+    clock : Clock or None
+        `None` is the machine's clock.
+    """
+
+    lead_ms: float
+    clock: Clock | None
 
 
 class OnLoop:
@@ -42,22 +60,21 @@ class OnLoop:
 class PacedCues:
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
-    `lead_ms` is the largest jitter buffer depth; it starts at `first_lead_ms`, by default two frames. `options` go to
-    `PipelineCues`. `router` may be called from any thread; all else belongs to the thread of the loop.
+    With `is_constant`, the jitter buffer depth starts at `lead_ms`. `router` may be called from any thread; all else
+    belongs to the thread of the loop.
     """
 
     def __init__(
         self,
         *,
         sample_rate: int,
-        clock: Clock | None,
-        frame_ms: float,
-        lead_ms: float,
-        first_lead_ms: float | None = None,
-        **options: Any,
+        clock: Clock | None = None,
+        lead_ms: float = 80.0,
+        is_constant: bool = False,
+        **options: Unpack[CueOptions],
     ) -> None:
         self.clock, self.lead_ms = clock or WallClock(), lead_ms
-        self._frame_ms, self._first_lead_ms = frame_ms, first_lead_ms
+        self._first_lead_ms = lead_ms if is_constant else None
         self.deck = PipelineCues(sample_rate=sample_rate, now_s=self.clock.now, **options)
         self.pacer = self._new_pacer()
         self._fading = False
@@ -69,10 +86,9 @@ class PacedCues:
         self.router = cast("CueRouter", OnLoop(self.deck.router, self.call))
 
     def _new_pacer(self) -> cues.Pacer:
-        n_samples = round(self._frame_ms * self.sample_rate / 1000.0)
         return cues.Pacer(
             self.deck.mixer,
-            frame_samples=n_samples,
+            frame_samples=round(FRAME_MS * self.sample_rate / 1000.0),
             lead_ms=self.lead_ms,
             first_lead_ms=self._first_lead_ms,
             clock=self.clock.now,
@@ -93,11 +109,9 @@ class PacedCues:
         """A piece of speech at the deck's rate; the pieces of a stream follow each other without a seam."""
         if sample_rate == self.sample_rate:
             return samples
-        if self._resampler is None or (self._resampler.from_rate, self._resampler.to_rate) != (
-            sample_rate,
-            self.sample_rate,
-        ):
-            self._resampler = Resampler(sample_rate, self.sample_rate)
+        rates = sample_rate, self.sample_rate
+        if self._resampler is None or (self._resampler.from_rate, self._resampler.to_rate) != rates:
+            self._resampler = Resampler(*rates)
         return self._resampler.feed(samples)
 
     def rest_at_own_rate(self) -> NDArray[np.float32]:
@@ -152,7 +166,7 @@ class PacedCues:
         """Fade out and return the frames of the fade at once; nothing is queued afterwards."""
         was_audible = self.pacer.queued_samples > 0 or self.deck.mixer.active
         self.pause(fade_ms)
-        return self.pacer.drain(ceil(fade_ms / self._frame_ms)) if was_audible else []
+        return self.pacer.drain(ceil(fade_ms / FRAME_MS)) if was_audible else []
 
     def wake(self) -> None:
         """Wake `wait`, from any thread: there is something to play."""
@@ -203,11 +217,13 @@ class PacedOutput:
 
 
 class PacedWriter(PacedOutput):
-    """Speech in, frames out to a function; `options` go to `PacedCues`."""
+    """Speech in, frames out to a function."""
 
-    def __init__(self, write: Callable[[NDArray[np.float32]], None], **options: Any) -> None:
+    def __init__(
+        self, write: Callable[[NDArray[np.float32]], None], *, sample_rate: int, **options: Unpack[PacedOptions]
+    ) -> None:
         self._write, self._is_over = write, False
-        self._paced = PacedCues(frame_ms=20.0, **options)
+        self._paced = PacedCues(sample_rate=sample_rate, **options)
 
     async def run(self) -> None:
         """Write the frames that are due, until `close`; a failure or a cancellation closes, too."""

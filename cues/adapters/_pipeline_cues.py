@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
@@ -22,11 +22,31 @@ if TYPE_CHECKING:
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
 
-__all__ = ["PipelineCues"]
+__all__ = ["CueOptions", "PipelineCues"]
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.5
+
+
+class CueOptions(TypedDict, total=False):
+    """Options of every adapter.
+
+    Attributes
+    ----------
+    bank, rules
+        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
+    tools : Tools
+        The declared tools, as `stream.read` takes them; `None` if unknown. A call of another tool sounds as an error,
+        unless the server runs that tool by itself (`CueRules.server_tools`, by default `mcp_*`).
+    limits : Limits or None
+        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
+    """
+
+    bank: Mapping[str, Cue] | None
+    rules: CueRules | None
+    tools: Tools
+    limits: Limits | None
 
 
 class PipelineCues:
@@ -36,15 +56,10 @@ class PipelineCues:
     ----------
     sample_rate, channels : int
         Rate, Hz, and number of interleaved channels, ≥ 1; every channel has the cues.
-    bank, rules
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
-    tools : Tools
-        The declared tools, as `stream.read` takes them; `None` if unknown. A call of another tool sounds as an error,
-        unless the server runs that tool by itself (`CueRules.server_tools`, by default `mcp_*`).
+    bank, rules, tools, limits
+        As in `CueOptions`.
     now_s : Callable or None
         A clock, seconds, for pipelines that do not mix all the time.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice; `None` takes the defaults.
     hears : bool
         Whether the mixer gets all speech and nothing else. If not, pass the speech to `hear` before each frame.
     """
@@ -104,20 +119,15 @@ class PipelineCues:
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Mix cues into int16 little-endian samples, channels interleaved; an incomplete last sample is not changed."""
-        if self.channels == 1:
-            n_whole = len(data) & ~1
-            return self._mixers[0].mix_pcm16(data) if n_whole == len(data) else self._with_rest(data, n_whole)
         n_whole = len(data) - len(data) % (2 * self.channels)
-        if n_whole != len(data):
-            return self._with_rest(data, n_whole)
-        planes: NDArray[np.int16] = np.frombuffer(data, dtype="<i2").reshape(-1, self.channels)
+        whole, rest = data[:n_whole], data[n_whole:]
+        if self.channels == 1:
+            return self._mixers[0].mix_pcm16(whole) + rest
+        planes: NDArray[np.int16] = np.frombuffer(whole, dtype="<i2").reshape(-1, self.channels)
         mixed = [
             np.frombuffer(mixer.mix_pcm16(planes[:, n].tobytes()), dtype="<i2") for n, mixer in enumerate(self._mixers)
         ]
-        return np.stack(mixed, axis=1).tobytes()
-
-    def _with_rest(self, data: bytes, n_whole: int) -> bytes:
-        return self.mix_pcm16(data[:n_whole]) + data[n_whole:]
+        return np.stack(mixed, axis=1).tobytes() + rest
 
 
 class _Lockstep:

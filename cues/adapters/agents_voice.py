@@ -6,11 +6,11 @@ Tested with openai-agents 0.22.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from cues.adapters._paced import PacedWriter
+from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters.agents_sdk import is_failure, result_of
 from cues.signal.pcm import float_of_pcm16
 from stream.events import StreamFailed, TextDelta
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from agents.voice import StreamedAudioResult
     from numpy.typing import NDArray
 
-    from stream.clock import Clock
     from stream.events import Event
-    from stream.readers.options import Tools
 
 __all__ = ["VoiceCues"]
 
@@ -60,13 +58,10 @@ class VoiceCues(PacedWriter):
         *,
         sample_rate: int = 24000,
         is_error: Callable[[Any], bool] = is_failure,
-        tools: Tools = None,
-        lead_ms: float = 80.0,
-        clock: Clock | None = None,
-        **options: Any,
+        **options: Unpack[PacedOptions],
     ) -> None:
-        super().__init__(write, sample_rate=sample_rate, tools=tools, lead_ms=lead_ms, clock=clock, **options)
-        self._tools, self._is_error = tools, is_error
+        super().__init__(write, sample_rate=sample_rate, **options)
+        self._tools, self._is_error = options.get("tools"), is_error
         self._runs: dict[int, RunResultStreaming] = {}  # by identity: they are not hashable
         self._plays: set[StreamedAudioResult] = set()
         self._cut: set[StreamedAudioResult] = set()  # whose turn was interrupted

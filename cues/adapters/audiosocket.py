@@ -6,10 +6,10 @@ of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
-from cues.adapters._paced import PacedWriter
+from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters._telephony_messages import Digit, Heard, LineEvent, Started, Stopped
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from stream.clock import Clock
 
 __all__ = ["AudioSocketLine", "Digit", "Heard", "LineEvent", "Started", "Stopped"]
 
@@ -40,18 +38,12 @@ class AudioSocketLine(PacedWriter):
     ----------
     write : callable
         Sends bytes to Asterisk, such as the `write` of an `asyncio.StreamWriter`.
-    bank, rules, tools, limits
-        As in `PhoneLine`.
-    lead_ms : float
-        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
 
-    def __init__(
-        self, write: Callable[[bytes], Any], *, lead_ms: float = 80.0, clock: Clock | None = None, **options: Any
-    ) -> None:
-        super().__init__(self._send, sample_rate=_RATES[0], lead_ms=lead_ms, clock=clock, **options)
+    def __init__(self, write: Callable[[bytes], Any], **options: Unpack[PacedOptions]) -> None:
+        super().__init__(self._send, sample_rate=_RATES[0], **options)
         self._to_asterisk = write
         self._received = bytearray()
 

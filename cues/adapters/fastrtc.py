@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from cues.adapters._paced import PacedCues, PacedOutput
+from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_int16
@@ -26,19 +26,14 @@ FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
 from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from cues import Cue
-    from stream.clock import Clock
-    from stream.readers.options import Tools
     from stream.routing.router import CueRouter
-    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["CuedHandler", "current_router", "with_cues"]
 
-_FRAME_MS = 20.0
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
 _ROUTER: ContextVar[CueRouter] = ContextVar("cues_router")
@@ -68,7 +63,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     the loop, in order, and returns None.
     """
 
-    def __init__(self, inner: Any, options: dict[str, Any]) -> None:
+    def __init__(self, inner: Any, options: PacedOptions) -> None:
         super().__init__(
             expected_layout=inner.expected_layout,
             output_sample_rate=inner.output_sample_rate,
@@ -237,30 +232,14 @@ async def _result(function: Callable[..., Any], *arguments: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-def with_cues(
-    handler: Any,
-    *,
-    bank: Mapping[str, Cue] | None = None,
-    rules: CueRules | None = None,
-    tools: Tools = None,
-    limits: Limits | None = None,
-    lead_ms: float = 80.0,
-    clock: Clock | None = None,
-) -> CuedHandler:
+def with_cues(handler: Any, **options: Unpack[PacedOptions]) -> CuedHandler:
     """Your handler with cues, for `Stream(…)`.
 
     Parameters
     ----------
     handler : StreamHandler or AsyncStreamHandler
         It must emit mono audio, and gets the router as its attribute `cues`.
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
-    lead_ms : float
-        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
-    options = {"bank": bank, "rules": rules, "tools": tools, "limits": limits}
-    return CuedHandler(handler, {**options, "lead_ms": lead_ms, "clock": clock, "frame_ms": _FRAME_MS})
+    return CuedHandler(handler, options)

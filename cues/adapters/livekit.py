@@ -7,11 +7,12 @@ late.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from cues.adapters._paced import FRAME_MS, PacedOptions
 from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.resample import resample
@@ -19,7 +20,7 @@ from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallSt
 
 LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
 
-from cues.adapters._livekit_output import FRAME_MS, CueOutput, audio_frame  # noqa: E402  (report a missing package first)
+from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,7 +45,7 @@ class SessionCues:
         Passed to `CueOutput`.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Unpack[PacedOptions]) -> None:
         self._options = options
         self._session: Any = None
         self._output: CueOutput | None = None
@@ -179,7 +180,7 @@ class SessionCues:
 _ATTACHED: WeakKeyDictionary[Any, SessionCues] = WeakKeyDictionary()
 
 
-def attach(session: Any, **options: Any) -> SessionCues:
+def attach(session: Any, **options: Unpack[PacedOptions]) -> SessionCues:
     """Cues for a started session, at once: `SessionCues(**options)` and its `start`.
 
     Parameters
@@ -220,14 +221,9 @@ async def cue_frames(
     """
     samples = resample(cue.samples, cue.sample_rate, sample_rate)
     n_samples = round(frame_ms * sample_rate / 1000.0)
+    if not loop:
+        samples = np.pad(samples, (0, -len(samples) % n_samples))
     at = 0
     while loop or at < len(samples):
-        frame = np.zeros(n_samples, dtype=np.float32)
-        filled = 0
-        while filled < n_samples and (loop or at < len(samples)):
-            at %= len(samples) if loop else len(samples) + 1
-            part = samples[at : at + n_samples - filled]
-            frame[filled : filled + len(part)] = part
-            filled += len(part)
-            at += len(part)
-        yield audio_frame(frame, sample_rate)
+        yield audio_frame(samples.take(range(at, at + n_samples), mode="wrap"), sample_rate)
+        at += n_samples

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from cues.adapters._packages import require
-from cues.adapters._pipeline_cues import PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues
 from cues.errors import CueTypeError
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
@@ -40,13 +40,10 @@ from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  #
 from pipecat.services.llm_service import LLMService  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
 
-    from cues import Cue
     from stream.events import ServiceEvent
-    from stream.readers.options import Tools
     from stream.routing.router import CueRouter
-    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["CueFrame", "CueMixer", "CueTap", "create"]
 
@@ -258,13 +255,10 @@ def create(
     sample_rate: int = 24000,
     channels: int = 1,
     *,
-    bank: Mapping[str, Cue] | None = None,
-    rules: CueRules | None = None,
-    tools: Tools = None,
     wrap: BaseAudioMixer | None = None,
     is_error: Callable[[Any], bool] = lambda _: False,
     early: Any = None,
-    limits: Limits | None = None,
+    **options: Unpack[CueOptions],
 ) -> tuple[CueMixer, CueTap]:
     """A mixer for `TransportParams(audio_out_mixer=…)` and a processor to put between the LLM and the transport.
 
@@ -274,8 +268,6 @@ def create(
         Of the transport, Hz; if the transport reports another rate, that is used.
     channels : {1, 2}
         Of the transport (`audio_out_channels`).
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
     wrap : BaseAudioMixer or None
         Another mixer; cues are mixed into its output.
     is_error : Callable
@@ -283,8 +275,8 @@ def create(
     early : OpenAILLMService or None
         An OpenAI-compatible LLM service to watch: the cue plays as soon as the call is named, before its arguments are
         complete. A call that then does not run has played its cue.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
+    **options
+        `bank`, `rules`, `tools` and `limits`, as in `CueOptions`.
 
     Raises
     ------
@@ -300,9 +292,7 @@ def create(
         raise CueTypeError(
             f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
         )
-    deck = PipelineCues(
-        sample_rate=sample_rate, channels=channels, bank=bank, rules=rules, tools=tools, limits=limits, hears=False
-    )
+    deck = PipelineCues(sample_rate=sample_rate, channels=channels, hears=False, **options)
     mixer = CueMixer(deck, wrap)
     return mixer, CueTap(mixer, is_error, *(() if early is None else (_watch(early, mixer),)))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from cues.adapters._paced import PacedWriter
+from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.signal.pcm import float_of_pcm16
 from stream.events import AudioDelta, Interrupted, ToolResult
 from stream.readers.realtime_reader import RealtimeReader
@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cues import Cue
-    from stream.clock import Clock
     from stream.events import Event
-    from stream.readers.options import Tools
-    from stream.routing.rules import CueRules, Limits
 
 __all__ = ["Heard", "RealtimeCues"]
 
@@ -63,14 +59,8 @@ class RealtimeCues(PacedWriter):
         encodes it as JSON. `None` sends no truncations, as the Agents SDK sends its own.
     sample_rate : int
         Rate of the frames, Hz.
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
-    lead_ms : float
-        Largest jitter buffer depth, milliseconds; it starts at 40 ms and grows by 20 ms when the process is late.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
 
     def __init__(
@@ -79,25 +69,11 @@ class RealtimeCues(PacedWriter):
         send: Callable[[dict[str, Any]], Awaitable[None]] | None = None,
         *,
         sample_rate: int = 24000,
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
-        limits: Limits | None = None,
-        lead_ms: float = 80.0,
-        clock: Clock | None = None,
+        **options: Unpack[PacedOptions],
     ) -> None:
-        super().__init__(
-            write,
-            sample_rate=sample_rate,
-            lead_ms=lead_ms,
-            clock=clock,
-            bank=bank,
-            rules=rules,
-            tools=tools,
-            limits=limits,
-        )
+        super().__init__(write, sample_rate=sample_rate, **options)
         self._send = send
-        self._reader = RealtimeReader(tools)
+        self._reader = RealtimeReader(options.get("tools"))
         self._items: deque[Heard] = deque(maxlen=64)
         self._n_pushed = 0
 

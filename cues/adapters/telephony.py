@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from cues.adapters._paced import PacedCues, PacedOutput
+from cues.adapters._paced import FRAME_MS, PacedCues, PacedOptions, PacedOutput
 from cues.adapters._telephony_messages import (
     PROVIDERS,
     Digit,
@@ -30,18 +30,13 @@ from cues.signal.g711 import Law, bytes_of_samples
 from cues.signal.pcm import pcm16_of_float
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable
 
     from numpy.typing import NDArray
 
-    from cues import Cue
-    from stream.clock import Clock
-    from stream.readers.options import Tools
-    from stream.routing.rules import CueRules, Limits
-
 __all__ = ["Digit", "Heard", "LineEvent", "Marked", "PhoneLine", "Started", "Stopped"]
 
-_FRAME_MS, _FADE_MS = 20.0, 20.0
+_FADE_MS = 20.0
 RATE = 8000
 
 
@@ -56,15 +51,10 @@ class PhoneLine(PacedOutput):
         Sends one text message over the WebSocket, such as `websocket.send_text`.
     provider : {"twilio", "telnyx", "plivo"}
         The form of the messages; several other servers speak Twilio's.
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues, rendered for 8 kHz, and the default rules.
-    limits : Limits or None
-        Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
-    lead_ms : float
-        How far ahead of playback frames are sent, milliseconds, 20 or more: it covers the network's jitter, and delays
-        a cue over speech by as much.
-    clock : Clock or None
-        `None` is the machine's clock.
+    **options
+        `bank`, `rules`, `tools`, `limits` and `clock`, as in `PacedOptions`, and `lead_ms`: how far ahead of playback
+        frames are sent, milliseconds, 20 or more, by default 80. It covers the network's jitter, and delays a cue over
+        speech by as much.
 
     Raises
     ------
@@ -73,32 +63,13 @@ class PhoneLine(PacedOutput):
     """
 
     def __init__(
-        self,
-        send: Callable[[str], Awaitable[None]],
-        *,
-        provider: str = "twilio",
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
-        limits: Limits | None = None,
-        lead_ms: float = 80.0,
-        clock: Clock | None = None,
+        self, send: Callable[[str], Awaitable[None]], *, provider: str = "twilio", **options: Unpack[PacedOptions]
     ) -> None:
         if provider not in PROVIDERS:
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
         self._messages = PROVIDERS[provider]
         self._send = send
-        self._paced = PacedCues(
-            sample_rate=RATE,
-            frame_ms=_FRAME_MS,
-            lead_ms=lead_ms,
-            first_lead_ms=lead_ms,
-            clock=clock,
-            bank=bank,
-            rules=rules,
-            tools=tools,
-            limits=limits,
-        )
+        self._paced = PacedCues(sample_rate=RATE, is_constant=True, **options)
         self._started: Started | None = None
         self._outbox: deque[str] = deque()
         self._due: deque[NDArray[np.float32]] = deque()
@@ -160,7 +131,7 @@ class PhoneLine(PacedOutput):
     async def played(self) -> None:
         """Return when all that was pushed has been played, or dropped by a barge-in."""
         while not self._is_over and (self._paced.pacer.queued_samples or self._due or self._outbox):
-            await self._paced.clock.sleep(_FRAME_MS / 1000.0)
+            await self._paced.clock.sleep(FRAME_MS / 1000.0)
         if self._started is None or self._is_over:
             return
         self._n_marks += 1
@@ -205,7 +176,7 @@ class PhoneLine(PacedOutput):
 
     @property
     def _n_kept(self) -> int:
-        return round((self._paced.lead_ms + _FRAME_MS) * self._paced.sample_rate / 1000.0)
+        return round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None

@@ -59,28 +59,10 @@ FORMATS = {
 
 
 def read_audio(path: Path, name: str = "") -> tuple[NDArray[np.float32], int]:
-    """Samples of an audio file, its channels averaged, and its sample rate.
+    """Mono samples (float32, ±1.0, finite, channels averaged) of an audio file, and its sample rate, Hz.
 
-    Parameters
-    ----------
-    path : Path
-        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), at most 10 s and 64 MB, 1 … 768 kHz, any
-        number of channels.
-    name : str
-        Name of the file in errors; the default is the path.
-
-    Returns
-    -------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0 (a float file may reach ±1000), finite.
-    sample_rate : int
-        Hz.
-
-    Raises
-    ------
-    AudioFileError
-        If the file is missing, unreadable, not audio, truncated, empty, too long, too large or not finite, or its
-        channels cancel each other.
+    It has at most 10 s and 64 MB, 1 … 768 kHz, any number of channels, and a peak of ±1000 in float. Errors call it
+    `name` (by default its path), and are `AudioFileError` also where the channels cancel each other.
     """
     return decoded(file_bytes(path, name), name or str(path))
 
@@ -109,26 +91,10 @@ def read_channels(
     *,
     check: Callable[[str, Any], None] = lambda _name, _file: None,
 ) -> tuple[NDArray[np.float32], int, str]:
-    """Samples of an audio file, its sample rate (Hz) and its libsndfile subtype.
+    """Samples of an audio file (float32, shape `(n, n_channels)`, finite), its rate (Hz) and its libsndfile subtype.
 
-    Parameters
-    ----------
-    source : Path or binary file
-        Any format that libsndfile reads.
-    name : str
-        Name of the file in errors.
-    check : callable
-        Gets `name` and the open `soundfile.SoundFile`; raises to reject the file.
-
-    Returns
-    -------
-    samples : float32, shape `(n_samples, n_channels)`
-        Full scale ±1.0, finite.
-
-    Raises
-    ------
-    AudioFileError
-        If the file is missing, unreadable, not audio, truncated, empty or not finite.
+    `check` gets `name` and the open `soundfile.SoundFile`, and raises to reject the file; so does a file that is
+    missing, not audio, truncated, empty or not finite, as an `AudioFileError`.
     """
     import soundfile
 
@@ -191,21 +157,7 @@ def check_complete(source: Path | IO[bytes], name: str) -> None:
     """Raise if a WAV file is shorter than its header says; libsndfile would read the rest without an error.
 
     Writers to a pipe do not know the length and put 2³² − 1 bytes, or the whole frames in 2³¹ − 4096, into the header.
-    Those lengths are accepted.
-
-    Parameters
-    ----------
-    source : Path or binary file
-        A binary file is rewound. A path that is not a regular file is not checked.
-    name : str
-        Name of the file in errors.
-
-    Raises
-    ------
-    AudioFileError
-        If the file is truncated.
-    OSError
-        If the file cannot be read.
+    Those lengths are accepted. A binary file is rewound; a path that is not a regular file is not checked.
     """
     if isinstance(source, Path):
         if source.exists() and not source.is_file():  # a pipe can be read only once
@@ -274,22 +226,7 @@ def check_format(file_format: str, subtype: str) -> None:
 
 
 def encoded(samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> bytes:
-    """Bytes of an audio file; 16 bits get deterministic dither.
-
-    Parameters
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-    file_format, subtype : str
-        A pair of `FORMATS`.
-
-    Raises
-    ------
-    CueValueError
-        If `FORMATS` does not have the pair.
-    """
+    """Bytes of an audio file in a format and a subtype of `FORMATS`; 16 bits get deterministic dither."""
     check_format(file_format, subtype)
     data = dithered_int16(samples) if subtype == "16" else samples
     return in_memory(data, sample_rate, file_format.upper(), FORMATS[file_format][subtype])
@@ -305,15 +242,7 @@ def in_memory(samples: NDArray[Any], sample_rate: int, file_format: str, subtype
 
 
 def write_audio(path: Path, samples: NDArray[np.float32], sample_rate: int, file_format: str, subtype: str) -> None:
-    """Write `samples` to `path` as `encoded` does; an existing file is replaced.
-
-    Raises
-    ------
-    CueValueError
-        If `FORMATS` does not have the pair.
-    AudioFileError
-        If the file cannot be written.
-    """
+    """Write `samples` to `path` as `encoded` does; an existing file is replaced."""
     try:
         path.write_bytes(encoded(samples, sample_rate, file_format, subtype))
     except (RuntimeError, OSError) as error:

@@ -175,13 +175,7 @@ def _is_motif(name: object) -> bool:
 
 
 def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
-    """One finished cue, from a pack's override of `name` or from the built-in cue.
-
-    Raises
-    ------
-    PackError, AudioFileError
-        If the override cannot be used; the message begins with its place in the pack.
-    """
+    """One finished cue, from a pack's override of `name` or from the built-in cue; errors begin with their place."""
     if override is None:
         return _from_spec(name, CATALOG[name].spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
     target_lu = usual_lu(name) if override.target_lu is None else override.target_lu

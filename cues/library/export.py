@@ -29,17 +29,7 @@ _SAME_LU = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """The files that an export wrote, kept and removed.
-
-    Attributes
-    ----------
-    written : list of Path
-        Audio files.
-    kept : list of Path
-        Files of the user's own, which stand in place of exported ones.
-    removed : list of Path
-        Audio files of earlier exports that no longer have a place.
-    """
+    """Audio files of an export: written, kept as the user's own, and removed as those of earlier exports."""
 
     written: list[Path]
     kept: list[Path]
@@ -54,33 +44,14 @@ def export_bank(
     subtype: str | None = None,
     pictures: bool = False,
 ) -> Export:
-    """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`.
+    """Write every cue of `bank` to `folder` as `NAME.wav` (or .flac, .ogg) and `NAME.json`; `pictures` adds `NAME.png`.
 
     The folder is a pack that sounds like the bank. If the file names do not suffice (cues of a pack, rules, levels), a
     `pack.toml` is written. Files of an earlier export are replaced, in another format too. Sounds of the user's own
     are kept, and so is a `pack.toml` that was written or changed by hand, with the files that it names.
 
-    Parameters
-    ----------
-    bank : Mapping of str to Cue
-    folder : path
-        Created if missing.
-    file_format : str
-        "wav", "flac" or "ogg".
-    subtype : str, optional
-        "16" (dithered), "24" or "float" for WAV, "16" or "24" for FLAC, "vorbis" for OGG. The default is 24 bits or
-        Vorbis.
-    pictures : bool
-        Also draw each cue as `NAME.png`; needs matplotlib.
-
-    Raises
-    ------
-    MissingFeatureError
-        If `pictures` is true and matplotlib is not installed. Nothing is written.
-    CueValueError
-        If the format or the subtype is unknown, or the name of a cue cannot be a file name. Nothing is written.
-    AudioFileError
-        If a file cannot be written.
+    `file_format` and `subtype` are a pair of `FORMATS`; the default subtype is 24 bits or Vorbis. Nothing is written if
+    they are unknown, a cue's name cannot be a file name, or `pictures` is set without matplotlib.
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
@@ -207,7 +178,7 @@ def _digest(data: bytes) -> str:
 def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
     """Contents of an exported cue's sidecar, JSON-serializable; its `spec` can be copied into a pack.
 
-    `sha256` is the digest of `data`, the bytes of the audio file. The next export uses it to detect a replaced sound.
+    By `sha256`, the digest of the audio file's bytes (`data`), the next export detects a replaced sound.
     """
     from cues import __version__
 

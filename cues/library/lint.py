@@ -35,18 +35,7 @@ _ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setti
 
 
 def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
-    """All problems of a pack.
-
-    Parameters
-    ----------
-    folder : path
-        Folder of the pack.
-
-    Returns
-    -------
-    list of Problem
-        Problems of `pack.toml`, then of each sound in the order of the pack, then of cues that are hard to tell apart.
-    """
+    """All problems of a pack: of its `pack.toml`, of each sound in its order, of cues that are hard to tell apart."""
     faults: list[PackError] = []
     try:
         pack = read_pack(Path(folder), faults)

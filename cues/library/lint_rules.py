@@ -38,18 +38,9 @@ _ALIAS_DB = -45.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One finding of lint.
+    """One finding of lint: the cue, rule, file or folder at fault, and its kind for programs (`clipped`, `dc`, …).
 
-    Parameters
-    ----------
-    where : str
-        Name of the cue, or the rule, file or folder at fault.
-    code : str
-        Kind of problem, for programs: `clipped`, `dc`, `clicks` and so on.
-    message : str
-        The problem, with the measured value and what is allowed.
-    fix : str
-        Remedy; empty if the message says it.
+    The message has the measured value and what is allowed; `fix` is the remedy, empty if the message says it.
     """
 
     where: str
@@ -70,22 +61,10 @@ def as_problems(where: str, found: Iterable[Found | None]) -> list[Problem]:
 def sound_problems(
     name: str, samples: Samples, sample_rate: int, *, loop: bool = False, trim: bool = False, recorded: bool = True
 ) -> list[Problem]:
-    """All problems of a sound, before loudness normalization.
+    """All problems of a sound, before loudness normalization; `name` is their `where`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the cue, the `where` of its problems.
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0, finite.
-    sample_rate : int
-        Hz.
-    loop : bool
-        The sound loops: do not check its length or the silence at its ends.
-    trim : bool
-        The bank will trim silence at its ends: check the trimmed sound.
-    recorded : bool
-        The sound comes from a file: also check edges, headroom, clipping and aliasing.
+    A sound that loops may be long, and silent at its ends; with `trim`, the bank will trim it, so the trimmed sound is
+    checked. One from a file (`recorded`) is also checked for edges, headroom, clipping and aliasing.
     """
     if measure(samples, sample_rate).m100_max_lufs < SILENCE_LUFS:
         return as_problems(

@@ -30,30 +30,10 @@ _METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
 def leveled(
     samples: NDArray[np.float32], sample_rate: int, *, target_lufs: float | None, gain_db: float = 0.0
 ) -> tuple[NDArray[np.float32], Measurement]:
-    """`samples` times one gain, and the levels of the result.
+    """`samples` (float32) times one gain, true peak ≤ −3 dBTP, and its levels; raises for silence (below −70 LUFS).
 
-    Parameters
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-    target_lufs : float or None
-        Target `m100_max`, LUFS; None keeps the loudness. The gain towards it is at most 20 dB.
-    gain_db : float
-        Additional gain, dB.
-
-    Returns
-    -------
-    samples : float32, shape `(n_samples,)`
-        True peak ≤ −3 dBTP.
-    measured : Measurement
-        With `missed_lu`, against the target plus `gain_db`.
-
-    Raises
-    ------
-    CueValueError
-        If the sound is silent (`m100_max` below −70 LUFS).
+    The gain brings `m100_max` to `target_lufs` (None keeps the loudness), by 20 dB at most, and adds `gain_db`.
+    `missed_lu` of the result is against both.
     """
     before = measure(samples, sample_rate)
     if before.m100_max_lufs < SILENCE_LUFS:

@@ -43,25 +43,10 @@ _IN_SPECS = {field.name: f"write it in the cue's spec: spec = {{ {field.name} = 
 class Override:
     """A pack's settings for one cue.
 
-    Parameters
-    ----------
-    where : str
-        Place in the pack, for errors.
-    file : Path or None
-    spec : Spec or None
-        The sound: a file or a spec; without either, the built-in sound.
-    file_name : str
-        The file's name in errors.
-    gain_db : float
-        Gain on top of the normalization, dB, −40 … 20.
-    target_lu : float or None
-        Loudness against speech, LU, −40 … 10; None is the built-in cue's, or −6 for a new cue.
-    normalize : bool
-        False keeps a file's loudness, except for `gain_db` and the ceiling.
-    trim : bool
-        Trim silence at a file's ends.
-    loop : Loop, bool or None
-        None loops as the built-in cue does.
+    Its sound is a file, a spec, or else the built-in one. `gain_db` (−40 … 20) comes on top of the normalization to
+    `target_lu` (−40 … 10, against speech; None is the built-in cue's, or −6 for a new cue). Without `normalize`, a file
+    keeps its loudness, but for `gain_db` and the ceiling. `loop` None loops as the built-in cue does. `where` and
+    `file_name` are for errors.
     """
 
     where: str
@@ -77,16 +62,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """A checked pack.
-
-    Parameters
-    ----------
-    folder : Path
-    cues : Mapping of str to Override
-        By cue name.
-    rules : tuple of (str, str)
-        Tool-name pattern, and cue name or `"motif"`. The first match wins.
-    """
+    """A checked pack: cues by name, and rules from tool-name patterns to a cue or `"motif"`; the first match wins."""
 
     folder: Path
     cues: Mapping[str, Override]
@@ -117,16 +93,8 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
 def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     """The pack in `folder`; its settings are checked, its sounds are not.
 
-    Parameters
-    ----------
-    folder : Path
-    faults : list, optional
-        Collects the errors inside the pack instead of raising; the pack omits the settings at fault.
-
-    Raises
-    ------
-    PackError
-        If `folder` is not a folder, or `pack.toml` cannot be read or has a mistake.
+    A list `faults` collects the errors inside the pack, which are raised without one; the pack omits the settings at
+    fault.
     """
     try:
         if not folder.is_dir():

@@ -64,25 +64,10 @@ PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
 def export_for_player(
     bank_at: Callable[[int], Mapping[str, Cue]], folder: str | os.PathLike[str], player: str
 ) -> PlayerExport:
-    """Write the files that `player` looks for to `folder`, with a manifest of their digests.
+    """Write the files that `player` (a key of `PLAYERS`) looks for to `folder`, with a manifest of their digests.
 
-    A file there that is not the unchanged one of an earlier export is kept.
-
-    Parameters
-    ----------
-    bank_at : callable
-        The bank at a sample rate, Hz.
-    folder : path
-        Created if missing.
-    player : str
-        A key of `PLAYERS`.
-
-    Raises
-    ------
-    CueValueError
-        If the player is unknown. Nothing is written.
-    AudioFileError
-        If a file cannot be written.
+    `bank_at` gives the bank at a sample rate, Hz. A file there that is not the unchanged one of an earlier export is
+    kept.
     """
     if player not in PLAYERS:
         raise CueValueError(f"player is {player!r}; it must be one of {', '.join(PLAYERS)}")

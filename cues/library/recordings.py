@@ -25,17 +25,7 @@ MAX_RECORDING_BYTES = 2 * 2**30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """Samples of a recording.
-
-    Attributes
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Average of the channels, full scale ±1.0, finite.
-    sample_rate : int
-        Hz.
-    channels : int
-        Number of channels in the file.
-    """
+    """Samples of a recording, float32, the average of its `channels`, full scale ±1.0, finite."""
 
     samples: NDArray[np.float32]
     sample_rate: int
@@ -43,20 +33,7 @@ class Recording:
 
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
-    """A recording, read from a file.
-
-    Parameters
-    ----------
-    source : Path or binary file
-        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more).
-    name : str
-        Name of the file in errors; the default is the path.
-
-    Raises
-    ------
-    AudioFileError
-        If the file is missing, unreadable, not audio, truncated, empty, too large or not finite.
-    """
+    """A recording of at most 2 GB, read from a file of any format that libsndfile reads, called `name` in errors."""
     samples, sample_rate, _ = read_channels(source, name or str(source), check=_check_size)
     channels = samples.shape[1]
     mono = samples[:, 0] if channels == 1 else samples.mean(axis=1, dtype=np.float64).astype(np.float32)

@@ -24,15 +24,9 @@ _ROUNDING = 2.0 / 32768.0  # dither and rounding of 16-bit samples, on top of a 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """The part of a sound that repeats.
+    """The part of a sound that repeats: its bounds, ms (`end_ms` None is the sound's end).
 
-    Parameters
-    ----------
-    start_ms : float
-    end_ms : float or None
-        Bounds, ms from the start of the sound; `end_ms` None is its end.
-    period_ms : float or None
-        Length of one period, ms, filled up with silence; None adds no silence.
+    `period_ms` is the length of one period, filled up with silence; None adds no silence.
     """
 
     start_ms: float = 0.0
@@ -79,16 +73,11 @@ def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> 
 
 
 def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
-    """One period of a seamless loop.
+    """One period of a seamless loop; raises if the bounds are outside the sound or less than 20 ms apart.
 
     With `period_ms`, the sound gets soft edges and silence after it. Otherwise the last 20 ms crossfade, at equal gain,
     into the samples before the start; if there are too few of them, the loop starts later. A sound with soft edges at
     both ends, such as an exported cue, stays as it is.
-
-    Raises
-    ------
-    CueValueError
-        If the bounds are outside the sound or less than 20 ms apart.
     """
     start = ms_to_samples(loop.start_ms, sample_rate)
     end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)

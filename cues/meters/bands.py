@@ -19,13 +19,6 @@ _FLOOR_DB = -90.0
 def octave_levels_db(samples: NDArray[np.floating], sample_rate: int) -> tuple[float, ...]:
     """Share of a sound's energy in each octave band, dB, −90 … 0; 0 is all of it.
 
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-
     Examples
     --------
     >>> tone = np.sin(2 * np.pi * 1000 * np.arange(2400) / 24000)

@@ -41,30 +41,14 @@ _LONG_SAMPLES = 200_000
 
 
 def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDArray[np.int64]:
-    """Positions of the clicks in a sound, in samples, including hard edges at its ends.
+    """Positions of the clicks in a sound, including hard edges at its ends: int64, 0 … `n_samples`, ascending.
 
     A prediction error is a click if it is 24 dB above the RMS of the errors from 2 to 9 ms before and after it, above
     −60 dBFS, and 3 dB above all but one of the errors within 25 ms. So consonant onsets and glottal pulses are not
-    clicks: the errors after an onset are as large, and pulses come in rows.
+    clicks: the errors after an onset are as large, and pulses come in rows. Of clicks closer than 5 ms, only the
+    strongest counts.
 
     Results do not depend on the position in the file, except that a click near the thresholds may rarely be missed.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0, finite.
-    sample_rate : int
-        Hz, 8000 … 192,000.
-
-    Returns
-    -------
-    int64, shape `(n_clicks,)`
-        0 … `n_samples`, ascending, at least 5 ms apart; of closer ones the strongest.
-
-    Raises
-    ------
-    CueTypeError, CueValueError
-        If `samples` is not a finite 1-D float array, or the rate is out of range.
 
     Examples
     --------

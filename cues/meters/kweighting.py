@@ -85,16 +85,6 @@ def k_weighted(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.fl
 
     It filters the spectrum of the signal, padded beyond the impulse response so that nothing wraps around. It serves
     short sounds: a process that only loads cues does not import numba.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-    sample_rate : int
-        Hz, 8000 … 192,000.
-
-    Returns
-    -------
-    float64, shape `(n_samples,)`
     """
     n_fft = _fast_length(len(samples) + round(SETTLE_S * sample_rate))
     spectrum = np.fft.rfft(np.asarray(samples, dtype=np.float64), n_fft)

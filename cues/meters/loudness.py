@@ -141,21 +141,9 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
 
 
 def loudness_curve(samples: NDArray[np.floating], sample_rate: int, window_s: float = 0.1) -> NDArray[np.float64]:
-    """Ungated loudness of a sliding window; with 100 ms its maximum is `m100_max_lufs`.
+    """Ungated loudness of a sliding window, LUFS, at least about −121; with 100 ms its maximum is `m100_max_lufs`.
 
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0, preceded by silence.
-    sample_rate : int
-        Hz, 8000 … 192,000.
-    window_s : float
-        Length of the window, s.
-
-    Returns
-    -------
-    float64, shape `(n_samples + 1,)`
-        LUFS, at least about −121. Point `k` is the window that ends after `k` samples.
+    Point `k` of `n_samples + 1` is the window that ends after `k` samples; silence precedes them.
     """
     window = round(window_s * sample_rate)
     energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])

@@ -24,20 +24,10 @@ _GLIDE_MOMENTS, _GLIDE_STEP, _GLIDE_NOTES = 5, 2, 3
 
 
 def heard_notes(samples: NDArray[np.floating], sample_rate: int) -> tuple[str, ...]:
-    """Notes of a sound, by the strongest frequency of each 10 ms.
+    """Notes of a sound, by the strongest frequency of each 10 ms: at most six names in order of time.
 
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-
-    Returns
-    -------
-    tuple of str
-        At most six names in order of time; a glide is its first and last note, such as `A4>D4`. A note after a gap
-        counts again. Empty for silence; not meaningful for noise.
+    A glide is its first and last note, such as `A4>D4`. A note after a gap counts again. Empty for silence; not
+    meaningful for noise.
     """
     steps = [step_of(hz) if hz else None for hz in _strongest_hz(np.asarray(samples, dtype=np.float64), sample_rate)]
     names: list[str] = []

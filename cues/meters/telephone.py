@@ -22,28 +22,7 @@ _EDGE_HZ = (100.0, 300.0)
 
 
 def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` over a telephone, at `RATE_HZ`.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0, finite.
-    sample_rate : int
-        Rate of `samples`, Hz.
-
-    Returns
-    -------
-    float32, shape `(round(n_samples · 8000 / sample_rate),)`
-
-    Raises
-    ------
-    CueTypeError, CueValueError
-        If `samples` is not a finite 1-D float array.
-
-    References
-    ----------
-    ITU-T G.712 (11/2001), the 300–3400 Hz band.
-    """
+    """`samples` over a telephone, at `RATE_HZ`, by the 300–3400 Hz band of ITU-T G.712 (11/2001)."""
     narrow = _band_passed(resample(mono_float32(samples), sample_rate, RATE_HZ))
     return samples_of_bytes(bytes_of_samples(narrow.astype(np.float32)))
 

@@ -79,13 +79,7 @@ def interpolated_peak(
 ) -> float:
     """Largest magnitude of the points with complete context in `padded`, at least `at_least`.
 
-    Parameters
-    ----------
-    padded : float32, shape `(n_samples,)`
-    oversampling : int
-        Points per sample, ≥ 2.
-    at_least : float
-        Known lower bound of the peak, such as the sample peak.
+    `oversampling` is in points per sample, ≥ 2; `at_least` is a known lower bound, such as the sample peak.
     """
     return _fir_peak(padded, _filters(oversampling, TAPS, _BAND), at_least)
 

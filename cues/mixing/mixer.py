@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues._kernels import layout
 from cues.errors import MixerClosedError
 from cues.mixing.backends import entries, selection
 from cues.mixing.frames import mix_bytes, mix_frame, mix_in_parts
@@ -94,13 +93,9 @@ class Mixer(NotCopyable):
         "lead_samples",
     )
 
-    _scheduler: Scheduler
-    _row: Row
     _connected: Any  # the kernels that it was connected to
     _mix_entry: Any  # its compiled methods, also where a subclass overrides `mix`
     _mix_pcm16_entry: Any
-    _returning: bool
-    lead_samples: int
 
     def __init__(
         self,
@@ -132,14 +127,11 @@ class Mixer(NotCopyable):
         return mixer
 
     def move_to(self, row: Row) -> Row:
-        """Continue in another row and return the freed one. The mixing thread only."""
-        left, self._row = self._row, row
-        row.ints[:] = left.ints
-        self._scheduler.move_to(row)
-        left.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new row
+        """Continue in another row's memory and return that row, with the memory left. The mixing thread only."""
+        self._row.move_to(row)
         self._disconnect()
         self._connect()
-        return left
+        return row
 
     def _attach(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler

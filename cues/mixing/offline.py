@@ -27,13 +27,7 @@ _FRAME = 4800
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
-    """A cue and its time.
-
-    Attributes
-    ----------
-    at_s : float
-        Time of its first sample in the recording, s, ≥ 0.
-    """
+    """A cue, and the time of its first sample in the recording, s, ≥ 0."""
 
     cue: Cue
     at_s: float
@@ -43,34 +37,14 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixed:
-    """A recording with cues in it.
-
-    Attributes
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Within ±1.0.
-    stats : MixerStats
-        The mixer's counters.
-    """
+    """A recording with cues in it, within ±1.0, and the mixer's counters."""
 
     samples: Samples
     stats: MixerStats
 
 
 def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False) -> Mixed:
-    """`speech` with the cues mixed in, extended until the last cue ends.
-
-    Parameters
-    ----------
-    speech : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-    inserts : sequence of Insert
-        The cues, in any order.
-    limiter : bool
-        As for `Mixer`; its delay is removed.
-    """
+    """`speech` with the cues mixed in, extended until the last cue ends; a limiter's delay is removed."""
     mixer = Mixer(sample_rate, limiter=limiter)
     for insert in inserts:
         at = round(insert.at_s * sample_rate)

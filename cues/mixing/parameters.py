@@ -14,13 +14,7 @@ PAUSE_MS = 80.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixerOptions:
-    """Checked parameters of `Mixer`, which documents them.
-
-    Raises
-    ------
-    CueTypeError, CueValueError
-        If a parameter is out of range.
-    """
+    """Checked parameters of `Mixer`, which documents them."""
 
     sample_rate: int = 24000
     voices: int = 8

@@ -135,13 +135,6 @@ class Scheduler:
 
     # In the thread that mixes.
 
-    def move_to(self, row: Row) -> None:
-        """Continue in another row, a copy of this one."""
-        self.row = row
-        self.bus.move_to(row)
-        self._slots.move_to(row)
-        row.words[layout.WAKE_I64] = -1  # a command queued meanwhile set its mark in the old row
-
     def passes(self, n_samples: int) -> bool:
         """Whether the next samples pass unchanged, apart from a guard; plans first if needed."""
         row = self.row

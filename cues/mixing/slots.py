@@ -31,13 +31,7 @@ _SLOT = struct.Struct("=qqiiff")  # as `layout` has a voice
 
 
 class Slots:
-    """The voice slots of one session.
-
-    Attributes
-    ----------
-    voices : list of Playback
-        The voices in slots, in order of their start.
-    """
+    """The voice slots of one session; `voices` are those in slots, in order of their start."""
 
     __slots__ = ("_free", "_gain_ramp", "_n", "_row", "_steal_fade", "_tail", "_tail_start", "voices")
 
@@ -50,10 +44,6 @@ class Slots:
         self._tail_start = 0
         self._steal_fade = max(1, ms_to_samples(STEAL_FADE_MS, sample_rate))
         self._gain_ramp = max(1, ms_to_samples(GAIN_RAMP_MS, sample_rate))
-
-    def move_to(self, row: Row) -> None:
-        """Continue in another row, a copy of this one."""
-        self._row = row
 
     @property
     def sounds(self) -> list[Sound | None]:

@@ -37,20 +37,10 @@ _LARGEST = 1e9
 
 
 class Sound(NotCopyable):
-    """Header and finished samples, at a fixed address.
+    """Header and finished samples, at a fixed `address`.
 
-    Attributes
-    ----------
-    samples : float32, shape `(length,)`
-        At the mixer's rate.
-    address : int
-        Address of the header, for the kernels.
-    peak : float
-        Largest magnitude.
-    audible : tuple of int
-        First sample above −60 dBFS, and the one after the last; (0, 0) for silence.
-    soft_start : bool
-        Whether the voice can start without a fade-in.
+    `audible` is the first sample above −60 dBFS and the one after the last, (0, 0) for silence. With `soft_start`, the
+    voice can start without a fade-in.
     """
 
     __slots__ = ("_block", "_peaks_to_end", "address", "audible", "length", "peak", "samples", "soft_start")
@@ -109,16 +99,8 @@ _CACHE = _Cache()
 def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = False) -> Sound:
     """`cue` prepared for mixing at `sample_rate` Hz.
 
-    Parameters
-    ----------
-    cue : Cue
-        The sound.
-    sample_rate : int
-        Hz.
-    loop : bool
-        Crossfade (equal gain) a seam that would click.
-    replace : bool
-        Shape the edges for an equal-power crossfade with the speech.
+    `loop` crossfades a seam that would click, at equal gain; `replace` shapes the edges for an equal-power crossfade
+    with the speech.
     """
     return _CACHE.get(cue, sample_rate, loop=loop, replace=replace)
 

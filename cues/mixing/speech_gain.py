@@ -44,7 +44,7 @@ _BUS_AT = 8 * layout.WAKE_I64
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """Durations in samples, and the largest second derivative of a gain per sample²."""
+    """Durations in samples."""
 
     attack: int
     hold: int
@@ -54,16 +54,12 @@ class _Lengths:
     pause: int
     look: int
     lead: int
-    most_bend: float
 
 
 @cache
 def _lengths(sample_rate: int) -> _Lengths:
     durations_ms = (ATTACK_MS, HOLD_MS, RELEASE_MS, CROSSFADE_MS, MIN_FADE_MS, PAUSE_MS, LOOK_MS, LEAD_MS)
-    attack, hold, release, crossfade, quick, pause, look, lead = (
-        max(1, ms_to_samples(ms, sample_rate)) for ms in durations_ms
-    )
-    return _Lengths(attack, hold, release, crossfade, quick, pause, look, lead, _STEEPEST_BEND / quick**2)
+    return _Lengths(*(max(1, ms_to_samples(ms, sample_rate)) for ms in durations_ms))
 
 
 class SpeechBus:
@@ -108,15 +104,6 @@ class SpeechBus:
         self._next_t0 = _NEVER
         self._g0 = self._g1 = self._next_g1 = 1.0
         self._slope = 0.0
-
-    @property
-    def muted(self) -> bool:
-        """Whether a release mutes the speech."""
-        return self._muted
-
-    def move_to(self, row: Row) -> None:
-        """Continue in another row, a copy of this one."""
-        self._row = row
 
     def begin(self, now: int) -> None:
         """Make room for a voice that begins now; it unmutes the speech."""
@@ -290,7 +277,7 @@ class SpeechBus:
         """
         value, slope = (self._g1, 0.0) if now >= self._rest else self._state(now)
         slope *= abs(n)
-        if slope and not turns_well(value, level, slope, self._lengths.most_bend * n * n):
+        if slope and not turns_well(value, level, slope, _STEEPEST_BEND / self._lengths.quick**2 * n * n):
             self._next_t0, self._next_n, self._next_g1 = self._rest, n, level
             return
         self._t0, self._next_t0 = now, _NEVER

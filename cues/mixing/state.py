@@ -81,6 +81,14 @@ class Row(NotCopyable):
         self.ints[layout.FLAGS_I32] = layout.FLAG_GUARD if options.guard else 0
         self.floats[layout.SPEECH_G0_F32] = self.floats[layout.SPEECH_G1_F32] = 1.0
 
+    def move_to(self, other: Row) -> None:
+        """Continue in the memory of another row, which gets this one's."""
+        other.ints[:] = self.ints
+        self.words, other.words = other.words, self.words
+        self.address, other.address = other.address, self.address
+        self.words[layout.WAKE_I64] = -1  # a command queued meanwhile set its mark in the old memory
+        other.words[layout.WAKE_I64] = -1  # an entry looked up earlier falls back to Python, and so reaches the new one
+
     @property
     def position(self) -> int:
         """Output samples so far."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 import warnings
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -40,83 +41,44 @@ LONGEST_RELEASE_MS = 250.0
 """Longest fade of a barge-in (ms)."""
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Playback:
-    """The scheduler's record of a playing cue; the thread that mixes writes to it.
+    """The scheduler's record of a playing cue; the thread that mixes writes to it."""
 
-    Attributes
-    ----------
-    cue, sound : Cue, Sound
-        The cue and its prepared samples.
-    at : int or None
-        Requested output sample; None is the next one.
-    gain_db, gain : float
-        The level last asked for, and the linear gain of the one that has taken effect.
-    follow_gain : float
-        Correction of `gain` if the mixer follows the speech.
-    loop : bool
-        Whether it plays until stopped.
-    priority, order : int
-        Without a free slot, the higher priority wins, then the later `order`.
-    placement : {"overlay", "replace", "in_pause"}
-        Treatment of the speech.
-    state, slot : str, int
-        Phase of its life, and its slot while it sounds.
-    gain_waits : bool
-        Whether a gain change waits for a ramp to end.
-    onset : int or None
-        Output sample at which it began to sound.
-    end : int
-        Output sample at which it ends; `layout.NEVER` for a loop that nobody stopped.
-    start, t0, n, g0, g1, ends
-        Its slot, as `cues._kernels.layout` has it: the sample at which its sound starts, and its ramp.
-    """
+    cue: Cue
+    sound: Sound
+    """The cue, prepared."""
+    at: int | None
+    """Requested output sample; None is the next one."""
+    gain_db: float
+    """The level last asked for."""
+    loop: bool
+    priority: int
+    """Without a free slot, the higher priority wins, then the later `order`."""
+    placement: Placement
+    order: int = 0
+    gain: float = field(init=False)
+    """The linear gain that has taken effect."""
+    follow_gain: float = 1.0
+    """Correction of `gain` if the mixer follows the speech."""
+    state: Literal["waiting", "sounding", "done"] = "waiting"
+    slot: int = -1
+    gain_waits: bool = False
+    """Whether a gain change waits for a ramp to end."""
+    onset: int | None = None
+    """Output sample at which it began to sound."""
+    end: int = layout.NEVER
+    """Output sample at which it ends; `NEVER` for a loop that nobody stopped."""
+    # Its slot, as `cues._kernels.layout` has it: the sample at which its sound starts, and its ramp.
+    start: int = 0
+    t0: int = 0
+    n: int = 0
+    g0: float = 0.0
+    g1: float = 0.0
+    ends: bool = False
 
-    __slots__ = (
-        "at",
-        "cue",
-        "end",
-        "ends",
-        "follow_gain",
-        "g0",
-        "g1",
-        "gain",
-        "gain_db",
-        "gain_waits",
-        "loop",
-        "n",
-        "onset",
-        "order",
-        "placement",
-        "priority",
-        "slot",
-        "sound",
-        "start",
-        "state",
-        "t0",
-    )
-
-    def __init__(
-        self,
-        cue: Cue,
-        sound: Sound,
-        *,
-        at: int | None,
-        gain_db: float,
-        loop: bool,
-        priority: int,
-        placement: Placement,
-    ) -> None:
-        self.cue, self.sound, self.at, self.gain_db = cue, sound, at, gain_db
-        self.gain, self.follow_gain = db_to_gain(gain_db), 1.0
-        self.loop, self.priority, self.placement = loop, priority, placement
-        self.state: Literal["waiting", "sounding", "done"] = "waiting"
-        self.slot = -1
-        self.order = 0
-        self.gain_waits = self.ends = False
-        self.onset: int | None = None
-        self.start = self.t0 = self.n = 0
-        self.g0 = self.g1 = 0.0
-        self.end = layout.NEVER
+    def __post_init__(self) -> None:
+        self.gain = db_to_gain(self.gain_db)
 
     def begin(self, now: int) -> None:
         """Begin to sound at sample `now`."""
@@ -248,8 +210,8 @@ def checked_playback(
         raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
     loop = cue.loop if loop is None else bool(loop)
     return Playback(
-        cue,
-        prepare(cue, sample_rate, loop=loop, replace=placement == "replace"),
+        cue=cue,
+        sound=prepare(cue, sample_rate, loop=loop, replace=placement == "replace"),
         at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
         gain_db=_checked_gain_db(gain_db),
         loop=loop,

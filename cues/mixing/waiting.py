@@ -22,15 +22,7 @@ _samples = cache(ms_to_samples)  # one number for all sessions
 
 
 class WaitingVoices:
-    """The waiting voices of one session, in order of their start.
-
-    Parameters
-    ----------
-    sample_rate : int
-        Hz.
-    gap_limit_ms : float
-        Longest wait for a pause, ms.
-    """
+    """The waiting voices of one session, in order of their start; `gap_limit_ms` is the longest wait for a pause."""
 
     __slots__ = ("_for_pause", "_gap_limit", "_listening_since", "_order", "_pause", "_scheduled", "_stopped")
 

@@ -44,21 +44,9 @@ def warm_up() -> None:
 def write_object_file(base: Path | None = None, level: str | None = None) -> tuple[Path, str]:
     """Path of a new object file that processes with `CUES_CACHE_DIR=base` load, and its level.
 
-    Parameters
-    ----------
-    base : Path, optional
-        The first cache folder that can be written if not given.
-    level : str, optional
-        One of `cues._kernels.machine_code.levels()`; the best for this processor if not given.
-
-    Raises
-    ------
-    CueValueError
-        If there is no such level.
-    ImportError, RuntimeError
-        If the loops have to be compiled, and numba is not installed or cannot do it.
-    OSError
-        If the file cannot be written, or others may write to its folder.
+    Without `base`, it is in the first cache folder that can be written; without `level`, for this processor. Raises
+    `ImportError` or `RuntimeError` if the loops have to be compiled, and numba is not installed or cannot do it, and
+    `OSError` if the file cannot be written, or others may write to its folder.
     """
     from cues._kernels import machine_code, object_file
 

@@ -29,22 +29,9 @@ def smoothstep(u: Any) -> Any:
 
 
 def raised_cosine(n_samples: int) -> NDArray[np.float64]:
-    """Equal-gain fade-in `(1 − cos πu)/2` at `u = k/n`; `1 − raised_cosine(n)` is the fade-out.
+    """Equal-gain fade-in `(1 − cos πu)/2` at `u = k/n`, from exactly 0.0; 1.0 would be the next sample.
 
-    Parameters
-    ----------
-    n_samples : int
-        Length, samples, ≥ 1.
-
-    Returns
-    -------
-    float64, shape `(n_samples,)`
-        From exactly 0.0; 1.0 would be the next sample.
-
-    Raises
-    ------
-    CueValueError
-        If `n_samples` is below 1.
+    `1 − raised_cosine(n)` is the fade-out.
     """
     if n_samples < 1:
         raise CueValueError(f"n_samples is {n_samples}; a fade needs at least 1 sample")
@@ -52,24 +39,7 @@ def raised_cosine(n_samples: int) -> NDArray[np.float64]:
 
 
 def fade_edges(samples: NDArray[np.floating], fade_in_samples: int, fade_out_samples: int) -> NDArray[np.float64]:
-    """Copy of `samples` with raised-cosine edges; the first and the last value are exactly 0.0.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-        Full scale ±1.0.
-    fade_in_samples, fade_out_samples : int
-        Lengths of the edges, samples, each ≥ 1, together ≤ `n_samples`.
-
-    Returns
-    -------
-    float64, shape `(n_samples,)`
-
-    Raises
-    ------
-    CueValueError
-        If the fades do not fit.
-    """
+    """Copy of `samples` with raised-cosine edges; the first and the last value are exactly 0.0."""
     if fade_in_samples + fade_out_samples > len(samples):
         raise CueValueError(
             f"fades of {fade_in_samples} + {fade_out_samples} samples do not fit into {len(samples)} samples"

@@ -25,18 +25,7 @@ _BIAS, _LARGEST = 33, 0x1FFF
 
 
 def bytes_of_samples(samples: Samples, law: Law = "mulaw") -> bytes:
-    """`samples` in G.711: a byte each.
-
-    Parameters
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0, clipped beyond.
-    law : {"mulaw", "alaw"}
-
-    Raises
-    ------
-    CueValueError
-        If the law is unknown.
+    """`samples` (float32, clipped at ±1.0) in G.711: a byte each.
 
     References
     ----------

@@ -18,23 +18,10 @@ def phases(oversampling: int, taps: int, band: float, ridge: float = 1e-13) -> N
     """Impulse responses that interpolate at `1/oversampling, 2/oversampling, …` between the two middle samples.
 
     Each is the least-squares fit of the ideal fractional delay `d`: `∫ |Σ h[k]·e^(−jωk) − e^(−jωd)|² dω` over the band
-    is least for `R·h = r`, with sinc values in `R` and `r`.
+    (0 … `band` of the sample rate) is least for `R·h = r`, with sinc values in `R` and `r`. `ridge` is added to the
+    diagonal: with many taps, the smallest eigenvalues lie below the rounding of float64.
 
-    Parameters
-    ----------
-    oversampling : int
-        ≥ 2.
-    taps : int
-        Even, ≥ 2.
-    band : float
-        Upper edge of the fitted band, 0 … 0.5 of the sample rate.
-    ridge : float
-        Added to the diagonal: with many taps, the smallest eigenvalues lie below the rounding of float64.
-
-    Returns
-    -------
-    float64, shape `(oversampling − 1, taps)`
-        Read-only; for correlation with the signal, not reversed.
+    Read-only, shape `(oversampling − 1, taps)`, `taps` even; for correlation with the signal, not reversed.
     """
     k = np.arange(taps)
     distance = 2.0 * band * (k[:, None] - k[None, :])

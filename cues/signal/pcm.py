@@ -21,13 +21,7 @@ _FORMATS = frozenset(order + kind for order in ("", "<", "=", "@") for kind in "
 
 
 def bytes_of_pcm16(data: Any) -> bytes:
-    """The bytes of a buffer of bytes or int16; `bytes` are returned as they are.
-
-    Raises
-    ------
-    CueTypeError
-        If `data` has no buffer, or one of another type; floats would be read as noise.
-    """
+    """The bytes of a buffer of bytes or int16 (`bytes` as they are); floats, which would be noise, are refused."""
     if isinstance(data, bytes):
         return data
     try:

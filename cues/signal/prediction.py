@@ -22,17 +22,9 @@ _ORDER = 24  # two per formant up to 12 kHz, and some for the pitch
 
 
 def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Predictors by the Levinson-Durbin recursion; all zero for silence.
+    """Predictors by the Levinson-Durbin recursion, that of the last sample first; all zero for silence.
 
-    Parameters
-    ----------
-    lags : float64, shape `(n_frames, order + 1)`
-        Autocorrelations from lag 0 on.
-
-    Returns
-    -------
-    float64, shape `(n_frames, order)`
-        Coefficients, that of the last sample first.
+    `lags` are autocorrelations from lag 0 on: shape `(n_frames, order + 1)`.
     """
     order = lags.shape[1] - 1
     a = np.zeros((len(lags), order))
@@ -48,22 +40,10 @@ def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.float32]:
-    """Predicted continuation of `past`, faded out.
+    """Predicted continuation of `past`, faded out: `n_samples` that end in exactly 0.0.
 
     Speech that stops between two samples clicks. Its continuation can be predicted for some milliseconds, enough for a
-    fade-out.
-
-    Parameters
-    ----------
-    past : float32, shape `(n,)`, full scale ±1.0
-        The last 20 ms or more; less context predicts worse.
-    n_samples : int
-        Length, samples, ≥ 1.
-
-    Returns
-    -------
-    float32, shape `(n_samples,)`, full scale ±1.0
-        Ends in exactly 0.0.
+    fade-out. `past` is the last 20 ms or more; less context predicts worse.
 
     Examples
     --------

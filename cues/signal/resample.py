@@ -21,24 +21,9 @@ _RATES_HZ = (1, 4_000_000)
 
 
 def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDArray[np.float32]:
-    """`samples` at another rate.
+    """`round(n_samples · to_rate / from_rate)` samples at another rate; their peaks may exceed those of `samples`.
 
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`, full scale ±1.0
-        Finite.
-    from_rate, to_rate : int
-        Hz, 1 … 4,000,000.
-
-    Returns
-    -------
-    float32, shape `(round(n_samples · to_rate / from_rate),)`
-        Its peaks may exceed those of `samples`.
-
-    Raises
-    ------
-    CueTypeError, CueValueError
-        If `samples` is not 1-D float and finite, or a rate is out of range.
+    The rates are 1 … 4,000,000 Hz.
     """
     mono = mono_float32(samples, allow_empty=True)
     resampler = Resampler(from_rate, to_rate)
@@ -46,13 +31,7 @@ def resample(samples: NDArray[np.floating], from_rate: int, to_rate: int) -> NDA
 
 
 class Resampler:
-    """Streaming `resample`: the concatenated results equal that of the whole sound.
-
-    Parameters
-    ----------
-    from_rate, to_rate : int
-        Hz, 1 … 4,000,000.
-    """
+    """Streaming `resample`: the concatenated results equal that of the whole sound."""
 
     def __init__(self, from_rate: int, to_rate: int) -> None:
         self.from_rate = checked_whole_number("from_rate", from_rate, *_RATES_HZ)

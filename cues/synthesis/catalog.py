@@ -29,17 +29,7 @@ __all__ = ["CATALOG", "DEFAULT_CUE", "RULES", "BuiltIn", "cue_by_rules", "usual_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltIn:
-    """A built-in cue.
-
-    Parameters
-    ----------
-    spec : Spec
-        Its sound.
-    target_lu : float
-        Its loudness (`m100_max`) relative to speech, LU.
-    meaning : str
-        Its meaning for a listener.
-    """
+    """A built-in cue: its sound, loudness (`m100_max`) relative to speech, and meaning for a listener."""
 
     spec: Spec
     target_lu: float

@@ -14,12 +14,7 @@ _SHIFT = {"": 0, "#": 1, "♯": 1, "b": -1, "♭": -1}
 
 
 def note_name(hz: float) -> str:
-    """Name of the nearest note.
-
-    Parameters
-    ----------
-    hz : float
-        Hz, above 0.
+    """Name of the nearest note of a frequency above 0 Hz.
 
     Examples
     --------
@@ -32,10 +27,7 @@ def note_name(hz: float) -> str:
 def note_hz(name: str) -> float | None:
     """Frequency of a note, Hz; None if `name` is not a note.
 
-    Parameters
-    ----------
-    name : str
-        Letter, `#` or `b` if it has one, and octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
+    A name is a letter, `#` or `b` if it has one, and the octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
 
     Examples
     --------

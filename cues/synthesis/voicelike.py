@@ -58,21 +58,9 @@ class VoicedWord:
 
 
 def speak_voice_like(text: str, *, sample_rate: int = 24000) -> tuple[NDArray[np.float32], tuple[VoicedWord, ...]]:
-    """Speech-like signal of `text`, and the start of each word.
+    """Speech-like signal of `text` (peak below 0.5, silent at both ends), and the start of each word.
 
-    Parameters
-    ----------
-    text : str
-        Text to speak; without words, the signal is empty.
-    sample_rate : int
-        Hz.
-
-    Returns
-    -------
-    samples : float32, shape `(n_samples,)`
-        Peak below 0.5, silent at both ends.
-    words : tuple of VoicedWord
-        One entry per word.
+    Without words, the signal is empty.
     """
     pieces: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
     words: list[VoicedWord] = []

@@ -5,7 +5,7 @@ Nothing here loads or compiles; `cues.mixing.warmup` hands the kernels in when t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 
     from cues.mixing.level import SpeechLevel
     from cues.mixing.limiter import Limiter
-    from cues.mixing.sound import Sound
+    from cues.mixing.slots import Slots
     from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 
 __all__ = ["install", "kernels", "mix_row", "mix_unscheduled"]
-
-
-class _Slots(Protocol):
-    """The attribute of `cues.mixing.slots.Slots` that numpy's loops read."""
-
-    @property
-    def sounds(self) -> list[Sound | None]: ...
 
 
 _ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
@@ -49,7 +42,7 @@ def install(kernels: Any) -> None:
 
 def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
     row: Row,
-    slots: _Slots,
+    slots: Slots,
     limiter: Limiter | None,
     level: SpeechLevel | None,
     source: Samples,
