@@ -24,23 +24,9 @@ def read_only(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = True) -> NDArray[np.float32]:
-    """`samples` as a contiguous float32 array, not copied if it is one.
+    """`samples`, floating point and 1-D, as a contiguous float32 array, not copied if it is one.
 
-    Parameters
-    ----------
-    samples : array_like
-        Float, 1-D.
-    allow_empty : bool
-        Whether zero samples are allowed.
-    finite : bool
-        Whether to check for NaN and infinity.
-
-    Raises
-    ------
-    CueTypeError
-        If `samples` is not floating point; divide int16 by 32768 first.
-    CueValueError
-        If `samples` is not 1-D, is empty, or holds NaN or infinity.
+    Raises unless they are floating point (divide int16 by 32768 first), 1-D, not empty, and without NaN and infinity.
     """
     given = _array(samples)
     if given.dtype.kind != "f":
@@ -56,18 +42,7 @@ def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = T
 
 
 def channels_float32(samples: object) -> list[NDArray[np.float32]]:
-    """The channels of `samples`, each as by `mono_float32`.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)` or `(n_samples, n_channels)`
-        1 … 8 channels.
-
-    Raises
-    ------
-    CueTypeError, CueValueError
-        As in `mono_float32`, and if there are more than 8 channels.
-    """
+    """The channels of `samples`, 1 … 8 columns or one dimension, each as by `mono_float32`."""
     columns = _array(samples)
     if columns.ndim != 2:
         return [mono_float32(samples)]

@@ -35,21 +35,9 @@ def pip_install(extra: str) -> str:
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:
-    """A module of an extra.
+    """A module of an extra of `cue-engine`; if it is not installed, an error with the command that installs it.
 
-    Parameters
-    ----------
-    module : str
-        Its name.
-    extra : str
-        The extra of `cue-engine`.
-    purpose : str
-        Start of the error message, such as "pictures need matplotlib".
-
-    Raises
-    ------
-    MissingFeatureError
-        If the module is not installed; the message has the command that installs it.
+    `purpose` begins the error's message, such as "pictures need matplotlib".
     """
     try:
         return import_module(module)

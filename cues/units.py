@@ -74,14 +74,7 @@ def s_to_samples(s: float, sample_rate: int) -> int:
 
 
 def checked_number(name: str, value: object, least: float, most: float) -> float:
-    """`value` as a float.
-
-    Raises
-    ------
-    CueTypeError
-        If `value` is not a real number; `bool` and strings are rejected.
-    CueValueError
-        If `value` is NaN or outside of `least` … `most`.
+    """`value` as a float; raises if it is no real number (`bool`, strings), NaN, or outside of `least` … `most`.
 
     Examples
     --------
@@ -101,14 +94,7 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
 
 
 def checked_whole_number(name: str, value: object, least: int, most: int) -> int:
-    """`value` as an int.
-
-    Raises
-    ------
-    CueTypeError
-        If `value` is not a whole number; `bool` and `3.0` are rejected.
-    CueValueError
-        If `value` is outside of `least` … `most`.
+    """`value` as an int; raises if it is no whole number (`bool`, `3.0`), or outside of `least` … `most`.
 
     Examples
     --------

@@ -96,6 +96,8 @@ class PacedCues:
 
     def retune(self, sample_rate: int) -> None:
         """Continue at another sample rate: the router stays, queued speech is dropped, calls under way end."""
+        if sample_rate == self.sample_rate:
+            return
         self.deck.retune(sample_rate)
         self.pacer = self._new_pacer()
         self._fading = False

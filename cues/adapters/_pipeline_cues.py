@@ -88,6 +88,8 @@ class PipelineCues:
 
     def retune(self, sample_rate: int) -> None:
         """Change the sample rate and keep the router."""
+        if sample_rate == self.sample_rate:
+            return
         self._set_up(sample_rate)
         self.router.use_mixer(self.mixer, cues.load_bank(sample_rate=sample_rate) if self._is_built_in else None)
 

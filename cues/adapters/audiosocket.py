@@ -67,17 +67,12 @@ class AudioSocketLine(PacedWriter):
         if kind == _DIGIT and payload:
             return Digit(payload[:1].decode("latin-1"))
         if _AUDIO <= kind < _AUDIO + len(_RATES):
-            self._use(_RATES[kind - _AUDIO])
+            self._paced.retune(_RATES[kind - _AUDIO])  # answer at the caller's rate
             return Heard(float_of_pcm16(payload[: len(payload) // 2 * 2]))
         if kind in (_HANGUP, _ERROR):
             self.close()
             return Stopped()
         return None
-
-    def _use(self, sample_rate: int) -> None:
-        """Answer at the caller's rate."""
-        if sample_rate != self._paced.sample_rate:
-            self._paced.retune(sample_rate)
 
     def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
         """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""

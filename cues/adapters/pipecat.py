@@ -7,7 +7,7 @@ within one or two chunks of 40 ms, however much speech is queued.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -54,21 +54,11 @@ _MOST_CHANNELS = 2  # The transports are mono or stereo.
 
 @dataclass
 class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be absent where types are checked
-    """An event for the mixer.
-
-    Attributes
-    ----------
-    event : ServiceEvent or None
-        A call, its result, or text that is about to be spoken; `None` is an interruption.
-    ended_call : str or None
-        Id of a call that ended without an outcome.
-    is_taken : bool
-        Whether the mixer has handled the frame.
-    """
+    """An event for the mixer: a call, its result, or text that is about to be spoken; `None` is an interruption."""
 
     event: ServiceEvent | None = None
-    ended_call: str | None = None
-    is_taken: bool = field(default=False)
+    ended_call: str | None = None  # id of a call that ended without an outcome
+    is_taken: bool = False  # by the mixer
 
 
 class CueMixer(BaseAudioMixer):  # type: ignore[misc]
@@ -93,8 +83,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
     async def start(self, sample_rate: int) -> None:
         """Prepare for the transport's sample rate (Hz)."""
-        if sample_rate != self._cues.sample_rate:
-            self._cues.retune(sample_rate)
+        self._cues.retune(sample_rate)
         if self._wrapped is not None:
             await self._wrapped.start(sample_rate)
 

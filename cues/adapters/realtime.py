@@ -29,7 +29,6 @@ __all__ = ["Heard", "RealtimeCues"]
 
 _FADE_MS = 30.0
 _LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.
-_AUDIO_DELTAS = ("response.output_audio.delta", "response.audio.delta")
 _AUDIO_ENDS = ("response.output_audio.done", "response.audio.done", "response.done")
 _QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
 

@@ -93,8 +93,7 @@ class PhoneLine(PacedOutput):
         match event:
             case Started():
                 self._started = event
-                if event.sample_rate != self._paced.sample_rate:
-                    self._paced.retune(event.sample_rate)
+                self._paced.retune(event.sample_rate)
                 self._go.set()
             case Marked(name) if name in self._marks:
                 self._marks[name].set()

@@ -13,11 +13,11 @@ import math
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from cues.adapters._pipeline_cues import PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.fades import raised_cosine
 from cues.signal.prediction import faded_continuation
@@ -35,12 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from openai import AsyncOpenAI
 
-    from cues import Cue
     from stream.clock import Clock
     from stream.events import Event, ServiceEvent
-    from stream.readers.options import Tools
     from stream.routing.router import CueRouter
-    from stream.routing.rules import CueRules
 
 __all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]
 
@@ -149,14 +146,13 @@ class UnmuteCues:
 
     Parameters
     ----------
-    bank, rules, tools
-        As in `stream.CueRouter`; `None` takes the built-in cues and the default rules.
     sample_rate : int
         Of the handler's output, Hz.
     clock : Clock or None
         `None` is the machine's clock.
-    limits : Limits
-        Timeouts: of the voice here, because `chat_events` has those of the model.
+    **options
+        `bank`, `rules`, `tools` and `limits`, as in `CueOptions`; here the limits are those of the voice, because
+        `chat_events` has those of the model.
 
     Attributes
     ----------
@@ -164,25 +160,11 @@ class UnmuteCues:
         `router.muted = True` switches cues off.
     """
 
-    def __init__(
-        self,
-        *,
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
-        sample_rate: int = 24000,
-        clock: Clock | None = None,
-        limits: Limits = _DEFAULT_LIMITS,
-    ) -> None:
+    def __init__(self, *, sample_rate: int = 24000, clock: Clock | None = None, **options: Unpack[CueOptions]) -> None:
         self._clock = clock or WallClock()
-        self._cues = PipelineCues(
-            sample_rate=sample_rate,
-            bank=bank,
-            rules=rules,
-            tools=tools,
-            now_s=self._clock.now,
-            limits=replace(limits, model_s=math.inf, tool_s=math.inf),
-        )
+        limits = options.get("limits") or _DEFAULT_LIMITS
+        options["limits"] = replace(limits, model_s=math.inf, tool_s=math.inf)
+        self._cues = PipelineCues(sample_rate=sample_rate, now_s=self._clock.now, **options)
         self.router: CueRouter = self._cues.router
         self.router.spans.subscribe(lambda _: self._news.set())
         self._sample_rate = sample_rate

@@ -32,7 +32,6 @@ __all__ = ["cache_dir", "key_of", "load", "store"]
 
 _MARK = b"cue-engine cache 1\n"
 _DIGEST_BYTES = 32
-_PREFIX_BYTES = len(_MARK) + _DIGEST_BYTES + 4
 _MAX_ENTRY_BYTES = 16 * 2**20  # 10 s at 192 kHz are 7.7 MB
 _MAX_ENTRIES = 512
 # A finished cue depends on its recipe and on the code in these folders ("." is the package's top level). A change to

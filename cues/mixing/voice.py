@@ -46,29 +46,20 @@ class Playback:
     """The scheduler's record of a playing cue; the thread that mixes writes to it."""
 
     cue: Cue
-    sound: Sound
-    """The cue, prepared."""
-    at: int | None
-    """Requested output sample; None is the next one."""
-    gain_db: float
-    """The level last asked for."""
+    sound: Sound  # the cue, prepared
+    at: int | None  # requested output sample; None is the next one
+    gain_db: float  # the level last asked for
     loop: bool
-    priority: int
-    """Without a free slot, the higher priority wins, then the later `order`."""
+    priority: int  # without a free slot, the higher priority wins, then the later `order`
     placement: Placement
     order: int = 0
-    gain: float = field(init=False)
-    """The linear gain that has taken effect."""
-    follow_gain: float = 1.0
-    """Correction of `gain` if the mixer follows the speech."""
+    gain: float = field(init=False)  # linear; the one that has taken effect
+    follow_gain: float = 1.0  # correction of `gain` if the mixer follows the speech
     state: Literal["waiting", "sounding", "done"] = "waiting"
     slot: int = -1
-    gain_waits: bool = False
-    """Whether a gain change waits for a ramp to end."""
-    onset: int | None = None
-    """Output sample at which it began to sound."""
-    end: int = layout.NEVER
-    """Output sample at which it ends; `NEVER` for a loop that nobody stopped."""
+    gain_waits: bool = False  # for a ramp to end
+    onset: int | None = None  # output sample at which it began to sound
+    end: int = layout.NEVER  # output sample at which it ends; `NEVER` for a loop that nobody stopped
     # Its slot, as `cues._kernels.layout` has it: the sample at which its sound starts, and its ramp.
     start: int = 0
     t0: int = 0

@@ -23,13 +23,7 @@ _AUDIBLE = 2e-3
 
 
 class Concealment:
-    """Fades at both edges of an underrun.
-
-    Parameters
-    ----------
-    sample_rate : int
-        Hz.
-    """
+    """Fades at both edges of an underrun."""
 
     def __init__(self, sample_rate: int) -> None:
         self._n_past, self._n_end, self._n_resume, self._n_edge = (

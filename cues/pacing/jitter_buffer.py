@@ -8,27 +8,11 @@ _TRIAL_S = 30.0  # Of sound with a frame to spare: a few turns of a conversation
 
 
 class JitterBufferDepth:
-    """A depth that adapts by one frame at a time.
+    """A depth, samples, that adapts by one frame at a time, from `first_samples` to `most_samples`.
 
     It grows when the released sound ran out while more was queued: that is an audible gap. It shrinks in silence, after
     30 s of sound in which one frame less would have been enough. So a late start does not delay cues for an hour, and a
-    process that is late now and then keeps its depth.
-
-    Parameters
-    ----------
-    first_samples, most_samples : int
-        Bounds of the depth, samples; it starts at `first_samples`.
-    frame_samples : int
-        Step, samples.
-    sample_rate : int
-        Hz.
-
-    Attributes
-    ----------
-    samples : int
-        The depth now, samples.
-    late_calls : int
-        How often the depth was too small.
+    process that is late now and then keeps its depth. `late_calls` counts how often it was too small.
 
     Examples
     --------
@@ -48,12 +32,8 @@ class JitterBufferDepth:
     def called(self, ahead_samples: float, *, more_waits: bool) -> None:
         """Adapt the depth to a call for frames.
 
-        Parameters
-        ----------
-        ahead_samples : float
-            Samples released and not heard yet; negative after they ran out.
-        more_waits : bool
-            Whether more was queued before they ran out.
+        `ahead_samples` were released and not heard yet, negative after they ran out; `more_waits` if more was queued
+        before.
         """
         if more_waits and ahead_samples <= -1.0:  # Less than a sample is rounding.
             self.late_calls += 1

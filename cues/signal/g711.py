@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -37,8 +36,8 @@ def bytes_of_samples(samples: Samples, law: Law = "mulaw") -> bytes:
     >>> bytes_of_samples(np.array([0.0, 1.0, -1.0], dtype=np.float32)).hex()
     'ff8000'
     """
-    data: bytes = _tables(law).codes[int16_of_float(samples).view(np.uint16)].tobytes()
-    return data
+    _, codes = _tables(law)
+    return codes[int16_of_float(samples).view(np.uint16)].tobytes()
 
 
 def samples_of_bytes(data: bytes, law: Law = "mulaw") -> Samples:
@@ -49,19 +48,13 @@ def samples_of_bytes(data: bytes, law: Law = "mulaw") -> Samples:
     >>> (samples_of_bytes(bytes.fromhex("ff80")) * 8192).tolist()
     [0.0, 8031.0]
     """
-    return float_of_int16(_tables(law).levels[np.frombuffer(data, dtype=np.uint8)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The int16 level of each code, and the code of each int16 sample, by the sample's 16 bits."""
-
-    levels: NDArray[np.int16]
-    codes: NDArray[np.uint8]
+    levels, _ = _tables(law)
+    return float_of_int16(levels[np.frombuffer(data, dtype=np.uint8)])
 
 
 @cache
-def _tables(law: Law) -> _Tables:
+def _tables(law: Law) -> tuple[NDArray[np.int16], NDArray[np.uint8]]:
+    """The int16 level of each code, and the code of each int16 sample, by the sample's 16 bits."""
     makers = {"mulaw": (_mulaw_levels, _mulaw_codes), "alaw": (_alaw_levels, _alaw_codes)}
     if law not in makers:
         raise CueValueError(f"law is {law!r}; it must be one of {', '.join(makers)}")
@@ -70,7 +63,7 @@ def _tables(law: Law) -> _Tables:
     # A negative sample has the magnitude of its complement: both signs have the same decision values.
     magnitudes = np.where(samples < 0, ~samples, samples)
     signs = np.where(samples < 0, 0x00, 0x80)
-    return _Tables(levels(np.arange(256)).astype(np.int16), codes(magnitudes, signs).astype(np.uint8))
+    return levels(np.arange(256)).astype(np.int16), codes(magnitudes, signs).astype(np.uint8)
 
 
 def _mulaw_levels(codes: NDArray[np.int_]) -> NDArray[np.int_]:
