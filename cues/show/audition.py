@@ -48,23 +48,10 @@ def in_a_row(cues: Sequence[Cue], gap_s: float = _GAP_S) -> NDArray[np.float32]:
 def over_speech(
     cues: Sequence[Cue], speech: NDArray[np.float32], sample_rate: int, *, first_at_s: float | None = None
 ) -> NDArray[np.float32]:
-    """`speech` with the cues mixed in as in a live session, evenly spaced.
+    """`speech` with the cues mixed in as in a live session, in this order, evenly spaced from `first_at_s` on.
 
-    Parameters
-    ----------
-    cues : Sequence of Cue
-        In order of time. A looping cue plays for at least 5 s, up to the end of the speech.
-    speech : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Rate of `speech`, Hz.
-    first_at_s : float, optional
-        Onset of the first cue, s.
-
-    Returns
-    -------
-    float32, shape `(n_samples,)`
-        `speech`, followed by silence until the last cue ends.
+    A looping cue plays for at least 5 s, up to the end of the speech. Silence follows the speech until the last cue
+    ends.
     """
     from cues.mixing.mixer import Mixer
 

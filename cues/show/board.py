@@ -43,16 +43,7 @@ _EDGE_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """The cues of one column: the built-in set, or a pack.
-
-    Parameters
-    ----------
-    label : str
-        Heading of the column.
-    cues : Mapping of str to Cue
-    sources : Mapping of str to str
-        Cue name → origin of the cue.
-    """
+    """The cues of one column, the built-in set or a pack: its heading, the cues, and the origin of each by its name."""
 
     label: str
     cues: Mapping[str, Cue]
@@ -112,25 +103,10 @@ def board_page(
     speaker: str = "",
     reload: str = "",
 ) -> str:
-    """HTML page with every cue of `sets`.
+    """HTML page with every cue of one to three `sets`; a cue has the same loudness in each.
 
-    Parameters
-    ----------
-    sets : Sequence of Set
-        One to three; a cue has the same loudness in each.
-    speech : float32, shape `(n_samples,)`
-        Speech under the cues.
-    sample_rate : int
-        Rate of the speech and of all cues, Hz.
-    speaker : str
-        Name of the speaker.
-    reload : str
-        URL on the page's server that reports changes; empty for a standalone page.
-
-    Raises
-    ------
-    MissingFeatureError
-        If jinja2 is not installed.
+    `sample_rate` is that of the speech and of all cues, Hz. `reload` is the URL on the page's server that reports
+    changes, empty for a standalone page.
     """
     under = Speech(speech, sample_rate)
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))

@@ -196,13 +196,7 @@ def overview(bank: Mapping[str, Cue], *, top_hz: float = 6000.0) -> Figure:
 
 
 def check_matplotlib() -> None:
-    """Check that matplotlib is installed, before any file is written.
-
-    Raises
-    ------
-    MissingFeatureError
-        If matplotlib is not installed.
-    """
+    """Raise `MissingFeatureError` unless matplotlib is installed, before any file is written."""
     new_figure(1.0, 1.0)
 
 
