@@ -1,8 +1,9 @@
-"""Optional extras: import of their modules, and the command that installs them."""
+"""Optional extras: import of their modules, check of their versions, and the command that installs them."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 from cues.errors import MissingFeatureError
 
-__all__ = ["needed", "pip_install"]
+__all__ = ["needed", "pip_install", "require"]
 
 
 def pip_install(extra: str) -> str:
@@ -43,3 +44,30 @@ def needed(module: str, extra: str, purpose: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingFeatureError(f"{purpose}: {pip_install(extra)}") from error
+
+
+def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
+    """The installed version of a distribution for the adapter `extra`; missing, too old and too new ones raise."""
+    wanted = f"{distribution}>={at_least},<{below}"
+    install = pip_install(extra)
+    try:
+        version = metadata.version(distribution)
+    except metadata.PackageNotFoundError as error:
+        raise MissingFeatureError(f"cues.adapters.{extra} needs {wanted}, which is not installed: {install}") from error
+    if not _release(at_least) <= _release(version) < _release(below):
+        age = "too old" if _release(version) < _release(at_least) else "newer than this adapter knows"
+        raise MissingFeatureError(f"cues.adapters.{extra} needs {wanted}; {version} is {age}: {install}")
+    return version
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The release numbers of a version, for comparison; suffixes (`rc1`, `.dev0`) are ignored.
+
+    Examples
+    --------
+    >>> _release("1.14.0rc2") < _release("1.14.1"), _release("2") > _release("1.99")
+    (True, True)
+    """
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = [int(number) for number in match.group().split(".")] if match else [0]
+    return tuple([*numbers, 0, 0, 0][:4])

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from cues.adapters._packages import require
 from cues.adapters.realtime import RealtimeCues
+from cues.extras import require
 from stream.events import InvalidToolCall, StreamFailed, ToolResult
 
 AGENTS = require("openai-agents", at_least="0.22", below="1", extra="agents")

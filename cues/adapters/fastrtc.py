@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
-from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
+from cues.extras import require
 from cues.signal.pcm import float_of_int16
 from stream.errors import StreamValueError
 from stream.events import StreamFailed

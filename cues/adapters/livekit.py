@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cues.adapters._paced import FRAME_MS, PacedOptions
-from cues.adapters._packages import require
 from cues.errors import CueTypeError, CueValueError
+from cues.extras import require
 from cues.signal.resample import resample
 from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 
@@ -183,19 +183,7 @@ _ATTACHED: WeakKeyDictionary[Any, SessionCues] = WeakKeyDictionary()
 def attach(session: Any, **options: Unpack[PacedOptions]) -> SessionCues:
     """Cues for a started session, at once: `SessionCues(**options)` and its `start`.
 
-    Parameters
-    ----------
-    session : AgentSession
-        A session that has cues already keeps them.
-    **options
-        Passed to `CueOutput`.
-
-    Raises
-    ------
-    CueTypeError
-        If the session has no audio output; call it after `await session.start(…)`.
-    CueValueError
-        If the session has cues already, and `options` are given for new ones.
+    A session that has cues already keeps them; with `options` for new ones, it raises, as `start` does.
     """
     if session in _ATTACHED and not options:
         return _ATTACHED[session]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from cues.adapters._packages import require
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues
 from cues.errors import CueTypeError
+from cues.extras import require
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number

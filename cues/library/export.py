@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["Export", "export_bank", "is_untouched", "sidecar"]
+__all__ = ["Export", "digest_of", "export_bank", "is_untouched", "sidecar"]
 
 _SAME_LU = 0.05
 
@@ -31,9 +31,9 @@ _SAME_LU = 0.05
 class Export:
     """Audio files of an export: written, kept as the user's own, and removed as those of earlier exports."""
 
-    written: list[Path]
-    kept: list[Path]
-    removed: list[Path]
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+    removed: tuple[Path, ...] = ()
 
 
 def export_bank(
@@ -84,7 +84,7 @@ def export_bank(
         kept = [path for path in mine if path.stem in bank]
         if isinstance(bank, Bank) and named is None:
             _write_pack(bank, target, {path.stem: path for path in (*kept, *written)})
-    return Export(written=written, kept=kept, removed=removed)
+    return Export(written=tuple(written), kept=tuple(kept), removed=tuple(removed))
 
 
 def _is_replaceable(path: Path, bank: Mapping[str, Cue], subtype: str, named: str | None, ending: str) -> bool:
@@ -112,7 +112,7 @@ def _text_of_own_pack(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     first, _, rest = text.partition("\n")
-    return None if first == _FIRST_LINE + _digest(rest.encode()) else text
+    return None if first == _FIRST_LINE + digest_of(rest.encode()) else text
 
 
 def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
@@ -125,7 +125,7 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
     lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules), ""]
     rest = "\n".join(lines)
-    path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
+    path.write_text(f"{_FIRST_LINE}{digest_of(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
 def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
@@ -164,14 +164,15 @@ def is_untouched(path: Path, cue: Cue | None, subtype: str) -> bool:
     if not isinstance(beside, dict):
         return False
     if "sha256" in beside:
-        return bool(beside["sha256"] == _digest(data))
+        return bool(beside["sha256"] == digest_of(data))
     file_format = path.suffix[1:]
     if cue is None or subtype not in FORMATS.get(file_format, {}):
         return False
     return data == encoded(cue.samples, cue.sample_rate, file_format, subtype)
 
 
-def _digest(data: bytes) -> str:
+def digest_of(data: bytes) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -186,7 +187,7 @@ def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, An
         "name": cue.name,
         "file": file_name,
         "subtype": subtype,
-        "sha256": _digest(data),
+        "sha256": digest_of(data),
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue.samples),
         "loop": cue.loop,

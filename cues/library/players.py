@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
 from cues.library.audiofile import encoded
+from cues.library.export import Export, digest_of
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from cues.cue import Cue
 
-__all__ = ["MANIFEST", "PLAYERS", "PlayerExport", "PlayerFile", "export_for_player"]
+__all__ = ["MANIFEST", "PLAYERS", "PlayerFile", "export_for_player"]
 
 MANIFEST = "cues-export.json"
 
@@ -32,18 +32,6 @@ class PlayerFile:
     sample_rate: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlayerExport:
-    """The files that were written, and those that were kept because they are not an earlier export's."""
-
-    written: tuple[Path, ...]
-    kept: tuple[Path, ...]
-
-
-def _announced(names: Iterable[str]) -> tuple[PlayerFile, ...]:
-    return tuple(PlayerFile(f"{name}.flac", name, 48000) for name in names)
-
-
 PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
     "home-assistant": (
         # Home Assistant Voice and Linux Voice Assistant: FLAC at 48 kHz, their own rate.
@@ -55,7 +43,7 @@ PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
         PlayerFile("done.wav", "tool_call", 22050),
         PlayerFile("timer_finished.wav", "attention", 22050),
         # For `preannounce_media_id`, `media_player.play_media` and automations.
-        *_announced(("tool_call", "agent", "success", "error", "attention")),
+        *(PlayerFile(f"{name}.flac", name, 48000) for name in ("tool_call", "agent", "success", "error", "attention")),
     )
 }
 """The files of each player."""
@@ -63,7 +51,7 @@ PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
 
 def export_for_player(
     bank_at: Callable[[int], Mapping[str, Cue]], folder: str | os.PathLike[str], player: str
-) -> PlayerExport:
+) -> Export:
     """Write the files that `player` (a key of `PLAYERS`) looks for to `folder`, with a manifest of their digests.
 
     `bank_at` gives the bank at a sample rate, Hz. A file there that is not the unchanged one of an earlier export is
@@ -78,17 +66,17 @@ def export_for_player(
         target.mkdir(parents=True, exist_ok=True)
         for file in PLAYERS[player]:
             path = target / file.name
-            if path.exists() and digests.get(file.name) != _digest(path.read_bytes()):
+            if path.exists() and digests.get(file.name) != digest_of(path.read_bytes()):
                 kept.append(path)
                 continue
             cue = banks[file.sample_rate][file.cue]
             data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
             path.write_bytes(data)
-            digests[file.name] = _digest(data)
+            digests[file.name] = digest_of(data)
             written.append(path)
         manifest = {"for": player, "sha256": digests}
         (target / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return PlayerExport(tuple(written), tuple(kept))
+    return Export(written=tuple(written), kept=tuple(kept))
 
 
 def _digests(manifest: Path) -> dict[str, str]:
@@ -99,7 +87,3 @@ def _digests(manifest: Path) -> dict[str, str]:
         return {}
     known = told.get("sha256") if isinstance(told, dict) else None
     return {str(name): str(digest) for name, digest in known.items()} if isinstance(known, dict) else {}
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

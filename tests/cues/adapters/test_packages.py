@@ -4,10 +4,9 @@ from importlib import metadata
 
 import pytest
 
-from cues.adapters import _packages
-from cues.adapters._packages import require
+from cues import extras
 from cues.errors import MissingFeatureError
-from cues.extras import pip_install
+from cues.extras import pip_install, require
 
 
 def with_version(monkeypatch, version):
@@ -16,7 +15,7 @@ def with_version(monkeypatch, version):
             raise metadata.PackageNotFoundError
         return version
 
-    monkeypatch.setattr(_packages.metadata, "version", installed)
+    monkeypatch.setattr(extras.metadata, "version", installed)
 
 
 @pytest.mark.parametrize(
