@@ -50,18 +50,10 @@ class CueOptions(TypedDict, total=False):
 
 
 class PipelineCues:
-    """One mixer for each channel, and one router for all.
+    """One mixer for each of the interleaved channels, and one router for all.
 
-    Parameters
-    ----------
-    sample_rate, channels : int
-        Rate, Hz, and number of interleaved channels, ≥ 1; every channel has the cues.
-    bank, rules, tools, limits
-        As in `CueOptions`.
-    now_s : Callable or None
-        A clock, seconds, for pipelines that do not mix all the time.
-    hears : bool
-        Whether the mixer gets all speech and nothing else. If not, pass the speech to `hear` before each frame.
+    `now_s` is a clock, seconds, for pipelines that do not mix all the time. Where the mixer gets not all speech, or
+    more than that, set `hears` to False and pass the speech to `hear` before each frame.
     """
 
     def __init__(
