@@ -70,12 +70,14 @@ class LastingSpeaker:
     async def send(self, text: str) -> None:
         """Speak words, with a new speaker if the current one may have lost its connection."""
         self._finished = False
-        if self._inner is not None and self._is_stale():
+        inner: object = self._inner
+        is_idle = self._clock.now() - self._used_s > self._idle_s
+        if is_idle and inner is not None and not (isinstance(inner, _CanBeKeptAlive) or self._unspoken):
             await self._let_go()
         self._unspoken.append(text)
-        inner = await self._open()
+        speaker = await self._open()
         self._used_s = self._clock.now()
-        await inner.send(text)
+        await speaker.send(text)
 
     async def flush(self) -> None:
         """Speak the text held back."""
@@ -107,7 +109,12 @@ class LastingSpeaker:
         while (inner := await self._opened.get()) is not None:
             try:
                 async for speech in inner:
-                    self._heard(speech)
+                    self._used_s = self._clock.now()
+                    # Text that has started to sound is not repeated; if the speaker fails now, the rest of its phrase
+                    # is lost.
+                    if len(speech.samples) or speech.phrase:
+                        self._unspoken.clear()
+                        self._failures = 0
                     yield speech
             except SpeakerError:
                 await self._replace(inner)
@@ -118,13 +125,6 @@ class LastingSpeaker:
                 break
         self._drain()
         await self._let_go()
-
-    def _heard(self, speech: Speech) -> None:
-        self._used_s = self._clock.now()
-        if len(speech.samples) or speech.phrase:
-            # Text that has started to sound is not repeated; if the speaker fails now, the rest of its phrase is lost.
-            self._unspoken.clear()
-            self._failures = 0
 
     async def _replace(self, failed: Speaker) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""
@@ -139,12 +139,6 @@ class LastingSpeaker:
         inner = await self._open()
         await inner.send(text)
         await (inner.finish() if self._finished else inner.flush())
-
-    def _is_stale(self) -> bool:
-        can_be_kept: object = self._inner
-        if isinstance(can_be_kept, _CanBeKeptAlive) or self._unspoken:
-            return False
-        return self._clock.now() - self._used_s > self._idle_s
 
     async def _open(self) -> Speaker:
         if self._inner is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from stream.events import TextDelta, ToolCallStart
@@ -97,15 +97,9 @@ class TurnRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """The record as JSON-ready values; text deltas are not joined, because each has its own time."""
+        lists = ("seen", "sounded", "heard")
         return {
-            "sample_rate": self.sample_rate,
-            "spoken_text": self.spoken_text,
-            "heard_text": self.heard_text,
-            "interrupted": self.interrupted,
-            "underruns": self.underruns,
-            "speech_samples": self.speech_samples,
-            "output_samples": self.output_samples,
-            "failure": self.failure,
+            **{field.name: getattr(self, field.name) for field in fields(self) if field.name not in lists},
             "events": [
                 {
                     "type": type(seen.event).__name__,

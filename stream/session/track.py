@@ -38,8 +38,8 @@ class SpeechTrack:
         self._n_words_sent = 0
         self._n_words_started = 0
         self._n_words_complete = 0
-        self._phrase_start = self._sound_end = self._word_start = 0
-        self._marks_words = self._marks_phrases = self._spoke_since_sent = False
+        self._sound_end = self._word_start = 0
+        self._marks_words = self._spoke_since_sent = False
         self._ends: deque[tuple[int, int]] = deque()  # (words spoken, sample of speech at which they end)
         self._words: deque[tuple[int, str]] = deque()
         self._phrases: list[_Phrase] = []
@@ -48,7 +48,7 @@ class SpeechTrack:
     @property
     def awaits_speech(self) -> bool:
         """Whether text was sent whose speech is not complete, as far as can be known."""
-        if self._marks_phrases or not self.n_pushed:
+        if self._phrases or not self.n_pushed:
             return self._n_words_sent > self._n_words_complete
         return not self._spoke_since_sent
 
@@ -74,14 +74,12 @@ class SpeechTrack:
             self._spoke_since_sent = True
         self.n_pushed += len(speech.samples)
         if speech.phrase:
-            self._marks_phrases = True
-            n_words = len(speech.phrase.split())
-            self._phrases.append(_Phrase(self._phrase_start, self.n_pushed, n_words))
-            self._phrase_start = self.n_pushed
-            self._n_words_complete += n_words
+            start = self._phrases[-1].end if self._phrases else 0
+            self._phrases.append(_Phrase(start, self.n_pushed, len(speech.phrase.split())))
+            self._n_words_complete += self._phrases[-1].n_words
             self._n_words_started = self._n_words_complete
             # A cue need not wait for the silence at the end of a phrase.
-            self._ends.append((self._n_words_complete, max(self._sound_end, self._phrases[-1].start)))
+            self._ends.append((self._n_words_complete, max(self._sound_end, start)))
         self._call_back()
 
     def started(self, n_taken: int) -> list[tuple[int, str]]:
@@ -110,8 +108,8 @@ class SpeechTrack:
             return 0
         heard = 0
         for phrase in self._phrases:
-            part = min(max(n_taken - phrase.start, 0), phrase.end - phrase.start)
             whole = phrase.end - phrase.start
+            part = min(max(n_taken - phrase.start, 0), whole)
             heard += phrase.n_words if part == whole else phrase.n_words * part // whole
         return heard
 

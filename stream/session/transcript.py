@@ -124,18 +124,14 @@ class Transcript:
     def event(self, event: Event) -> None:
         """Send an event of the model's stream."""
         match event:
-            case TextDelta():
-                self._publish(TextReady(delta=event.text))
-            case ToolCallEnd():
-                self._publish(
-                    ToolCalled(tool_name=event.tool_name, arguments=event.arguments_json, status=event.status)
-                )
-            case ToolResult():
-                self._publish(
-                    ToolEnded(tool_name=event.tool_name, tool_call_id=event.tool_call_id, is_error=event.is_error)
-                )
-            case StreamFailed():
-                self._publish(Failed(message=event.message, code=event.code))
+            case TextDelta(text=text):
+                self._publish(TextReady(delta=text))
+            case ToolCallEnd(tool_name=name, arguments_json=arguments, status=status):
+                self._publish(ToolCalled(tool_name=name, arguments=arguments, status=status))
+            case ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error):
+                self._publish(ToolEnded(tool_name=name, tool_call_id=call_id, is_error=is_error))
+            case StreamFailed(message=message, code=code):
+                self._publish(Failed(message=message, code=code))
 
     def word(self, text: str, at_s: float) -> None:
         """Send a word that starts to sound."""

@@ -1,8 +1,8 @@
 """A turn of a voice assistant: the model's events in, speech with cues out, in real time.
 
-Three tasks and an output loop share one event loop: one reads events, one sends text to the speaker, one receives
-speech; the output loop writes each frame when it is due. None waits for another, so a speaker that hangs delays no cue.
-All due frames are written before an event is handled, so a cue starts at the next sample that is heard.
+Three tasks and an output loop share one event loop: one reads events, two of the utterance send text and receive
+speech, and the output loop writes each frame when it is due. None waits for another, so a speaker that hangs delays no
+cue. All due frames are written before an event is handled, so a cue starts at the next sample that is heard.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream.clock import Clock, WallClock
-from stream.errors import SpeakerError, StreamError, StreamValueError
+from stream.errors import StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
 from stream.routing.rules import Limits
-from stream.session.ending import end_tasks, failures
 from stream.session.history import ChatHistory, heard_text
 from stream.session.output import Output, Sink
 from stream.session.record import Heard, TurnRecord
-from stream.session.text_queue import TextQueue
-from stream.session.track import SpeechTrack
-from stream.session.watchdog import Watchdog
+from stream.session.utterance import Utterance
 from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
     from cues import Mixer
     from stream.routing.router import CueRouter
@@ -35,11 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sink", "VoiceSession"]
 
-
 _DEFAULT_LIMITS = Limits()
 
 
-# More than 250 lines: the three tasks of a turn and their end, which share all of its state.
 class VoiceSession:
     """Speaks a model's answers, with cues for its tool calls. The loop's thread.
 
@@ -100,8 +95,7 @@ class VoiceSession:
             router.spans.subscribe(self._transcript.cue)
         self._tasks: list[asyncio.Task[None]] = []
         self._output: Output
-        self._track: SpeechTrack
-        self._heard_until: int | None
+        self._utterance: Utterance
 
     async def run(
         self, events: AsyncIterable[Any], *, bytes_s: Callable[[], float | None] = lambda: None
@@ -123,11 +117,9 @@ class VoiceSession:
             raise StreamError("the session already speaks; await its turn, or make another session")
         self._begin()
         reading, is_over, errors = words(self._attend(events)), False, []
-        self._tasks = [
-            asyncio.create_task(self._listen(reading, bytes_s)),
-            asyncio.create_task(self._send()),
-            asyncio.create_task(self._speak()),
-        ]
+        listening = asyncio.create_task(self._listen(reading, bytes_s))
+        self._utterance.start()
+        self._tasks = [listening, *self._utterance.tasks]
         try:
             await self._write_frames()
             is_over = True
@@ -137,12 +129,12 @@ class VoiceSession:
             raise
         finally:
             try:
-                errors += await end_tasks(self._tasks, reading, events)
+                errors += await _ended(self._tasks, reading, events)
             finally:  # also if the turn is cancelled again
                 is_whole = is_over and not errors and not self.journal.interrupted and self.journal.failure is None
                 self._end(is_whole=is_whole)
                 if not is_whole:  # The next answer must not start with the rest of this one.
-                    errors += await failures(self._text_queue.cancel())
+                    errors += await _failures(self._utterance.cancel())
         if errors:
             raise errors[0]
         return self.journal
@@ -164,11 +156,9 @@ class VoiceSession:
             return
         self._output.put_out_what_is_due()
         self.journal.interrupted = True
-        self._heard_until = self._n_taken
         self._router.barge_in(fade_ms)
         self.journal.sounded = [cue for cue in self.journal.sounded if cue.onset_samples < self._mixer.position]
-        self._n_dropped += self._output.pacer.interrupt(fade_ms)
-        self._track.forget()
+        self._utterance.interrupt(fade_ms)
         for task in self._tasks:
             task.cancel()
 
@@ -180,17 +170,11 @@ class VoiceSession:
 
     def _begin(self) -> None:
         self.journal = TurnRecord(self._mixer.sample_rate)
-        self._track = SpeechTrack()
-        self._text_queue = TextQueue(self._speaker)
-        self._n_dropped = 0
-        self._heard_until = None
         self._router.tell(after_words=self._after_words, on_played=self.journal.add_cue)
-        self._router.limits = replace(self._limits, speech_s=math.inf)  # The watchdog knows what the speaker owes.
+        self._router.limits = replace(self._limits, speech_s=math.inf)  # The utterance knows what the speaker owes.
         self._router.begin_turn()
         self._mixer.resume()
         self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
-        self._watchdog = Watchdog(self._limits.speech_s, self._clock)
-        self._speaker_error: SpeakerError | None = None
         self._output = Output(
             self._mixer,
             self._sink,
@@ -199,29 +183,26 @@ class VoiceSession:
             lead_ms=self._lead_ms,
             on_frame=self._note_frame,
         )
+        self._utterance = Utterance(
+            self._speaker, self._output.pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
+        )
 
     def _end(self, *, is_whole: bool) -> None:
         self._tasks = []
         self._router.cancel()
-        record, taken = self.journal, self._n_taken
+        record = self.journal
         record.output_samples = self._mixer.position
         record.underruns = self._output.pacer.underruns
         if is_whole:
             record.heard_text = record.spoken_text
         else:
-            until = taken if self._heard_until is None else self._heard_until
-            n_words = self._track.n_words_heard(until)
-            record.heard_text = heard_text(record.spoken_text, (heard.text for heard in record.heard), n_words)
+            words_heard = (heard.text for heard in record.heard)
+            record.heard_text = heard_text(record.spoken_text, words_heard, self._utterance.n_words_heard())
         self.history.add("assistant", record.heard_text)
         if self._transcript is not None:
             self._transcript.done(record)
 
-    @property
-    def _n_taken(self) -> int:
-        """Speech written to the sink, samples."""
-        return self._track.n_pushed - self._n_dropped - self._output.pacer.queued_samples
-
-    # The three tasks.
+    # The model's events.
 
     async def _attend(self, events: AsyncIterable[Event]) -> AsyncIterator[Event]:
         """Pass on the model's events; each is a sign of life, also text that is not spoken or not yet a word."""
@@ -234,14 +215,14 @@ class VoiceSession:
                 await events.aclose()
 
     async def _listen(self, events: AsyncIterable[Event], bytes_s: Callable[[], float | None]) -> None:
-        """Hand text to the speaker's queue and every event to the router."""
+        """Hand text to the utterance and every event to the router."""
         try:
             async for event in events:
                 # A tool's result does not come from the model's bytes.
                 self._take(event, None if isinstance(event, ToolResult) else bytes_s())
             self._router.end_stream()
         finally:
-            self._text_queue.finish()
+            self._utterance.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
         self._output.put_out_what_is_due()
@@ -249,60 +230,15 @@ class VoiceSession:
         self.journal.add(event, arrived_s, self.now_s())
         self._router.handle(event)
         if isinstance(event, TextDelta):
-            self.journal.spoken_text += event.text
-            self._track.sent(event.text)
-            self._watchdog.note()
-            self._text_queue.say(event.text)
+            self._utterance.say(event.text)
         else:
-            self._text_queue.flush()
+            self._utterance.flush()
         if isinstance(event, StreamFailed):
             self.journal.failure = event.message
         elif isinstance(event, Interrupted):
             self.barge_in()
         if self._transcript is not None:
             self._transcript.event(event)
-
-    async def _send(self) -> None:
-        await self._with_speaker(self._text_queue.deliver())
-
-    async def _speak(self) -> None:
-        await self._with_speaker(self._receive())
-        self._output.pacer.end()
-
-    async def _with_speaker(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await `work`; its failure ends the speech, because the speaker's other task could wait for ever."""
-        task = asyncio.current_task()
-        assert task is not None
-        try:
-            await work
-        except SpeakerError as error:
-            self._speaker_failed(error)
-        except asyncio.CancelledError:
-            if task.cancelling():
-                raise
-            self._speaker_failed(SpeakerError("the speaker has cancelled its work"))
-        except Exception:
-            self._end_speech()
-            raise
-
-    async def _receive(self) -> None:
-        async for speech in self._speaker:
-            self._watchdog.note()
-            self._output.pacer.push(speech.samples)
-            self._track.push(speech)
-            if speech.phrase:
-                self._output.pacer.end()
-
-    def _speaker_failed(self, error: SpeakerError) -> None:
-        self._speaker_error = error
-        self.journal.failure = str(error)
-        self._track.all_passed()
-        self._end_speech()
-
-    def _end_speech(self) -> None:
-        for task in self._tasks[1:]:
-            if not task.cancelling():
-                task.cancel()
 
     # The output loop.
 
@@ -319,9 +255,9 @@ class VoiceSession:
         if self._output.pacer.queued_samples:
             return False
         if not self.journal.interrupted:
-            self._track.all_passed()
-            if self._speaker_error is not None and self._router.phase != "done":
-                self._take(StreamFailed(str(self._speaker_error), code="speech"), None)
+            self._utterance.track.all_passed()
+            if self._utterance.error is not None and self._router.phase != "done":
+                self._take(StreamFailed(str(self._utterance.error), code="speech"), None)
             self._router.cancel()  # No outcome can come any more.
         return not self._mixer.active
 
@@ -329,21 +265,18 @@ class VoiceSession:
         """Tell the router of queued speech, resolve waiting callbacks, and apply the timeouts."""
         if queued := self._output.pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
-            self._watchdog.note()
-        elif self._watchdog.speech_has_ended and not self._track.awaits_speech:
-            self._track.all_passed()
-        listening, _, speaking = self._tasks
+        self._utterance.resolve()
+        listening = self._tasks[0]
         if not listening.done() and (failed := self._router.overdue(is_open=True)):
             self._take(failed, None)
             listening.cancel()
-        if not speaking.done() and self._track.awaits_speech and (error := self._watchdog.error()):
-            self._speaker_failed(error)
+        self._utterance.check()
 
     def _note_frame(self) -> None:
         """Record the words that started in the frame just written, with their output samples."""
         self._router.poll()
-        taken = self._n_taken
-        for at, text in self._track.started(taken):
+        taken = self._utterance.n_taken
+        for at, text in self._utterance.track.started(taken):
             onset = self._mixer.position - self._frame_samples + max(at - (taken - self._frame_samples), 0)
             onset = min(onset, self._mixer.position - 1)
             self.journal.heard.append(Heard(text, onset))
@@ -351,8 +284,28 @@ class VoiceSession:
                 self._transcript.word(text, onset / self._mixer.sample_rate)
         self.journal.speech_samples = taken
 
-    # The cues.
-
     def _after_words(self, then: Callable[[int], None]) -> None:
         """Call `then` with the output sample at which the words sent so far end, once that is known."""
-        self._track.after_words(lambda at: then(self._mixer.position + max(at - self._n_taken, 0)))
+        utterance = self._utterance
+        utterance.track.after_words(lambda at: then(self._mixer.position + max(at - utterance.n_taken, 0)))
+
+
+async def _ended(tasks: list[asyncio.Task[None]], *streams: Any) -> list[Exception]:
+    """Cancel `tasks`, then close `streams`; returns the exceptions that they raised.
+
+    Streams are closed here, too, because a task that never started has not closed its own.
+    """
+    for task in tasks:
+        if not task.cancelling():  # It is already closing its connection.
+            task.cancel()
+    errors = await _failures(*tasks)
+    for stream in streams:
+        if hasattr(stream, "aclose"):
+            errors += await _failures(stream.aclose())
+    return errors
+
+
+async def _failures(*work: Awaitable[Any]) -> list[Exception]:
+    """The exceptions that `work` raised, when all of it is done."""
+    outcomes = await asyncio.gather(*work, return_exceptions=True)
+    return [outcome for outcome in outcomes if isinstance(outcome, Exception)]
