@@ -34,22 +34,18 @@ class Behavior:
 
     Attributes
     ----------
-    role_everywhere, empty_content : bool
-        `role` in every chunk, not only in the first; `content: ""` in chunks without content.
+    role_everywhere, empty_content, nulls : bool
+        `role` in every chunk; `content: ""` in chunks without content; `null` for every empty field.
     fragment : int
         Length of the pieces of arguments, characters; 0 sends them whole.
     ids : {"call", "long", "none"}
         `call_` and 8 digits; longer ids; empty strings.
     same_index, repeat_head, duplicate : bool
         Index 0 for every call; id and name in every piece of a call; every call twice.
-    nulls : bool
-        `null` for every empty field.
     usage, done, no_finish, double_finish : bool
         A usage chunk at the end; `[DONE]` at the end; no finish reason; the last chunk twice.
-    calls_on_done : bool
-        On Ollama's own endpoint, all calls in the `done` line.
-    task : bool
-        `task_id` and `task_status`, because the server runs the tools itself.
+    calls_on_done, task : bool
+        On Ollama's own endpoint: all calls in the `done` line; `task_id` and `task_status` of the server's tools.
     reasoning, kind : str
         The field for reasoning on the OpenAI-compatible endpoint; the channel of the text.
     quirks : tuple of str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stream.events import ToolCallEnd
 from stream.reading import read_sync
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stream.replay.recording import RecordedApi, Recording
+    from stream.whole_answers import Api
 
 __all__ = ["PATHS", "api_of_path", "error_of", "pages", "served", "turn_index"]
 
@@ -37,8 +38,9 @@ def api_of_path(path: str) -> RecordedApi | None:
     return next((api for ending, api in PATHS.items() if path.endswith(ending)), None)
 
 
-def error_of(api: RecordedApi | None, path: str, status: int, message: str) -> dict[str, Any]:
-    """An error as the server of an API writes it; without an API, the path tells."""
+def error_of(path: str, status: int, message: str) -> dict[str, Any]:
+    """An error as the server of the path's API writes it."""
+    api = api_of_path(path)
     if api == "ollama" or (api is None and path.startswith("/api/")):
         return {"error": message}
     if api == "anthropic":
@@ -47,8 +49,7 @@ def error_of(api: RecordedApi | None, path: str, status: int, message: str) -> d
     if api in ("gemini", "live"):
         name = "NOT_FOUND" if status == 404 else "INVALID_ARGUMENT"
         return {"error": {"code": status, "message": message, "status": name}}
-    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-    return {"error": error}
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
 
 def pages(path: str) -> Any:
@@ -69,9 +70,12 @@ def served(
     recording: Recording, api: RecordedApi | None, path: str, query: str, request: Mapping[str, Any]
 ) -> Recording:
     """The recording in the form that the client asks for: a stream (Gemini has two forms of it) or the whole answer."""
-    if recording.status < 400 and api == "gemini" and not path.endswith(":generateContent"):
+    if recording.status >= 400 or api in (None, "realtime", "live"):
+        return recording
+    if api == "gemini" and not path.endswith(":generateContent"):
         return _gemini_form(recording, as_events="alt=sse" in query.split("&"))
-    return _unstreamed(recording, api, path, request)
+    streams = api != "gemini" and request.get("stream", api == "ollama")
+    return recording if streams else _whole(recording, cast("Api", api))
 
 
 def _gemini_form(recording: Recording, *, as_events: bool) -> Recording:
@@ -83,11 +87,8 @@ def _gemini_form(recording: Recording, *, as_events: bool) -> Recording:
     return replace(recording, kind="sse" if as_events else "json", body=body, headers={}, reads=())
 
 
-def _unstreamed(recording: Recording, api: RecordedApi | None, path: str, request: Mapping[str, Any]) -> Recording:
-    """The recording for a streaming client; the whole answer if the request does not ask for a stream."""
-    streams = request.get("stream", api == "ollama") if api != "gemini" else not path.endswith(":generateContent")
-    if streams or recording.status >= 400 or api not in ("chat", "responses", "ollama", "anthropic", "gemini"):
-        return recording
+def _whole(recording: Recording, api: Api) -> Recording:
+    """The answer for a client that does not stream."""
     pieces = recording.messages()
     ends = [event for event in read_sync(pieces) if isinstance(event, ToolCallEnd)] if api == "gemini" else []
     error = next((piece for piece in pieces if piece.get("error") and not piece.get("done")), None)

@@ -29,26 +29,11 @@ def record(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = 120.0,
 ) -> Recording:
-    """Send `request` as JSON to `url`, and record every byte of the answer with its time.
+    """Send `request` as JSON to the endpoint `url`, and record every byte of the answer with its time.
 
     An answer that breaks off is recorded as far as it came. Keys are recorded neither from the headers and the URL nor
-    where the server quotes them.
-
-    Parameters
-    ----------
-    url : str
-        The full URL of the endpoint, such as `http://localhost:11434/v1/chat/completions`.
-    request : Mapping[str, Any]
-        The JSON body.
-    headers : Mapping[str, str] or None
-        More request headers (an API key, say); they are not recorded.
-    timeout_s : float
-        Longest wait for the connection, and for each read, seconds.
-
-    Raises
-    ------
-    StreamError
-        If `url` is no address, or the server cannot be reached or sends no answer.
+    where the server quotes them. `timeout_s` is the longest wait for the connection, and for each read. A `StreamError`
+    is raised if `url` is no address, or the server cannot be reached or sends no answer.
     """
     server_url("url", url)
     try:

@@ -48,7 +48,7 @@ CONTENT_TYPES: dict[Kind, str] = {
 SEPARATORS: dict[Kind, bytes] = {"sse": rb"(?<=\n\n)|(?<=\r\n\r\n)", "json": rb"(?<=\n,)"}
 APIS: tuple[RecordedApi, ...] = get_args(RecordedApi)
 
-ENDINGS = (".sse", ".ndjson", ".json", ".jsonl")
+ENDINGS = tuple(f".{kind}" for kind in CONTENT_TYPES)
 """Suffixes of the body's file."""
 
 SIDE_ENDINGS = (".http.json", ".request.json")
@@ -70,16 +70,12 @@ class Recording:
 
     Attributes
     ----------
-    name : str
-        File name without folder and suffix.
-    body : bytes
-        The answer, without HTTP's transfer coding.
+    name, body : str, bytes
+        File name without folder and suffix; the answer, without HTTP's transfer coding.
     reads : tuple of (int, float)
         Size (bytes) and time (ms since the request) of each read, in order; empty if not known.
-    headers : Mapping[str, str]
-        The recorded headers, names in lower case.
-    request : Mapping[str, Any] or None
-        The request's JSON; `None` if not known.
+    headers, request : Mapping, Mapping or None
+        The recorded headers, names in lower case; the request's JSON, `None` if not known.
     complete : bool
         Whether the answer came to its end; if not, a replay breaks the connection there.
     """
@@ -117,20 +113,17 @@ class Recording:
 def load_recording(path: Path | str) -> Recording:
     """Read a recording from disk; `RecordingError` if it is not one, or does not match its `.http.json`."""
     file = Path(path)
-    body = _read(file)
-    side = _read_json(file.with_suffix(".http.json"))
-    kind = _kind(file, body)
+    body, about = _read(file), file.with_suffix(".http.json")
+    side, kind = _read_json(about), _kind(file, body)
     try:
         reads = tuple((int(size), float(at_ms)) for size, at_ms in side.get("bytes_and_ms_of_each_read", ()))
         status = int(side.get("status", 200))
         headers = {str(name).lower(): str(value) for name, value in side.get("headers", {}).items()}
     except (TypeError, ValueError, AttributeError) as error:
-        raise RecordingError(f"{file.with_suffix('.http.json')} does not describe a recording: {error}") from error
-    if reads and sum(size for size, _ in reads) != len(body):
-        raise RecordingError(
-            f"{file.with_suffix('.http.json')}: its reads add up to {sum(size for size, _ in reads)} bytes, "
-            f"but {file.name} has {len(body)}"
-        )
+        raise RecordingError(f"{about} does not describe a recording: {error}") from error
+    n_read = sum(size for size, _ in reads)
+    if reads and n_read != len(body):
+        raise RecordingError(f"{about}: its reads add up to {n_read} bytes, but {file.name} has {len(body)}")
     return Recording(
         name=file.stem,
         kind=kind,
@@ -176,9 +169,8 @@ def samples_folder() -> Path:
 def _read(file: Path) -> bytes:
     try:
         if file.stat().st_size > MAX_RECORDING_BYTES:
-            raise RecordingError(
-                f"{file} is larger than {MAX_RECORDING_BYTES // 2**20} MiB: not a recording of one answer"
-            )
+            most = f"{MAX_RECORDING_BYTES // 2**20} MiB"
+            raise RecordingError(f"{file} is larger than {most}: not a recording of one answer")
         return file.read_bytes()
     except OSError as error:
         raise RecordingError(f"cannot read the recording {file}: {error.strerror or error}") from error
@@ -207,7 +199,7 @@ def _kind(file: Path, body: bytes) -> Kind:
     if head.startswith(b"["):
         return "json"
     if not head and file.suffix in ENDINGS:
-        return next(kind for kind in CONTENT_TYPES if file.suffix == f".{kind}")
+        return [*CONTENT_TYPES][ENDINGS.index(file.suffix)]
     raise RecordingError(
         f"{file} is not a recording: it begins with {head[:8]!r}; "
         "a recording begins with `data:` (server-sent events), `{` (JSON lines) or `[` (an array)"

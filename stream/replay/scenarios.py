@@ -28,12 +28,8 @@ class Scenario:
     ----------
     name, about : str
         A name that starts with the server (`fork-duplicate`), and the scenario in one sentence.
-    behavior : Behavior
-        How the server writes.
-    turns : sequence of scripts
-        The answers: to the question, after the first tool results, and so on; the last one repeats.
-    without_tools : script or None
-        The answer if no tools are offered; `None` for the same as with tools.
+    turns, without_tools : sequence of scripts, script or None
+        The answers, as in `ReplayServer`, and the one if no tools are offered; `None` for the same as with tools.
     endpoints : tuple of str
         The APIs that have it: `"chat"`, `"ollama"`, `"responses"`, `"anthropic"`, `"gemini"`.
     refusal, refuses_tools_only : Mapping or None, bool

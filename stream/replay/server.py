@@ -1,7 +1,6 @@
 """A server that replays recordings or scenarios over HTTP and WebSocket, at the pace of a model.
 
-It answers the endpoint of the recordings (`endpoints.PATHS`) with the turn that the conversation has reached: each
-round of tool results in the request moves on by one turn. So it keeps no state and serves any number of clients.
+The requests say which turn a conversation has reached, so it keeps no state and serves any number of clients.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["ReplayServer", "Script", "turn_index"]
 
@@ -84,15 +83,11 @@ class ReplayServer:
         The answers: to the question, after the first tool results, and so on; the last one repeats.
     tokens_per_s : float or None
         Pace of the events, above 0; `None` replays each read at its recorded time.
-    on_request : callable or None
-        Gets the path and the JSON of every chat request.
-    on_answer : callable or None
-        Gets method, path and status of every answer.
+    on_request, on_answer : callable or None
+        They get the path and the JSON of every chat request; method, path and status of every answer.
     clock : Clock or None
-    host, port : str, int
-        The address to listen on; port 0 takes a free one.
-    tls : ssl.SSLContext or None
-        With it the server speaks TLS; `google-genai` opens Live sessions over TLS alone.
+    host, port, tls : str, int, ssl.SSLContext or None
+        The address to listen on, port 0 takes a free one; with `tls` the server speaks TLS.
 
     Examples
     --------
@@ -179,21 +174,26 @@ class ReplayServer:
             [value.decode("latin-1") for name, value in request.headers if name == header]
             for header in (b"host", b"origin")
         )
+        method = request.method.decode()
         if reason := refusal(hosts, origins, self._names):
-            recording, status, value = None, 403, error_of(api_of_path(path), path, 403, reason)
+            recording, status, value = None, 403, error_of(path, 403, reason)
         else:
-            recording, status, value = self._chosen(request.method.decode(), path, query, body, upgrade=upgrade)
+            recording, status, value = self._chosen(method, path, query, body, upgrade=upgrade)
         if self._on_answer is not None:
-            self._on_answer(request.method.decode(), path, status)
-        if recording is not None and upgrade:
-            await play_session(
-                reader, writer, _written(request), recording, schedule=self._schedule(recording), clock=self._clock
-            )
+            self._on_answer(method, path, status)
+        if recording is None:
+            data = json.dumps(value).encode()
+            headers = [("content-type", "application/json"), ("content-length", str(len(data)))]
+            writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
+            return await self._play(connection, writer, [] if method == "HEAD" else [(data, 0.0)])
+        schedule = self._schedule(recording)
+        if upgrade:
+            await play_session(reader, writer, _written(request), recording, schedule=schedule, clock=self._clock)
             return False
-        if recording is not None:
-            return await self._play(connection, writer, recording)
-        await _send_json(connection, writer, status, value, is_head=request.method == b"HEAD")
-        return connection.our_state is h11.DONE and connection.their_state is h11.DONE
+        kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
+        headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
+        writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
+        return await self._play(connection, writer, schedule, complete=recording.complete)
 
     def _chosen(
         self, method: str, path: str, query: str, body: bytes, *, upgrade: bool
@@ -207,7 +207,7 @@ class ReplayServer:
             except (ValueError, RecursionError) as error:
                 payload, broken = {}, str(error)
             if broken:
-                return None, 400, error_of(api, path, 400, f"the body of the request cannot be parsed: {broken}")
+                return None, 400, error_of(path, 400, f"the body of the request cannot be parsed: {broken}")
             if self._on_request is not None:
                 self._on_request(path, payload)
             recording = self._script.answer(path, payload)
@@ -218,20 +218,23 @@ class ReplayServer:
         if page is not None and (method in ("GET", "HEAD") or path in self._script.pages):
             return None, 200, page
         known = ", ".join(f"…{one}" for one in self._script.paths)
-        message = f"no answer to {method} {path}; this replay answers {known}"
-        return None, 404, error_of(api, path, 404, message)
+        return None, 404, error_of(path, 404, f"no answer to {method} {path}; this replay answers {known}")
 
-    async def _play(self, connection: h11.Connection, writer: asyncio.StreamWriter, recording: Recording) -> bool:
-        """Send a recording; False if the connection must close, as after an incomplete answer."""
+    async def _play(
+        self,
+        connection: h11.Connection,
+        writer: asyncio.StreamWriter,
+        schedule: Iterable[tuple[bytes, float]],
+        *,
+        complete: bool = True,
+    ) -> bool:
+        """Send a body; False if the connection must close, as after an incomplete answer."""
         start_s = self._clock.now()
-        kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
-        headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
-        writer.write(connection.send(h11.Response(status_code=recording.status, headers=headers)) or b"")
-        for piece, at_s in self._schedule(recording):
+        for piece, at_s in schedule:
             await self._clock.sleep(start_s + at_s - self._clock.now())
             writer.write(connection.send(h11.Data(data=piece)) or b"")
             await writer.drain()
-        if not recording.complete:
+        if not complete:
             return False
         writer.write(connection.send(h11.EndOfMessage()) or b"")
         await writer.drain()
@@ -273,15 +276,3 @@ async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> 
             return request, bytes(body)
         else:
             return None, b""
-
-
-async def _send_json(
-    connection: h11.Connection, writer: asyncio.StreamWriter, status: int, value: Any, *, is_head: bool
-) -> None:
-    data = json.dumps(value).encode()
-    headers = [("content-type", "application/json"), ("content-length", str(len(data)))]
-    writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
-    if not is_head:
-        writer.write(connection.send(h11.Data(data=data)) or b"")
-    writer.write(connection.send(h11.EndOfMessage()) or b"")
-    await writer.drain()

@@ -74,8 +74,8 @@ async def play_session(
     *,
     schedule: Iterable[tuple[bytes, float]],
     clock: Clock,
-) -> int:
-    """Play a session to one client until the client closes it; returns the status of the handshake.
+) -> None:
+    """Play a session to one client until the client closes it.
 
     `handshake` is the client's HTTP request; `schedule` gives the messages with their times, seconds.
     """
@@ -135,7 +135,6 @@ async def play_session(
         finally:
             speaking.cancel()
             await asyncio.gather(speaking, return_exceptions=True)
-    return response.status_code
 
 
 def _stage(message: bytes) -> int:

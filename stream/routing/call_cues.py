@@ -11,10 +11,9 @@ from stream.routing.rules import MOTIF
 if TYPE_CHECKING:
     from stream.events import ServiceEvent
     from stream.known_tools import KnownInStream
-    from stream.routing.calls import CallUnderWay
     from stream.routing.player import CuePlayer, Played
     from stream.routing.rules import CueRules
-    from stream.routing.turn import Turn
+    from stream.routing.turn import CallUnderWay, Turn
 
 __all__ = ["OUTCOME_PRIORITY", "CallCues"]
 

@@ -1,7 +1,6 @@
 """Events in, mixer commands out: which cue sounds, and when.
 
-The router decides and the mixer obeys. The mixer's position is the clock, so the same events at the same positions
-give the same sounds.
+The mixer's position is the clock, so the same events at the same positions give the same sounds.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
-# More than 300 lines and 20 methods: the public face of routing. Half of it is documentation.
+# More than 250 lines and 20 methods: the public face of routing. Half of it is documentation.
 class CueRouter:
     """Plays cues for the events of a stream.
 
@@ -201,7 +200,7 @@ class CueRouter:
 
     @property
     def phase(self) -> Phase:
-        """The phase of the turn: `stream.routing.turn.Turn`."""
+        """The phase of the turn, after what the user waits for."""
         return self._turn.phase
 
     @property
@@ -250,9 +249,9 @@ class CueRouter:
         self._waiting.queued_until = max(self._waiting.queued_until, until)
 
     def poll(self) -> None:
-        """Note what has sounded since: cues that have started in a pause, the answer's first word. The router's thread.
+        """Note cues that have started in a pause, and the answer's first word; call it after each frame.
 
-        `handle` and `speech` do so, too. Call it after each frame, so that these cues are published at once.
+        The router's thread. `handle` and `speech` do so, too.
         """
         self._player.poll()
         if self._waiting.answered:
@@ -276,10 +275,7 @@ class CueRouter:
         self._follow()
 
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """End the turn and its cues: sounding cues fade, waiting ones are cancelled, late results are silent.
-
-        The router's thread.
-        """
+        """End the turn: cues fade, waiting ones are cancelled, late results are silent. The router's thread."""
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)

@@ -18,16 +18,10 @@ _KEPT = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of output in which a cue sounds.
+    """A stretch of output in which a cue sounds; a changed one is published again under its `number`.
 
-    Attributes
-    ----------
-    number : int
-        Ordinal in the session; a changed span is published again under its number.
-    start_samples, end_samples : int, int or None
-        First output sample, and the one after the last; `None` for a loop that sounds until it is stopped.
-    sample_rate : int
-        Hz.
+    It goes from the output sample `start_samples` to the one before `end_samples`; `None` is the end of a loop that
+    sounds until it is stopped.
     """
 
     number: int

@@ -1,46 +1,113 @@
-"""The phase of a turn, from the question to the first word of the answer."""
+"""The state of a turn, from the question to the first word of the answer, and its calls under way."""
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
-
-from stream.routing.calls import CallsUnderWay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NEVER", "Phase", "Turn"]
+__all__ = ["NEVER", "CallUnderWay", "CallsUnderWay", "Phase", "Turn"]
 
 NEVER = 1 << 62
 """An output sample that is never reached."""
 
 Phase: TypeAlias = Literal["thinking", "working", "answering", "done"]
+"""After what the user waits for: the first token, an outcome, the first word, nothing."""
+
+
+@dataclass(slots=True, eq=False)
+class CallUnderWay:
+    """A call whose outcome is not known yet.
+
+    A call `is_settled` if its outcome makes no sound: its failure has sounded already, or its turn was given up. It
+    `is_over` if its turn is, `is_complete` when its arguments are, and `is_task` if the server runs it by itself.
+    """
+
+    tool_name: str
+    tool_call_id: str
+    is_settled: bool = False
+    is_over: bool = False
+    is_complete: bool = False
+    is_task: bool = False
+
+
+class CallsUnderWay:
+    """Calls in the order of their starts, known by id, or by name if they have no id.
+
+    `in_answer` says whether the answer that is read has one of the client's.
+    """
+
+    def __init__(self) -> None:
+        self.in_answer = False
+        self._calls: list[CallUnderWay] = []
+        self._given_up: deque[CallUnderWay] = deque(maxlen=64)
+
+    @property
+    def awaited(self) -> list[CallUnderWay]:
+        """The calls whose outcome will sound."""
+        return [call for call in self._calls if not call.is_settled]
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether the server runs a tool by itself."""
+        return any(call.is_task for call in self._calls)
+
+    def begin(self, tool_call_id: str, tool_name: str) -> CallUnderWay | None:
+        """Add a call; `None` if a call with that id is under way."""
+        if tool_call_id and any(call.tool_call_id == tool_call_id for call in self._calls):
+            return None
+        call = CallUnderWay(tool_name, tool_call_id)
+        self._calls.append(call)
+        return call
+
+    def find(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
+        """The call with this id; else the oldest of this name; else, without a name, the oldest.
+
+        `is_task` looks among the server's tasks alone, and for a name or an id in any case.
+        """
+        known = [call for call in (*self._calls, *self._given_up) if call.is_task or not is_task]
+        for call in known:
+            if tool_call_id and call.tool_call_id == tool_call_id:
+                return call
+        for call in known:
+            # Without an id on both sides, the name decides.
+            is_named = tool_name == call.tool_name or not (tool_name or is_task)
+            if is_named and not (tool_call_id and call.tool_call_id):
+                return call
+        return None
+
+    def end(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
+        """Remove the call that `find` finds, and return it."""
+        call = self.find(tool_call_id, tool_name, is_task=is_task)
+        if call is not None:
+            (self._calls if call in self._calls else self._given_up).remove(call)
+        return call
+
+    def clear(self, *, tasks: bool = True) -> None:
+        """Await no outcomes, of `tasks` too. Settled calls are kept, so that their late results make no sound."""
+        self.in_answer = False
+        kept = [call for call in self._calls if call.is_task and not tasks]
+        for call in self._calls:
+            call.is_over = call not in kept
+        self._given_up.extend(call for call in self._calls if call.is_settled and call not in kept)
+        self._calls[:] = kept
+
+    def give_up(self) -> None:
+        """Settle all calls under way: their late results make no sound."""
+        for call in self._calls:
+            call.is_settled = True
+        self.clear()
 
 
 class Turn:
-    """The state of a turn, named after what the user waits for. Each router has one.
+    """The state of a turn. Each router has one; stream/session/README.md has a table of the phases.
 
-    | phase | the user waits for | begins with |
-    | --- | --- | --- |
-    | `thinking` | the first token | the question |
-    | `working` | an outcome | a call; a finish reason that announces calls |
-    | `answering` | the first word | the first text after the question; the last outcome |
-    | `done` | nothing | the first audible sample of the answer; the end of the turn, whatever ends it |
-
-    `next_word` returns the first output sample at which speech of now can be heard.
-
-    Attributes
-    ----------
-    calls : CallsUnderWay
-    phase : Phase
-    had_calls : bool
-        Whether the turn has had a call.
-    has_text : bool
-        Whether text has come since the last call and the last outcome.
-    reads_text : bool
-        Whether the turn has had text: then only speech that follows new text is the answer.
-    is_open : bool
-        Whether more events of the stream are expected.
+    `next_word` returns the first output sample at which speech of now can be heard. `had_calls` and `reads_text` say
+    whether the turn has had a call, and text (then only speech that follows new text is the answer); `has_text`,
+    whether text has come since the last call and the last outcome; `is_open`, whether more events are expected.
     """
 
     def __init__(self, next_word: Callable[[], int]) -> None:

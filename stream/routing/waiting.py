@@ -45,12 +45,8 @@ class WaitingSound:
     Speech that is not the answer postpones it; while a cue sounds, it is silent. A wait may be changed by the thread
     that mixes and the one that handles events at once: the first schedules, the other begins and ends waits.
 
-    Attributes
-    ----------
-    answered : bool
-        Whether the answer was heard, since `go_on` began to wait.
-    queued_until : int
-        The end of the speech that is queued, in output samples: the loop does not begin before it.
+    `answered` says whether the answer was heard, since `go_on` began to wait. The loop does not begin before
+    `queued_until`, the output sample at which the queued speech ends.
     """
 
     def __init__(self, mixer: Mixer, spans: Spans, *, patience_s: float) -> None:

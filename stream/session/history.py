@@ -46,16 +46,10 @@ class ChatHistory:
 
 
 def heard_text(spoken_text: str, heard: Iterable[str], n_words: int = 0) -> str:
-    """The beginning of `spoken_text` that was heard.
+    """The beginning of `spoken_text` that was heard; `n_words` counts it for speakers without word marks.
 
-    Parameters
-    ----------
-    spoken_text : str
-    heard : iterable of str
-        The words heard, in order. Each is searched in the text, because a speaker may mark several words as one, or
-        punctuation not at all.
-    n_words : int
-        How many words were heard, for speakers without word marks.
+    Each word of `heard`, in order, is searched in the text, because a speaker may mark several words as one, or
+    punctuation not at all.
 
     Examples
     --------

@@ -35,10 +35,8 @@ class LastingSpeaker:
     make : callable
         Returns a new speaker, not started.
     clock : Clock or None
-    keep_alive_s : float
-        In a pause, `keep_alive` is called so often, for a speaker with that method, seconds.
-    idle_s : float
-        A speaker without that method is replaced after a longer silence, seconds.
+    keep_alive_s, idle_s : float
+        Seconds of a pause after which a speaker's `keep_alive` is called; a speaker without it is replaced.
     attempts : int
         How many speakers are tried for one text.
     """

@@ -28,9 +28,8 @@ class Sink(Protocol):
 class Output:
     """Writes every frame when it is due, silence too, so that output samples are stream time.
 
-    The pacer gets each frame's nominal time, in order. If the event loop is late, the overdue frames are written at
-    once, so the clock and the sample count agree. The output runs `lead_ms` ahead of stream time; `on_frame` is called
-    after each frame.
+    The pacer gets each frame's nominal time, in order: a late event loop writes the overdue frames at once. The output
+    runs `lead_ms` ahead of stream time; `on_frame` is called after each frame.
     """
 
     def __init__(
