@@ -42,17 +42,18 @@ ROOMS_OF_CUES = {
     "adapters": ("core", *SOUND, "library", "mixing", "pacing", "show", "stream"),
     "cli": ("core", *SOUND, "library", "mixing", "pacing", "show", "batch", "adapters", "stream"),
 }
-# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone.
+# The same for `stream`; "cues" stands for the engine, of which speakers use the voice-like signal alone. The command
+# that installs an extra is worded in one place for both packages, `cues.extras`.
 ROOMS_OF_STREAM = {
     "core": (),
     "readers": ("core",),
     "reading": ("core", "readers"),
     "word_chunks": ("core",),
-    "speech": ("core", "word_chunks", "cues.synthesis"),
+    "speech": ("core", "word_chunks", "cues.extras", "cues.synthesis"),
     "routing": ("core", "readers", "cues"),
-    "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues"),
-    "services": ("core", "readers", "reading"),
-    "replay": ("core", "readers", "reading"),
+    "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues", "cues.extras"),
+    "services": ("core", "readers", "reading", "cues.extras"),
+    "replay": ("core", "readers", "reading", "cues.extras"),
 }
 # Imports inside functions that look up the house, and why.
 LAZY_UP = {
@@ -167,6 +168,8 @@ def test_a_room_of_the_engine_imports_only_the_rooms_below_it(name):
 
 def _room_of_stream(module: str) -> str:
     parts = module.split(".")
+    if module == "cues.extras":
+        return module
     if parts[0] == "cues":
         return "cues.synthesis" if module.startswith("cues.synthesis.") else "cues"
     room = parts[1] if len(parts) > 1 else "core"

@@ -6,8 +6,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from cues.extras import pip_install
 from stream.errors import MissingFeatureError, StreamError
-from stream.extras import pip_install
 from stream.replay.hiding import Secrets
 from stream.replay.recording import Kind, Recording
 from stream.sendable import sendable

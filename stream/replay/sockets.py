@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
+from cues.extras import pip_install
 from stream.errors import MissingFeatureError
-from stream.extras import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

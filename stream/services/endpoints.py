@@ -8,9 +8,9 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from cues.extras import needed
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
-from stream.extras import needed
 from stream.readers.ollama_reader import OllamaReader
 from stream.sendable import sendable
 from stream.services.asking import answered

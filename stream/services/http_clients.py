@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stream.extras import needed
+from cues.extras import needed
 
 if TYPE_CHECKING:
     import ssl

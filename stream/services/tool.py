@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, get_type_hints
 
+from cues.extras import needed
 from stream.errors import StreamTypeError, StreamValueError
-from stream.extras import needed
 
 __all__ = ["ChoiceWord", "Tool", "ToolLike", "as_tools", "tool_choice_field"]
 

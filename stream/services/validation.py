@@ -9,9 +9,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from cues.extras import needed
 from stream.errors import StreamValueError
 from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
-from stream.extras import needed
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools

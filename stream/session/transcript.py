@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+from cues.extras import pip_install
 from stream.errors import MissingFeatureError
 from stream.events import CallStatus, StreamFailed, TextDelta, ToolCallEnd, ToolResult
-from stream.extras import pip_install
 from stream.notifying import notify
 
 try:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.extras import pip_install
 from stream.errors import SpeakerError
-from stream.extras import pip_install
 from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
 
 if TYPE_CHECKING:

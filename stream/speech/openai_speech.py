@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues.extras import pip_install
 from stream.errors import SpeakerError
-from stream.extras import pip_install
 from stream.request_bodies import bodies_unlogged
 from stream.speech.speaker import PhraseSpeaker, Speech
 

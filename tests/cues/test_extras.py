@@ -8,12 +8,6 @@ from pathlib import Path
 import pytest
 
 import cues.extras
-import stream.extras
-
-
-@pytest.fixture(params=[cues.extras, stream.extras], ids=["cues", "stream"])
-def twin(request):
-    return request.param
 
 
 @pytest.fixture
@@ -47,21 +41,21 @@ def installed(tmp_path, monkeypatch):
     ],
     ids=["an index", "broken metadata", "a wheel", "a clone", "an editable clone"],
 )
-def test_the_command_names_where_the_package_came_from(installed, twin, direct_url, command):
+def test_the_command_names_where_the_package_came_from(installed, direct_url, command):
     installed(direct_url if isinstance(direct_url, str | None) else json.dumps(direct_url))
-    assert twin.pip_install("page") == command
+    assert cues.extras.pip_install("page") == command
 
 
-def test_in_the_clone_itself_the_command_is_short(installed, twin, monkeypatch, tmp_path):
+def test_in_the_clone_itself_the_command_is_short(installed, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     installed(json.dumps({"url": tmp_path.as_uri(), "dir_info": {}}))
-    assert twin.pip_install("page") == "pip install '.[page]'"
+    assert cues.extras.pip_install("page") == "pip install '.[page]'"
 
 
-def test_a_pip_of_another_environment_is_not_named(installed, twin, monkeypatch):
+def test_a_pip_of_another_environment_is_not_named(installed, monkeypatch):
     installed(None)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/pip")
-    assert twin.pip_install("page") == f"{sys.executable} -m pip install 'cue-engine[page]'"
+    assert cues.extras.pip_install("page") == f"{sys.executable} -m pip install 'cue-engine[page]'"
 
 
 def test_no_other_module_writes_the_command_by_itself():
