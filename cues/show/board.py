@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -79,19 +79,7 @@ class Speech:
 
     samples: Samples
     sample_rate: int
-    phone: Samples = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "phone", over_telephone(self.samples, self.sample_rate))
-
-    def sounds(self) -> dict[str, Any]:
-        """The samples, for the page."""
-        return {
-            "rate": self.sample_rate,
-            "speech": pcm_text(self.samples),
-            "phone": pcm_text(self.phone),
-            "phoneRate": RATE_HZ,
-        }
+    phone: Samples
 
 
 def board_page(
@@ -108,14 +96,20 @@ def board_page(
     `sample_rate` is that of the speech and of all cues, Hz. `reload` is the URL on the page's server that reports
     changes, empty for a standalone page.
     """
-    under = Speech(speech, sample_rate)
+    under = Speech(speech, sample_rate, over_telephone(speech, sample_rate))
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
     cards = [_card(number, name, sets, under) for number, name in enumerate(names, start=1)]
     sketches = [
         _sketch_card(number, name, sets[0].cues[name])
         for number, name in enumerate((name for name in SKETCH if name in sets[0].cues), start=len(cards) + 1)
     ]
-    data = {**under.sounds(), "cards": [[column.sounds for column in card.columns] for card in (*cards, *sketches)]}
+    data = {
+        "rate": sample_rate,
+        "speech": pcm_text(speech),
+        "phone": pcm_text(under.phone),
+        "phoneRate": RATE_HZ,
+        "cards": [[column.sounds for column in card.columns] for card in (*cards, *sketches)],
+    }
     return _rendered(title=title, sets=sets, cards=cards, sketches=sketches, data=data, speaker=speaker, reload=reload)
 
 

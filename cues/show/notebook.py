@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from html import escape
 from typing import TYPE_CHECKING
 
 from cues.errors import MissingFeatureError
-from cues.show.sounds import data_uri, turns, wav_uri
+from cues.library.audiofile import encoded
+from cues.show.sounds import turns
 
 if TYPE_CHECKING:
     from cues.cue import Cue
@@ -23,7 +25,8 @@ def cue_html(cue: Cue) -> str:
     levels = f"{1000 * cue.duration_s:.0f} ms at {cue.sample_rate} Hz"
     if cue.measured is not None:
         levels += f", {cue.measured.m100_max_lufs:.1f} LUFS, {cue.measured.true_peak_dbtp:.1f} dBTP"
-    player = f'<audio controls aria-label="{name}" src="{wav_uri(turns(cue), cue.sample_rate)}"></audio>'
+    wav = encoded(turns(cue), cue.sample_rate, "wav", "16")
+    player = f'<audio controls aria-label="{name}" src="{_data_uri("audio/wav", wav)}"></audio>'
     heading = f"<strong>{name}</strong> {escape(levels)}"
     return f'<div class="cue-engine">{heading}<br>{player}{_picture(cue)}</div>'
 
@@ -40,5 +43,9 @@ def _picture(cue: Cue) -> str:
         return ""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=80)
-    uri = data_uri("image/png", file.getvalue())
+    uri = _data_uri("image/png", file.getvalue())
     return f'<br><img alt="Waveform, spectrogram and loudness of {escape(cue.name)}" src="{uri}">'
+
+
+def _data_uri(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"

@@ -1,32 +1,23 @@
-"""Sounds for a page: files as data URIs, samples as text, cues at equal loudness."""
+"""Sounds for a page: samples as text, loops twice, cues at equal loudness."""
 
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.cue import Cue
-from cues.library.audiofile import encoded
 from cues.units import db_to_gain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["at_loudness", "data_uri", "pcm_text", "turns", "wav_uri"]
+    from cues.cue import Cue
+
+__all__ = ["at_loudness", "pcm_text", "turns"]
 
 _CEILING_DBTP = -1.0
-
-
-def data_uri(kind: str, data: bytes) -> str:
-    """A file as a `data:` URI."""
-    return f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def wav_uri(samples: NDArray[np.float32], sample_rate: int) -> str:
-    """WAV file as a `data:` URI, 16 bits with dither."""
-    return data_uri("audio/wav", encoded(samples, sample_rate, "wav", "16"))
 
 
 def pcm_text(samples: NDArray[np.float32]) -> str:
@@ -42,14 +33,7 @@ def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
     before = cue.measured or measure(cue.samples, cue.sample_rate)
     gain_db = min(m100_lufs - before.m100_max_lufs, _CEILING_DBTP - before.true_peak_dbtp)
     samples = cue.samples * np.float32(db_to_gain(gain_db))
-    return Cue(
-        name=cue.name,
-        samples=samples,
-        sample_rate=cue.sample_rate,
-        spec=cue.spec,
-        measured=measure(samples, cue.sample_rate),
-        loop=cue.loop,
-    )
+    return replace(cue, samples=samples, measured=measure(samples, cue.sample_rate))
 
 
 def turns(cue: Cue) -> NDArray[np.float32]:
