@@ -30,45 +30,26 @@ Call: TypeAlias = tuple[int, str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behavior:
-    """How one server writes.
+    """How one server writes."""
 
-    Attributes
-    ----------
-    role_everywhere, empty_content, nulls : bool
-        `role` in every chunk; `content: ""` in chunks without content; `null` for every empty field.
-    fragment : int
-        Length of the pieces of arguments, characters; 0 sends them whole.
-    ids : {"call", "long", "none"}
-        `call_` and 8 digits; longer ids; empty strings.
-    same_index, repeat_head, duplicate : bool
-        Index 0 for every call; id and name in every piece of a call; every call twice.
-    usage, done, no_finish, double_finish : bool
-        A usage chunk at the end; `[DONE]` at the end; no finish reason; the last chunk twice.
-    calls_on_done, task : bool
-        On Ollama's own endpoint: all calls in the `done` line; `task_id` and `task_status` of the server's tools.
-    reasoning, kind : str
-        The field for reasoning on the OpenAI-compatible endpoint; the channel of the text.
-    quirks : tuple of str
-        Of `provider_streams`: `"comments"` (between events), `"rotating-ids"` (of items, in every event), `"spliced"`
-        (a second message begins in the middle of a call), `"no-end"` (of streamed arguments).
-    """
-
-    role_everywhere: bool = False
-    empty_content: bool = False
-    fragment: int = 0
-    ids: str = "call"
-    same_index: bool = False
-    repeat_head: bool = False
-    duplicate: bool = False
-    nulls: bool = False
-    usage: bool = True
-    done: bool = True
-    no_finish: bool = False
-    double_finish: bool = False
-    calls_on_done: bool = False
-    task: bool = False
-    reasoning: str = "reasoning"
-    kind: str = ""
+    role_everywhere: bool = False  # in every chunk, not only in the first
+    empty_content: bool = False  # `content: ""` in chunks without content
+    fragment: int = 0  # length of the pieces of arguments, characters; 0 sends them whole
+    ids: str = "call"  # `call_` and 8 digits; "long" for longer ids, "none" for empty strings
+    same_index: bool = False  # index 0 for every call
+    repeat_head: bool = False  # id and name in every piece of a call
+    duplicate: bool = False  # every call twice
+    nulls: bool = False  # `null` for every empty field
+    usage: bool = True  # a usage chunk at the end
+    done: bool = True  # `[DONE]` at the end
+    no_finish: bool = False  # no finish reason
+    double_finish: bool = False  # the last chunk twice
+    calls_on_done: bool = False  # on Ollama's own endpoint, all calls in the `done` line
+    task: bool = False  # `task_id` and `task_status`, because the server runs the tools itself
+    reasoning: str = "reasoning"  # the field for reasoning on the OpenAI-compatible endpoint
+    kind: str = ""  # the channel of the text
+    # Of `provider_streams`: "comments" (between events), "rotating-ids" (of items, in every event), "spliced" (a second
+    # message begins in the middle of a call), "no-end" (of streamed arguments).
     quirks: tuple[str, ...] = ()
 
 

@@ -91,29 +91,28 @@ def record_session(
         raise MissingFeatureError(f"recording needs websockets: {pip_install('openai')}") from error
     start_s = time.perf_counter()
     secrets = Secrets(url, headers or {})
-    lines, times = [], []
+    body, reads = bytearray(), []
     try:
         with connect(url, additional_headers=dict(headers or {}), open_timeout=timeout_s, max_size=None) as socket:
             waiting = [json.dumps(sendable(dict(message))) for message in messages]
             socket.send(waiting.pop(0))
-            over = False
-            while not over:
+            message: dict[str, Any] = {}
+            while not _is_over(message):
                 data = socket.recv(timeout=timeout_s)
-                times.append(round((time.perf_counter() - start_s) * 1000.0, 1))
+                at_ms = round((time.perf_counter() - start_s) * 1000.0, 1)
                 message = json.loads(data)
-                lines.append(json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-                if waiting and _is_set_up(message):
-                    for text in waiting:
-                        socket.send(text)
-                    waiting = []
-                over = _is_over(message)
+                line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+                reads.append((len(line), at_ms))
+                body += secrets.hide(line)
+                while waiting and _is_set_up(message):
+                    socket.send(waiting.pop(0))
     except (OSError, WebSocketException, ValueError) as error:
         raise StreamError(f"cannot record {shown_url(url)}: {str(error) or type(error).__name__}") from error
     return Recording(
         name="recorded",
         kind="jsonl",
-        body=b"".join(secrets.hide(line) for line in lines),
-        reads=tuple((len(line), at_ms) for line, at_ms in zip(lines, times, strict=True)),
+        body=bytes(body),
+        reads=tuple(reads),
         request={"messages": [secrets.hide_in_request(sendable(dict(message))) for message in messages]},
     )
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "APIS",
     "DEFAULT_TOKENS_PER_S",
     "ENDINGS",
     "MAX_RECORDING_BYTES",
@@ -46,7 +45,6 @@ CONTENT_TYPES: dict[Kind, str] = {
 }
 # Between two pieces of a body: server-sent events end with an empty line, Gemini's array has a comma in between.
 SEPARATORS: dict[Kind, bytes] = {"sse": rb"(?<=\n\n)|(?<=\r\n\r\n)", "json": rb"(?<=\n,)"}
-APIS: tuple[RecordedApi, ...] = get_args(RecordedApi)
 
 ENDINGS = tuple(f".{kind}" for kind in CONTENT_TYPES)
 """Suffixes of the body's file."""
@@ -107,7 +105,7 @@ class Recording:
         """The format of the body; `None` if nothing in it tells, as in the answer to a refused request."""
         said = (message for message in self.messages() if not message.get("error") and message.get("type") != "error")
         found = next((api for message in said if (api := format_of(message))), None)
-        return next((api for api in APIS if api == found), None)
+        return next((api for api in get_args(RecordedApi) if api == found), None)
 
 
 def load_recording(path: Path | str) -> Recording:

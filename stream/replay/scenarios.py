@@ -62,12 +62,6 @@ class Scenario:
         """Whether the scenario prescribes the reads."""
         return self.read_bytes > 0 or self.read_ms > 0.0
 
-    def steps(self, request: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
-        """The script that answers a request."""
-        if self.without_tools is not None and not request.get("tools"):
-            return self.without_tools
-        return self.turns[min(turn_index(request), len(self.turns) - 1)]
-
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
         """The answer to a chat request; `None` if the server has no such endpoint."""
         api = api_of_path(path)
@@ -77,7 +71,10 @@ class Scenario:
             headers = {"content-type": "application/json", **self.refusal.get("headers", {})}
             body = self.refusal["body"].encode()
             return Recording(name=self.name, kind="json", body=body, status=self.refusal["status"], headers=headers)
-        pieces, complete = _WRITERS[api](self.steps(request), self.behavior, str(request.get("model", "model")))
+        steps = None if request.get("tools") else self.without_tools
+        if steps is None:
+            steps = self.turns[min(turn_index(request), len(self.turns) - 1)]
+        pieces, complete = _WRITERS[api](steps, self.behavior, str(request.get("model", "model")))
         return Recording(
             name=self.name,
             kind="ndjson" if api == "ollama" else "sse",
@@ -131,7 +128,7 @@ def _table() -> dict[str, Scenario]:
 
 def _made(entry: dict[str, Any], behaviors: Mapping[str, Mapping[str, Any]]) -> Scenario:
     own = {**behaviors[entry.pop("as")], **entry.pop("with", {})}
-    entry["endpoints"] = tuple(entry.get("endpoints", own.pop("endpoints", ("chat", "ollama"))))
-    own.pop("endpoints", None)
+    endpoints = own.pop("endpoints", ("chat", "ollama"))
+    entry["endpoints"] = tuple(entry.get("endpoints", endpoints))
     own["quirks"] = tuple(own.get("quirks", ()))
     return Scenario(behavior=Behavior(**own), **entry)
