@@ -1,19 +1,61 @@
-"""A log filter for the `openai` package: before version 3 it wrote request bodies into its debug log."""
+"""Bodies of requests: what can be encoded, and a filter that keeps them out of a log.
+
+Lone surrogates are not in UTF-8 and infinite numbers not in JSON. Before version 3 the `openai` package logged bodies.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from stream.errors import StreamValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["bodies_unlogged"]
+__all__ = ["bodies_unlogged", "sendable", "sendable_text"]
 
+DEEPEST = 200
+"""Deepest nesting of a body. Python's JSON encoder fails at some hundreds of levels, depending on the stack."""
 
 _in_request: ContextVar[bool] = ContextVar("in_request", default=False)
+
+
+def sendable_text(text: str) -> str:
+    r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD.
+
+    Examples
+    --------
+    >>> sendable_text("\ud83d\ude00 and \udcff") == "\N{GRINNING FACE} and \ufffd"
+    True
+    """
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def sendable(value: Any, deepest: int = DEEPEST) -> Any:
+    r"""A body with `sendable_text` applied to all of its texts and keys.
+
+    Raises `StreamValueError` if it nests deeper than `deepest` levels, or a number in it is not finite.
+
+    Examples
+    --------
+    >>> sendable({"messages": [{"content": "a\udcff"}]}) == {"messages": [{"content": "a\ufffd"}]}
+    True
+    """
+    if isinstance(value, str):
+        return sendable_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise StreamValueError(f"the request has the number {value}; it must be finite")
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if not deepest:
+        raise StreamValueError("the request nests too deep")
+    if isinstance(value, dict):
+        return {sendable(key): sendable(one, deepest - 1) for key, one in value.items()}
+    return [sendable(one, deepest - 1) for one in value]
 
 
 @contextmanager

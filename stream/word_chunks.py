@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
 from stream.events import Event, ReasoningDelta, TextDelta, Usage
-from stream.sendable import sendable_text
+from stream.request_bodies import sendable_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator

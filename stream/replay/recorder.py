@@ -10,7 +10,7 @@ from cues.extras import pip_install
 from stream.errors import MissingFeatureError, StreamError
 from stream.replay.hiding import Secrets
 from stream.replay.recording import Kind, Recording
-from stream.sendable import sendable
+from stream.request_bodies import sendable
 from stream.urls import server_url, shown_url
 
 if TYPE_CHECKING:

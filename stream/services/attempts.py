@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["Attempts", "Position"]
 
 Position: TypeAlias = Literal["first_query", "later_query", "retry"]
-POSITIONS: tuple[Position, ...] = ("first_query", "later_query", "retry")
 
 logger = logging.getLogger(__name__)
 
@@ -56,15 +55,17 @@ class Attempts:
 
     def tool_rate(self, model: str, tool: str) -> float:
         """Share of a tool's results that are not errors, 0 to 1; 0 without results."""
-        return _share(self._results[model, tool, True], self._results[model, tool, False])
+        return _outcomes(self._results, model, tool)["rate"]
 
     def rate(self, model: str, position: Position) -> float:
         """Share of attempts that succeeded, 0 to 1; 0 without attempts."""
-        return _share(self._outcomes[model, position, True], self._outcomes[model, position, False])
+        return _outcomes(self._outcomes, model, position)["rate"]
 
     def snapshot(self) -> dict[str, Any]:
         """All counts by model, as JSON values."""
-        return {model: self._of(model) for model in sorted(self._models())}
+        counters = (self._outcomes, self._invalid, self._results)
+        models = {key[0] for counter in counters for key in counter} | {*self._empty}
+        return {model: self._of(model) for model in sorted(models)}
 
     def prometheus(self, prefix: str = "cue_engine") -> str:
         """All counts in Prometheus' text-based exposition format, version 0.0.4."""
@@ -80,34 +81,20 @@ class Attempts:
             for name, meaning, labels, counts in tables
         )
 
-    def _models(self) -> set[str]:
-        counters = (self._outcomes, self._invalid, self._results)
-        return {key[0] for counter in counters for key in counter} | set(self._empty)
-
     def _of(self, model: str) -> dict[str, Any]:
-        positions: dict[str, Any] = {
-            position: {
-                "success": self._outcomes[model, position, True],
-                "failure": self._outcomes[model, position, False],
-                "rate": self.rate(model, position),
-                "seconds": self._seconds[model, position],
-            }
-            for position in POSITIONS
+        positions = {
+            position: {**_outcomes(self._outcomes, model, position), "seconds": self._seconds[model, position]}
+            for position in get_args(Position)
         }
         invalid = {reason: count for (name, reason), count in sorted(self._invalid.items()) if name == model}
-        tools = {
-            tool: {
-                "success": self._results[model, tool, True],
-                "failure": self._results[model, tool, False],
-                "rate": self.tool_rate(model, tool),
-            }
-            for tool in sorted({tool for name, tool, _ in self._results if name == model})
-        }
+        names = sorted({tool for name, tool, _ in self._results if name == model})
+        tools = {tool: _outcomes(self._results, model, tool) for tool in names}
         return {**positions, "empty_answers": self._empty[model], "invalid_calls": invalid, "tools": tools}
 
 
-def _share(good: int, bad: int) -> float:
-    return good / (good + bad) if good + bad else 0.0
+def _outcomes(counts: Mapping[Any, int], model: str, label: str) -> dict[str, float]:
+    good, bad = (counts.get((model, label, ok), 0) for ok in (True, False))
+    return {"success": good, "failure": bad, "rate": good / (good + bad) if good + bad else 0.0}
 
 
 def _metric(name: str, meaning: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> str:

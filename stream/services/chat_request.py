@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import StreamTypeError, StreamValueError
-from stream.sendable import sendable
+from stream.request_bodies import sendable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -23,8 +23,7 @@ from stream.services.addresses import (
     normalize_model,
 )
 from stream.services.chat_request import ChatRequest, with_guidance
-from stream.services.endpoints import GeminiEndpoint, OllamaEndpoint, OpenAIEndpoint
-from stream.services.http_clients import http_client
+from stream.services.endpoints import GeminiEndpoint, OllamaEndpoint, OpenAIEndpoint, http_client
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.provider_requests import body_of
 from stream.services.redaction import logged_list, logged_name

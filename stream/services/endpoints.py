@@ -1,9 +1,11 @@
-"""A client of each API: the body of a request in, the events of one answer out."""
+"""A client of each API: the body of a request in, the events of one answer out; and the HTTP clients of all."""
 
 from __future__ import annotations
 
 import json
+import sys
 from abc import ABC, abstractmethod
+from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -12,12 +14,12 @@ from cues.extras import needed
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.readers.ollama_reader import OllamaReader
-from stream.sendable import sendable
+from stream.request_bodies import sendable
 from stream.services.asking import answered
 from stream.services.failures import failure_of_answer, failure_of_transport
-from stream.services.http_clients import shorten_error, trusted
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     import httpx2
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from stream.events import ServiceEvent
     from stream.whole_answers import Api
 
-__all__ = ["GeminiEndpoint", "OllamaEndpoint", "OpenAIEndpoint"]
+__all__ = ["GeminiEndpoint", "OllamaEndpoint", "OpenAIEndpoint", "http_client"]
 
+LONGEST_PAGE = 1 << 16
+"""Bytes of an error page that are read, before it is decompressed."""
 _PACKAGES = {"openai": ("AsyncOpenAI", "a client needs the `services` extra", "services"),
              "anthropic": ("AsyncAnthropic", "Anthropic needs its extra", "anthropic")}  # fmt: skip
 # Package, resource, and the fields that its `create` names; the typed overloads fit the providers' own servers only.
@@ -69,8 +73,8 @@ class OpenAIEndpoint(_PackageEndpoint):
         client, words, extra = _PACKAGES[name]
         package = needed(name, words, extra)
         timeout = package.Timeout(**waits)
-        hooks = {"response": [shorten_error]}
-        http = package.DefaultAsyncHttpxClient(verify=trusted(), timeout=timeout, event_hooks=hooks)
+        hooks = {"response": [_shorten_error]}
+        http = package.DefaultAsyncHttpxClient(verify=_trusted(), timeout=timeout, event_hooks=hooks)
         # With "none" the package does not take a key from the environment: that key is for the provider only.
         self.client = getattr(package, client)(
             base_url=url, api_key=api_key or "none", max_retries=0, timeout=timeout, http_client=http
@@ -110,7 +114,9 @@ class GeminiEndpoint(_PackageEndpoint):
             request.extensions["timeout"] = limits  # the package switches the client's own limits off
 
         # With a client of its own the package neither waits 1 to 10 s after a refused connection nor asks again.
-        self._http = httpx.AsyncClient(verify=trusted(), event_hooks={"request": [limit], "response": [shorten_error]})
+        self._http = httpx.AsyncClient(
+            verify=_trusted(), event_hooks={"request": [limit], "response": [_shorten_error]}
+        )
         self._types, self._model = genai.types, model
         options = self._types.HttpOptions(base_url=url, httpx_async_client=self._http)
         # With "none" the package does not take a key from the environment: that key is for Google only.
@@ -169,3 +175,36 @@ class OllamaEndpoint:
 
     async def close(self) -> None:
         """Nothing: the connection closes its HTTP client."""
+
+
+def http_client(*, api_key: str | None, waits: Mapping[str, float]) -> httpx2.AsyncClient:
+    """The HTTP client for all requests outside the providers' packages; `waits` are arguments of a `Timeout`."""
+    package = needed("httpx2", "a client needs the `services` extra", "services")
+    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
+    hooks = {"response": [_shorten_error]}
+    client: httpx2.AsyncClient = package.AsyncClient(
+        headers=headers, timeout=package.Timeout(**waits), verify=_trusted(), event_hooks=hooks
+    )
+    return client
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The trusted certificates, shared by all connections: loading them takes 40 ms."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+async def _shorten_error(response: Any) -> None:
+    """A hook of the HTTP clients: an error page ends after `LONGEST_PAGE` bytes, since it is read as a whole."""
+    if response.status_code < 400:
+        return
+    page = bytearray()
+    async for data in response.stream:
+        page += data
+        if len(page) > LONGEST_PAGE:
+            break
+    await response.stream.aclose()
+    package = sys.modules[type(response).__module__.partition(".")[0]]  # httpx or httpx2
+    response.stream = package.ByteStream(bytes(page[:LONGEST_PAGE]))

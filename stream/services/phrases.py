@@ -50,12 +50,10 @@ CLOSERS = {"(": ")", "[": "]", "{": "}"}
 TOKEN = re.compile(r"[()\[\]{}|^$]|[^\s()\[\]{}|^$]+")
 NUMBER = r"\d[\d.]*(?:st|nd|rd|th|am|pm|k|c|f)?"
 OTHER, FIRST = "\ue000", 0xE001
-ALTERNATIVES = re.compile("(?<=[:|])[\ue001-\uf8ff](?:[|][\ue001-\uf8ff])+(?=[|)])")
 SPELLED = str.maketrans({"’": "'", "-": " ", "%": " percent ", "°": " degrees "})
 SHORT_FORMS = (
     (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
     (re.compile(r"\b(what|who|where|when|how|which|it|that|there|here|he|she)'s\b"), r"\1 is"),
-    (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
     (re.compile(r"\b(what|who|how|where|you|we|they)'re\b"), r"\1 are"),
     (re.compile(r"\b(i|you|we|they|it)'d\b"), r"\1 would"),
     (re.compile(r"\b(i|you|we|they)'ve\b"), r"\1 have"),
@@ -78,10 +76,13 @@ class Phrases:
         read = [_tokens(pattern) for pattern in patterns]
         words = dict.fromkeys(token for tokens in read for token in tokens if token not in BRACKETS | GAPS)
         self._codes = {word: chr(code) for code, word in enumerate(words, FIRST)}
-        shapes = {word: _shape(word) for word in words if word == "#" or "*" in word}
-        self._shapes = [(re.compile(shape), self._codes[word]) for word, shape in shapes.items()]
+        self._shapes = [
+            (re.compile(NUMBER if word == "#" else re.escape(word).replace(r"\*", ".*")), code)
+            for word, code in self._codes.items()
+            if word == "#" or "*" in word
+        ]
         regex = "|".join("".join(self._regex(token) for token in tokens) for tokens in read)
-        self._compiled = re.compile(ALTERNATIVES.sub(_one_of, regex) if read else "(?!)")
+        self._compiled = re.compile(regex if read else "(?!)")
 
     def find(self, words: Sequence[str]) -> re.Match[str] | None:
         """The first match in a sentence, with positions in words."""
@@ -177,15 +178,3 @@ def _tokens(pattern: str) -> list[str]:
     if named := re.search("<[^>]*>?", pattern):
         raise StreamValueError(f"pattern {pattern!r} has {named[0]}; only the patterns of a file can name its [words]")
     return ["(", *TOKEN.findall(pattern), ")"]
-
-
-def _one_of(match: re.Match[str]) -> str:
-    """Single-word alternatives as a character set; the codes of one list are consecutive and make a range."""
-    codes = sorted(map(ord, match[0].replace("|", "")))
-    firsts = [code for code in codes if code - 1 not in codes]
-    lasts = [code for code in codes if code + 1 not in codes]
-    return "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True)) + "]"
-
-
-def _shape(word: str) -> str:
-    return NUMBER if word == "#" else re.escape(word).replace(r"\*", ".*")

@@ -7,6 +7,7 @@ import logging
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.errors import StreamTypeError
@@ -104,27 +105,28 @@ class Recovery(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
         offered = tuple(tools or ())
-        first = _Attempt(self._now)
+        attempt = first = _Attempt(self._now)
         async with aclosing(first.watch(self._source.chat(messages, tools=offered, **fields))) as events:
             async for event in events:
                 yield event
-        self._count(messages, first)
+        if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
+            asked_before = any(message.get("role") == "assistant" for message in messages)
+            position: Position = "later_query" if asked_before else "first_query"
+            self.attempts.record(self.model, position, ok=first.ok, seconds=first.seconds)
         if not first.empty:
             return
         self.attempts.empty(self.model)
         logger.warning("Empty tool call pattern detected (%s, after %.2f s)", self.model, first.seconds)
-        last, number = first, 1
-        for how, ask in self._ways(messages, offered, fields):
-            number += 1
+        for number, (how, ask) in enumerate(self._ways(messages, offered, fields), 2):
             yield AskedAgain(number, how)
-            last = _Attempt(self._now)
-            async with aclosing(last.watch(ask())) as events:
+            attempt = _Attempt(self._now)
+            async with aclosing(attempt.watch(ask())) as events:
                 async for event in events:
                     yield event
-            self._count_retry(how, number, first, last)
-            if not last.empty:
+            self._count_retry(how, number, first, attempt)
+            if not attempt.empty:
                 return
-        for held in last.held:
+        for held in attempt.held:
             yield held
 
     def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
@@ -136,13 +138,14 @@ class Recovery(Wrapper):
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
         if self._fallback is not None:
-            ways.append(("fallback", lambda: self._fall_back(messages, plain)))
+            ways.append(("fallback", partial(self._fall_back, self._fallback, messages, plain)))
         return ways
 
-    async def _fall_back(self, messages: Sequence[Message], fields: ChatFields) -> AsyncGenerator[ServiceEvent, None]:
-        assert self._fallback is not None
+    async def _fall_back(
+        self, fallback: Fallback, messages: Sequence[Message], fields: ChatFields
+    ) -> AsyncGenerator[ServiceEvent, None]:
         try:
-            loaded = self._fallback.load_tools()
+            loaded = fallback.load_tools()
             tools = await loaded if inspect.isawaitable(loaded) else loaded
         except Exception as error:  # noqa: BLE001  (a server of tools that is not there must not end the turn)
             kind = type(error).__name__  # Its words may hold an address with a password.
@@ -150,31 +153,17 @@ class Recovery(Wrapper):
             return
         runner = ToolRunner(self._source, tools)
         names = {tool.name for tool in runner.tools}
-        async with aclosing(runner.chat(with_guidance(messages, self._fallback.guidance), **fields)) as events:
+        async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
             async for event in events:
                 if isinstance(event, ToolResult) and event.tool_name in names:
                     self.attempts.result(self.model, event)
                 yield event
 
-    def _count(self, messages: Sequence[Message], attempt: _Attempt) -> None:
-        """Count a question; a round that only returns tool results is not one."""
-        if not messages or messages[-1].get("role") == "tool":
-            return
-        asked_before = any(message.get("role") == "assistant" for message in messages)
-        position: Position = "later_query" if asked_before else "first_query"
-        self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
-
     def _count_retry(self, how: str, number: int, first: _Attempt, last: _Attempt) -> None:
         self.attempts.record(self.model, "retry", ok=last.ok, seconds=last.seconds, retry=number - 1)
-        logger.info(
-            "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s",
-            how,
-            number,
-            self.model,
-            "a valid answer" if last.ok else "no valid answer",
-            last.seconds,
-            first.seconds,
-        )
+        outcome = "a valid answer" if last.ok else "no valid answer"
+        words = "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s"
+        logger.info(words, how, number, self.model, outcome, last.seconds, first.seconds)
 
 
 class _Attempt:
@@ -184,23 +173,21 @@ class _Attempt:
         self._now, self._start_s = now, now()
         self.seconds = 0.0
         self.held: list[ServiceEvent] = []
-        self._something = self._failed = False
+        self._has_content = self._has_failed = False
 
     @property
     def empty(self) -> bool:
-        """Whether the answer has no content and no failure."""
-        return not self._something and not self._failed
+        return not self._has_content and not self._has_failed
 
     @property
     def ok(self) -> bool:
-        """Whether the answer has content and no failure."""
-        return self._something and not self._failed
+        return self._has_content and not self._has_failed
 
     async def watch(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
         async with aclosing(events):
             async for event in events:
-                self._something = self._something or _is_something(event)
-                self._failed = self._failed or isinstance(event, StreamFailed)
+                self._has_content = self._has_content or _has_content(event)
+                self._has_failed = self._has_failed or isinstance(event, StreamFailed)
                 if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
                     continue
@@ -211,7 +198,7 @@ class _Attempt:
         self.seconds = self._now() - self._start_s
 
 
-def _is_something(event: ServiceEvent) -> bool:
+def _has_content(event: ServiceEvent) -> bool:
     if isinstance(event, TextDelta):
         return bool(event.text.strip())
     return isinstance(event, AnswerParts) or (isinstance(event, ToolCallEnd) and event.status != "incomplete")

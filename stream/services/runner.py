@@ -149,9 +149,8 @@ class ToolRunner(Wrapper):
                 return
             self._log_unknown(answer)
             results: dict[int, ToolResult] = {}
-            async with aclosing(self._run(answer, at_once=at_once)) as running:
-                async for place, result in running:
-                    results[place] = result
+            async with aclosing(self._run(answer, results, at_once=at_once)) as running:
+                async for result in running:
                     self._count(result)
                     yield result
             spoken = answer.messages([results[place] for place in range(len(answer.calls))])
@@ -175,18 +174,20 @@ class ToolRunner(Wrapper):
             return False
         return self._executes == "client" or not answer.server_ran
 
-    async def _run(self, answer: Answer, *, at_once: bool) -> AsyncGenerator[tuple[int, ToolResult], None]:
-        """Each result with the place of its call, as soon as it is there."""
-        if not at_once:
-            for place, call in enumerate(answer.calls):
-                yield place, await self._outcome(call, answer.problems.get(call.index))
-            return
-        results: dict[int, ToolResult] = {}
+    async def _run(
+        self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool
+    ) -> AsyncGenerator[ToolResult, None]:
+        """Each result as soon as it is there; `results` has them by the place of the call."""
 
         async def run(place: int, call: ToolCallEnd) -> None:
             # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
             results[place] = await self._outcome(call, answer.problems.get(call.index))
 
+        if not at_once:
+            for place, call in enumerate(answer.calls):
+                await run(place, call)
+                yield results[place]
+            return
         tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(answer.calls)}
         try:
             waiting = set(tasks)
@@ -194,7 +195,7 @@ class ToolRunner(Wrapper):
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 for task in sorted(done, key=tasks.__getitem__):
                     task.result()  # raises the exception of a failed task
-                    yield tasks[task], results[tasks[task]]
+                    yield results[tasks[task]]
         finally:
             for task in tasks:
                 task.cancel()

@@ -8,7 +8,7 @@ import json
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from stream.sendable import sendable_text
+from stream.request_bodies import sendable_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -139,7 +139,8 @@ class Validator:
             arguments = _spelled_out(arguments, tool.parameters)
         # The first error by depth is reported. Its own message would quote values, so we write another.
         try:
-            error = next(iter(sorted(self._checkers[call.tool_name].iter_errors(arguments), key=_order)), None)
+            errors = self._checkers[call.tool_name].iter_errors(arguments)
+            error = min(errors, key=lambda one: (len(one.path), [str(step) for step in one.path]), default=None)
         except (RecursionError, ArithmeticError, ValueError):  # raised by a schema that recurses, or by its arithmetic
             return bad("schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite")
         return None if error is None else bad("schema", _words(call.tool_name, error))
@@ -169,10 +170,6 @@ def _near(name: str, tools: Iterable[str]) -> tuple[str, ...]:
     plain = {other.lower().replace("-", "_").replace(".", "_"): other for other in tools}
     close = get_close_matches(name.lower().replace("-", "_").replace(".", "_"), plain, n=3, cutoff=0.6)
     return tuple(plain[one] for one in close)
-
-
-def _order(error: Any) -> tuple[int, list[str]]:
-    return len(error.path), [str(step) for step in error.path]
 
 
 def _words(name: str, error: Any) -> str:
