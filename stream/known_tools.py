@@ -41,32 +41,23 @@ class KnownTools:
         Patterns for tools that the server runs (`("*",)` matches every name); another type raises a `StreamTypeError`.
     """
 
-    __slots__ = ("_declared", "_discovered", "_server_reports", "patterns")
+    __slots__ = ("_declared", "discovered", "patterns", "server_reports")
 
     def __init__(self, declared: Collection[str] | None, server_tools: Collection[str] = SERVER_TOOLS) -> None:
         check_patterns("server_tools", server_tools, SERVER_TOOLS[0])
         self._declared, self.patterns = declared, tuple(server_tools)
-        self._discovered: set[str] = set()
-        self._server_reports = False
+        self.discovered: set[str] = set()  # names that the server used in one stream: it keeps its discovered tools
+        self.server_reports = False  # whether it reported on tools that it runs; it runs them in later streams, too
 
     def knows(self, name: str) -> bool:
         """Whether a name is known at the start of a stream."""
         return (
             self._declared is None
             or name in self._declared
-            or name in self._discovered
-            or self._server_reports
+            or name in self.discovered
+            or self.server_reports
             or is_server_tool(name, self.patterns)
         )
-
-    def discovered(self, name: str) -> None:
-        """Remember a name that the server used in one stream: it keeps its discovered tools."""
-        if len(self._discovered) < _MOST_NAMES:
-            self._discovered.add(name)
-
-    def server_reports(self) -> None:
-        """Note that the server reported on tools that it runs; it runs them in later streams, too."""
-        self._server_reports = True
 
 
 class KnownInStream:
@@ -84,14 +75,13 @@ class KnownInStream:
 
     def note(self, event: object) -> None:
         """Look at an event of the stream, before `knows` is called about it."""
-        if isinstance(event, TaskStatus):
-            if not event.tool_name:  # one with a name is a tool of the server's own, beside the client's
-                self._known.server_reports()
-        elif isinstance(event, ToolResult) and event.by_server:
-            self._known.server_reports()
+        # A status with a name is of a tool of the server's own, beside the client's.
+        is_report = isinstance(event, TaskStatus) and not event.tool_name
+        if is_report or (isinstance(event, ToolResult) and event.by_server):
+            self._known.server_reports = True
         elif isinstance(event, ToolCallStart):
-            if self._all_known:
-                self._known.discovered(event.tool_name)
+            if self._all_known and len(self._known.discovered) < _MOST_NAMES:
+                self._known.discovered.add(event.tool_name)
             elif is_server_tool(event.tool_name, self._known.patterns):
                 self._all_known = True
 

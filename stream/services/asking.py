@@ -1,4 +1,4 @@
-"""The events of one answer from a provider's package: opened, parsed by `stream.read`, and closed."""
+"""The events of one answer from a provider's package: opened, parsed by `stream.read`, closed; and its failures."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stream.events import AnswerParts, Finish, StreamFailed, ToolCallEnd, Usage
+from stream.readers.failures import failed_by, retry_after_ms, unwrap
 from stream.readers.formats import reader_for
 from stream.reading import read
 from stream.request_bodies import bodies_unlogged
-from stream.services.failures import failure_of_client
 from stream.urls import shown_url
 from stream.whole_answers import whole_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from stream.events import ServiceEvent
     from stream.whole_answers import Api
 
-__all__ = ["answered"]
+__all__ = ["answered", "failure_of_answer", "failure_of_transport"]
+
+LONGEST_MESSAGE = 500
+"""Characters of a message that are kept: a proxy may send a whole error page."""
 
 
 async def answered(
@@ -40,7 +43,7 @@ async def answered(
         with bodies_unlogged():
             answer = await opening()
     except Exception as error:
-        failed = failure_of_client(error, url)
+        failed = _failure_of_client(error, url)
         if failed is None:
             raise
         yield failed
@@ -99,3 +102,42 @@ def _parts(api: Api, pieces: Sequence[Any], ends: Sequence[ToolCallEnd]) -> list
         return [tuple(answer["output" if api == "responses" else "content"])]
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return []
+
+
+def failure_of_answer(status: int, body: bytes | str | Any, headers: Mapping[str, str]) -> StreamFailed:
+    """The failure in an HTTP error response.
+
+    `body` may be decoded JSON. Names in `headers` are in lower case, or the mapping ignores case.
+    """
+    parsed = unwrap(body)
+    return replace(
+        parsed,
+        message=parsed.message[:LONGEST_MESSAGE],
+        status=status,
+        retry_after_ms=retry_after_ms(headers) if parsed.retry_after_ms is None else parsed.retry_after_ms,
+        request_id=parsed.request_id or headers.get("x-request-id") or headers.get("request-id"),
+    )
+
+
+def _failure_of_client(error: Exception, url: str) -> StreamFailed | None:
+    """The failure in an exception of a provider's package; `None` if the exception reports none, such as a mistake."""
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    if isinstance(status, int) and hasattr(error, "response"):
+        body = error.body if hasattr(error, "body") else getattr(error, "details", None)
+        return failure_of_answer(status, body, getattr(error.response, "headers", None) or {})
+    failed = failed_by(error)
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    if failed.code not in ("connection", "timeout") and not kinds & {"APIError", "HTTPError", "InvalidURL"}:
+        return None
+    # The time to connect does not count as a silence of the server.
+    never_connected = any(type(one).__name__ == "ConnectTimeout" for one in (error, error.__cause__))
+    return failure_of_transport(
+        error.__cause__ or error, url=url, timed_out=failed.code == "timeout" and not never_connected
+    )
+
+
+def failure_of_transport(error: BaseException, *, url: str, timed_out: bool) -> StreamFailed:
+    """The failure of a connection that was refused, broke or timed out; user, password and query are left out."""
+    fault = "no answer in time from" if timed_out else "cannot reach"
+    why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
+    return StreamFailed(message=f"{fault} {shown_url(url)}: {why}", code="timeout" if timed_out else "connection")

@@ -15,8 +15,7 @@ from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.readers.ollama_reader import OllamaReader
 from stream.request_bodies import sendable
-from stream.services.asking import answered
-from stream.services.failures import failure_of_answer, failure_of_transport
+from stream.services.asking import answered, failure_of_answer, failure_of_transport
 
 if TYPE_CHECKING:
     import ssl

@@ -23,12 +23,10 @@ LONGEST_FILE_BYTES = 64 * 1024
 
 def _definition(name: str, description: str, path: str) -> dict[str, Any]:
     """A tool with one required argument, `path`, in OpenAI's form."""
-    schema = {
-        "type": "object",
-        "properties": {"path": {"type": "string", "description": path}},
-        "required": ["path"],
-    }
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+    properties = {"path": {"type": "string", "description": path}}
+    return Tool(
+        name=name, description=description, parameters={"properties": properties, "required": ["path"]}
+    ).openai()
 
 
 FILESYSTEM_TOOLS: list[dict[str, Any]] = [

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
-from stream.services.failures import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -20,6 +19,13 @@ if TYPE_CHECKING:
     from stream.events import ServiceEvent
 
 __all__ = ["Retries", "with_retries"]
+
+TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+# In a stream that began with HTTP 200, a provider's code stands for the status: Anthropic's error types, then OpenAI's.
+TRANSIENT_CODES = frozenset({
+    *("connection", "unfinished"),
+    *("overloaded_error", "rate_limit_error", "api_error", "rate_limit_exceeded", "server_error"),
+})  # fmt: skip
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +60,7 @@ class Retries:
 
     def wait_before(self, attempt: int, failure: StreamFailed) -> float | None:
         """The wait before an attempt (the second is 2), seconds; `None` for no further attempt."""
-        if attempt > self.attempts or not is_transient(failure):
+        if attempt > self.attempts or not _is_transient(failure):
             return None
         if failure.retry_after_ms is not None:
             asked_s = failure.retry_after_ms / 1000.0
@@ -84,3 +90,10 @@ async def with_retries(
         # Without a status the failure, and its code, is our own: the log quotes neither the server nor the user.
         why = failed.code if failed.status is None else f"status {failed.status}"
         logger.info("Attempt %d of %d, after %s and a wait of %.2f s", attempt, retries.attempts, why, wait_s)
+
+
+def _is_transient(failure: StreamFailed) -> bool:
+    """Whether the same request may succeed if repeated. A timeout is not transient: the user has waited already."""
+    if failure.status is not None:
+        return failure.status in TRANSIENT_STATUS
+    return failure.code in TRANSIENT_CODES

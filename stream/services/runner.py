@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from stream.errors import StreamValueError
 from stream.events import InvalidToolCall, ToolCallEnd, ToolResult
 from stream.known_tools import SERVER_TOOLS
-from stream.services.answer import Answer
+from stream.services.answer import Answer, run_tool, words_of
 from stream.services.redaction import logged_arguments, logged_list, logged_name
-from stream.services.running import run_tool, words_of
 from stream.services.source import Wrapper
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
