@@ -27,20 +27,13 @@ def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str]
         Names of this machine, in lower case, besides `localhost` and addresses of loopback. If there are any, every
         numeric address is accepted, too.
     """
-    if len(hosts) != 1 or not _is_ours(_name_of(hosts[0]), names):
+    name = _name_of(hosts[0]) if len(hosts) == 1 else None
+    if name is None or not (name in names or is_loopback(name) or (names and _address(name))):
         return "the header Host does not name this server"
     # Only browsers send an Origin; those of other pages differ from the address of this one.
     if any(origin.partition("://")[2].lower() != hosts[0].lower() for origin in origins):
         return "the request comes from another web page"
     return None
-
-
-def _is_ours(name: str | None, names: Collection[str]) -> bool:
-    if name is None:
-        return False
-    if name == "localhost" or name in names or is_loopback(name):
-        return True
-    return bool(names) and _address(name) is not None
 
 
 def is_loopback(name: str) -> bool:

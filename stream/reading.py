@@ -115,7 +115,10 @@ def read_sync(
     [TextDelta(text='Hi.', channel=None), Finish(reason='stop')]
     """
     chosen = _reader("read_sync", tools, reader, options)
-    _check_plain(source)
+    if not hasattr(source, "__iter__"):
+        is_asynchronous = hasattr(source, "__aiter__") or inspect.isawaitable(source)
+        hint = "; stream.read reads an asynchronous one" if is_asynchronous else ""
+        raise StreamTypeError(f"source is {_short(source)}; it must be an iterable of chunks{hint}")
     return _events_sync(source, chosen)
 
 
@@ -179,13 +182,6 @@ def _asynchronous(source: Any) -> AsyncIterable[Any]:
         raise StreamTypeError(f"source is {_short(source)}; it must be an asynchronous iterable of chunks{hint}")
     iterable: AsyncIterable[Any] = source
     return iterable
-
-
-def _check_plain(source: Any) -> None:
-    if not hasattr(source, "__iter__"):
-        is_asynchronous = hasattr(source, "__aiter__") or inspect.isawaitable(source)
-        hint = "; stream.read reads an asynchronous one" if is_asynchronous else ""
-        raise StreamTypeError(f"source is {_short(source)}; it must be an iterable of chunks{hint}")
 
 
 def _short(source: object) -> str:

@@ -81,7 +81,8 @@ class Phrases:
             for word, code in self._codes.items()
             if word == "#" or "*" in word
         ]
-        regex = "|".join("".join(self._regex(token) for token in tokens) for tokens in read)
+        known = BRACKETS | GAPS | self._codes
+        regex = "|".join("".join(known[token] for token in tokens) for tokens in read)
         self._compiled = re.compile(regex if read else "(?!)")
 
     def find(self, words: Sequence[str]) -> re.Match[str] | None:
@@ -90,9 +91,6 @@ class Phrases:
 
     def _unknown(self, word: str) -> str:
         return next((code for shape, code in self._shapes if shape.fullmatch(word)), OTHER)
-
-    def _regex(self, token: str) -> str:
-        return BRACKETS.get(token) or GAPS.get(token) or self._codes[token]
 
 
 @lru_cache(maxsize=256)

@@ -97,8 +97,8 @@ def anthropic_body(request: ChatRequest) -> Json:
     fields = tool_fields(request)
     tools = _declared(fields, "input_schema")
     choice = _anthropic_choice(fields.get("tool_choice"), parallel=fields.get("parallel_tool_calls"))
-    if not tools and (used := _tools_used(request.messages)):
-        # A history with calls is refused unless tools are defined.
+    used = dict.fromkeys(call["function"]["name"] for m in request.messages for call in m.get("tool_calls") or ())
+    if used and not tools:  # a history with calls is refused unless tools are defined
         tools = [{"name": name, "input_schema": {"type": "object"}} for name in used]
         choice = {"type": "none"}
     schema = schema_of(request)
@@ -253,10 +253,6 @@ def _declared(fields: Json, key: str) -> list[Json]:
     """The tools of a request, with their schemas under `key`."""
     functions = [tool["function"] for tool in fields.get("tools", ())]
     return [{"name": one["name"], "description": one["description"], key: one["parameters"]} for one in functions]
-
-
-def _tools_used(messages: Sequence[Message]) -> list[str]:
-    return [*dict.fromkeys(call["function"]["name"] for m in messages for call in m.get("tool_calls") or ())]
 
 
 def _data_url(url: str) -> tuple[str, str]:

@@ -123,7 +123,10 @@ class Recovery(Wrapper):
             async with aclosing(attempt.watch(ask())) as events:
                 async for event in events:
                     yield event
-            self._count_retry(how, number, first, attempt)
+            self.attempts.record(self.model, "retry", ok=attempt.ok, seconds=attempt.seconds, retry=number - 1)
+            outcome = "a valid answer" if attempt.ok else "no valid answer"
+            words = "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s"
+            logger.info(words, how, number, self.model, outcome, attempt.seconds, first.seconds)
             if not attempt.empty:
                 return
         for held in attempt.held:
@@ -158,12 +161,6 @@ class Recovery(Wrapper):
                 if isinstance(event, ToolResult) and event.tool_name in names:
                     self.attempts.result(self.model, event)
                 yield event
-
-    def _count_retry(self, how: str, number: int, first: _Attempt, last: _Attempt) -> None:
-        self.attempts.record(self.model, "retry", ok=last.ok, seconds=last.seconds, retry=number - 1)
-        outcome = "a valid answer" if last.ok else "no valid answer"
-        words = "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s"
-        logger.info(words, how, number, self.model, outcome, last.seconds, first.seconds)
 
 
 class _Attempt:

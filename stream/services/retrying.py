@@ -59,8 +59,12 @@ class Retries:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more")
 
     def wait_before(self, attempt: int, failure: StreamFailed) -> float | None:
-        """The wait before an attempt (the second is 2), seconds; `None` for no further attempt."""
-        if attempt > self.attempts or not _is_transient(failure):
+        """The wait before an attempt (the second is 2), seconds; `None` for no further attempt.
+
+        A timeout is not repeated: the user has waited already.
+        """
+        has_code = failure.status is None and failure.code in TRANSIENT_CODES
+        if attempt > self.attempts or not (has_code or failure.status in TRANSIENT_STATUS):
             return None
         if failure.retry_after_ms is not None:
             asked_s = failure.retry_after_ms / 1000.0
@@ -90,10 +94,3 @@ async def with_retries(
         # Without a status the failure, and its code, is our own: the log quotes neither the server nor the user.
         why = failed.code if failed.status is None else f"status {failed.status}"
         logger.info("Attempt %d of %d, after %s and a wait of %.2f s", attempt, retries.attempts, why, wait_s)
-
-
-def _is_transient(failure: StreamFailed) -> bool:
-    """Whether the same request may succeed if repeated. A timeout is not transient: the user has waited already."""
-    if failure.status is not None:
-        return failure.status in TRANSIENT_STATUS
-    return failure.code in TRANSIENT_CODES

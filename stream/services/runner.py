@@ -136,8 +136,9 @@ class ToolRunner(Wrapper):
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
-            goes_on = answer.reason == "pause_turn" and not answer.calls and not answer.failed
-            if not goes_on and not self._is_ours(answer):
+            is_paused = answer.reason == "pause_turn" and not answer.calls
+            by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
+            if answer.failed or not (is_paused or (answer.calls and by_client)):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
@@ -166,12 +167,6 @@ class ToolRunner(Wrapper):
             self._attempts.invalid(self.model, event)
         elif isinstance(event, ToolResult) and event.tool_name in self._by_name:
             self._attempts.result(self.model, event)
-
-    def _is_ours(self, answer: Answer) -> bool:
-        """Whether calls are left to run here."""
-        if self._executes == "server" or answer.failed or not answer.calls:
-            return False
-        return self._executes == "client" or not answer.server_ran
 
     async def _run(
         self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool

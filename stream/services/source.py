@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream.services.chat_request import Message, Think
     from stream.services.tool import ToolLike
 
-__all__ = ["ChatFields", "ChatSource", "Wrapper", "last_question"]
+__all__ = ["ChatFields", "ChatSource", "Wrapper"]
 
 
 class ChatFields(TypedDict, total=False):
@@ -59,20 +59,3 @@ class Wrapper:
         """The model's capabilities with tools; the safe default if the source has none."""
         known: ModelCapabilities | None = getattr(self._source, "capabilities", None)
         return known or ModelCapabilities()
-
-
-def last_question(messages: Sequence[Message]) -> str:
-    """The text of the last user message, or `""`.
-
-    Examples
-    --------
-    >>> last_question([{"role": "user", "content": "What time is it?"}, {"role": "tool", "content": "10:00"}])
-    'What time is it?'
-    """
-    for message in reversed(messages):
-        if message.get("role") == "user":
-            content = message.get("content") or ""
-            if isinstance(content, str):
-                return content
-            return " ".join(part["text"] for part in content if part.get("type") == "text")
-    return ""

@@ -10,7 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
-from stream.services.source import Wrapper, last_question
+from stream.services.redaction import logged_list
+from stream.services.source import Wrapper
 from stream.services.tier_table import Tier, load_tiers
 from stream.services.tool import as_tools, tool_choice_field
 
@@ -60,11 +61,11 @@ class KeywordClassifier:
 
     def classify(self, question: str) -> str:
         """The name of the question's tier."""
-        found = (self._tier(sentence) for sentence in sentences(question))
-        return next((name for name in found if name != GENERAL), GENERAL)
-
-    def _tier(self, sentence: Sequence[str]) -> str:
-        return next((name for name, keywords in self._tiers if keywords.find(sentence)), GENERAL)
+        for sentence in sentences(question):
+            name = next((name for name, keywords in self._tiers if keywords.find(sentence)), GENERAL)
+            if name != GENERAL:
+                return name
+        return GENERAL
 
 
 class ToolTiers(Wrapper):
@@ -109,7 +110,8 @@ class ToolTiers(Wrapper):
         every = self._tools if tools is None else as_tools(tools)
         kept = {tool.name for tool in every if self._belongs(tool, tier)}
         if every and not kept and (tier.groups or tier.tools):
-            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), _listed(every))
+            listed = logged_list(f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every)
+            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), listed)
         asked = sentences(question)
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
@@ -118,7 +120,7 @@ class ToolTiers(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; the tools to offer are chosen from `tools`."""
         every = self._tools if tools is None else as_tools(tools)
-        chosen = await self.choose(last_question(messages), every)
+        chosen = await self.choose(_last_question(messages), every)
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
         if isinstance(choice, dict):
             forced = choice["function"]["name"]
@@ -152,13 +154,25 @@ class ToolTiers(Wrapper):
         return fits(tier.tools, tool.name)
 
 
+def _last_question(messages: Sequence[Message]) -> str:
+    """The text of the last user message, or `""`.
+
+    Examples
+    --------
+    >>> _last_question([{"role": "user", "content": "What time is it?"}, {"role": "tool", "content": "10:00"}])
+    'What time is it?'
+    """
+    for message in reversed(messages):
+        if message.get("role") == "user":
+            content = message.get("content") or ""
+            if isinstance(content, str):
+                return content
+            return " ".join(part["text"] for part in content if part.get("type") == "text")
+    return ""
+
+
 @lru_cache(maxsize=4096)
 def _in_words(tool_name: str) -> tuple[Phrases, Phrases] | None:
     """Patterns for a name's words anywhere, and at the beginning with articles allowed; `None` for one plain word."""
     words = name_words(tool_name)
     return (Phrases([" ".join(words)]), Phrases(["^ " + ARTICLE.join(words)])) if len(words) > 1 else None
-
-
-def _listed(tools: Sequence[Tool], most: int = 8) -> str:
-    named = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in tools[:most]]
-    return ", ".join([*named, "…"] if len(tools) > most else named)

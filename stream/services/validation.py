@@ -17,7 +17,7 @@ from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping
 
     from stream.events import ServiceEvent
     from stream.services.tool import ToolLike
@@ -106,7 +106,10 @@ class Validator:
                     yield event
                 rejected = isinstance(event, InvalidToolCall)  # by another validator: do not report it twice
         finally:
-            self._log(problems)
+            if problems:
+                listed = logged_list(f"{logged_name(problem.tool_name)} ({problem.reason})" for problem in problems)
+                model = self._model or "a model"
+                logger.warning("Filtered %d invalid tool calls from %s: %s", len(problems), model, listed)
 
     def _checked(self, call: ToolCallEnd, known: KnownInStream) -> InvalidToolCall | None:
         if self.strictness == "off" or call.status == "incomplete":
@@ -114,11 +117,6 @@ class Validator:
         problem = self._problem(call, known)
         self._counts[self._model, "ok" if problem is None else problem.reason] += 1
         return problem
-
-    def _log(self, problems: Sequence[InvalidToolCall]) -> None:
-        if problems:
-            names = logged_list(f"{logged_name(problem.tool_name)} ({problem.reason})" for problem in problems)
-            logger.warning("Filtered %d invalid tool calls from %s: %s", len(problems), self._model or "a model", names)
 
     def _problem(self, call: ToolCallEnd, known: KnownInStream) -> InvalidToolCall | None:
         def bad(reason: Literal["unknown_tool", "not_json", "schema"], message: str) -> InvalidToolCall:
