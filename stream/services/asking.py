@@ -1,8 +1,9 @@
-"""The events of one answer from a provider's package: opened, parsed by `stream.read`, closed; and its failures."""
+"""One answer from a provider's package: asked for, parsed by `stream.read`, closed; and its failures."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,80 +12,84 @@ from stream.events import AnswerParts, Finish, StreamFailed, ToolCallEnd, Usage
 from stream.readers.failures import failed_by, retry_after_ms, unwrap
 from stream.readers.formats import reader_for
 from stream.reading import read
-from stream.request_bodies import bodies_unlogged
+from stream.request_bodies import bodies_unlogged, sendable
 from stream.urls import shown_url
 from stream.whole_answers import whole_answer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from stream.events import ServiceEvent
     from stream.whole_answers import Api
 
-__all__ = ["answered", "failure_of_answer", "failure_of_transport"]
+__all__ = ["PackageEndpoint", "failure_of_answer", "failure_of_transport"]
 
 LONGEST_MESSAGE = 500
 """Characters of a message that are kept: a proxy may send a whole error page."""
 
 
-async def answered(
-    opening: Callable[[], Awaitable[Any]],
-    api: Api,
-    url: str,
-    *,
-    tools: Sequence[str] | None,
-    tap: Callable[[Any], None] | None,
-) -> AsyncGenerator[ServiceEvent, None]:
-    """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`.
+class PackageEndpoint(ABC):
+    """Client of an API through its provider's package; `tap` gets each chunk before it is parsed."""
 
-    `opening` sends the request; its result is the stream of chunks, each of which `tap` gets, or one whole answer.
-    """
-    try:
-        with bodies_unlogged():
-            answer = await opening()
-    except Exception as error:
-        failed = _failure_of_client(error, url)
-        if failed is None:
-            raise
-        yield failed
-        return
-    pieces: list[Any] = []
-    ends: list[ToolCallEnd] = []
-    held: list[Finish] = []  # the usage comes after it, but is yielded first, as on `/api/chat`
-    async with aclosing(_chunks(answer, pieces, tap, keeps=api != "chat")) as chunks:
-        async for event in read(chunks, reader=reader_for(api, tools)):
-            if held and not isinstance(event, Usage):
-                yield held.pop()
-            if isinstance(event, ToolCallEnd):
-                ends.append(event)
-            if isinstance(event, Finish):
-                held.append(event)
-            elif isinstance(event, StreamFailed) and event.code == "connection" and not pieces:
-                yield replace(event, message=f"cannot reach {shown_url(url)}: {event.message}")
-            else:
-                yield event
-    if api != "chat" and held and (ends or held[0].reason == "pause_turn"):
-        for parts in _parts(api, pieces, ends):
-            yield AnswerParts(api, parts)
-    if held:
-        yield held.pop()
+    client: Any
 
+    def __init__(self, api: Api, url: str, tap: Callable[[Any], None] | None) -> None:
+        self._api, self._url, self._tap = api, url, tap
 
-async def _chunks(
-    answer: Any, kept: list[Any], tap: Callable[[Any], None] | None, *, keeps: bool
-) -> AsyncGenerator[Any, None]:
-    """The chunks of an answer, all or the first kept; a whole answer is one chunk, and a web page none."""
-    try:
-        async for chunk in answer if hasattr(answer, "__aiter__") else _whole(answer):
-            if tap is not None:
-                tap(chunk)
-            if keeps or not kept:
-                kept.append(chunk)
-            yield chunk
-    finally:
-        close = getattr(answer, "aclose", None) or getattr(answer, "close", None)
-        if close is not None:
-            await close()
+    @abstractmethod
+    async def _send(self, body: dict[str, Any]) -> Any:
+        """The stream of chunks, or a whole answer; raises the errors of the package."""
+
+    async def close(self) -> None:
+        """Close the sockets."""
+        await self.client.close()
+
+    async def ask(self, body: Mapping[str, Any], tools: Sequence[str] | None) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`."""
+        try:
+            with bodies_unlogged():
+                answer = await self._send(sendable(body))
+        except Exception as error:
+            failed = _failure_of_client(error, self._url)
+            if failed is None:
+                raise
+            yield failed
+            return
+        pieces: list[Any] = []
+        ends: list[ToolCallEnd] = []
+        finish: Finish | None = None  # the usage comes after it, but is yielded first, as on `/api/chat`
+        async with aclosing(self._chunks(answer, pieces)) as chunks:
+            async for event in read(chunks, reader=reader_for(self._api, tools)):
+                if finish is not None and not isinstance(event, Usage):
+                    yield finish
+                    finish = None
+                if isinstance(event, ToolCallEnd):
+                    ends.append(event)
+                if isinstance(event, Finish):
+                    finish = event
+                elif isinstance(event, StreamFailed) and event.code == "connection" and not pieces:
+                    yield replace(event, message=f"cannot reach {shown_url(self._url)}: {event.message}")
+                else:
+                    yield event
+        if finish is not None:
+            if self._api != "chat" and (ends or finish.reason == "pause_turn"):
+                for parts in _parts(self._api, pieces, ends):
+                    yield parts
+            yield finish
+
+    async def _chunks(self, answer: Any, kept: list[Any]) -> AsyncGenerator[Any, None]:
+        """The chunks of an answer, all or the first kept; a whole answer is one chunk, and a web page none."""
+        try:
+            async for chunk in answer if hasattr(answer, "__aiter__") else _whole(answer):
+                if self._tap is not None:
+                    self._tap(chunk)
+                if self._api != "chat" or not kept:
+                    kept.append(chunk)
+                yield chunk
+        finally:
+            close = getattr(answer, "aclose", None) or getattr(answer, "close", None)
+            if close is not None:
+                await close()
 
 
 async def _whole(answer: Any) -> AsyncIterator[Any]:
@@ -92,14 +97,14 @@ async def _whole(answer: Any) -> AsyncIterator[Any]:
         yield answer
 
 
-def _parts(api: Api, pieces: Sequence[Any], ends: Sequence[ToolCallEnd]) -> list[tuple[dict[str, Any], ...]]:
+def _parts(api: Api, pieces: Sequence[Any], ends: Sequence[ToolCallEnd]) -> list[AnswerParts]:
     """The answer's content in the API's own form, alone in a list; `[]` if the stream does not make up an answer."""
     try:
         decoded = [json.loads(piece.model_dump_json(by_alias=True, exclude_none=True)) for piece in pieces]
         answer = whole_answer(api, decoded, ends)
         if api == "gemini":
-            return [tuple(answer["candidates"][0]["content"]["parts"])]
-        return [tuple(answer["output" if api == "responses" else "content"])]
+            return [AnswerParts(api, tuple(answer["candidates"][0]["content"]["parts"]))]
+        return [AnswerParts(api, tuple(answer["output" if api == "responses" else "content"]))]
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return []
 

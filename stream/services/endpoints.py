@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from abc import ABC, abstractmethod
 from functools import cache
 from importlib import import_module
 from operator import attrgetter
@@ -15,7 +14,7 @@ from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.readers.ollama_reader import OllamaReader
 from stream.request_bodies import sendable
-from stream.services.asking import answered, failure_of_answer, failure_of_transport
+from stream.services.asking import PackageEndpoint, failure_of_answer, failure_of_transport
 
 if TYPE_CHECKING:
     import ssl
@@ -41,28 +40,7 @@ _RESOURCES: Mapping[Api, tuple[str, str, tuple[str, ...]]] = {
 _CONFIG = ("systemInstruction", "tools", "toolConfig")
 
 
-class _PackageEndpoint(ABC):
-    """Client of an API through its provider's package; `tap` gets each chunk."""
-
-    client: Any
-
-    def __init__(self, api: Api, url: str, tap: Callable[[Any], None] | None) -> None:
-        self._api, self._url, self._tap = api, url, tap
-
-    def ask(self, body: Mapping[str, Any], tools: Sequence[str] | None) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer; every failure is a `StreamFailed`."""
-        return answered(lambda: self._send(sendable(body)), self._api, self._url, tools=tools, tap=self._tap)
-
-    @abstractmethod
-    async def _send(self, body: dict[str, Any]) -> Any:
-        """The chunks of an answer, or a whole one; raises the errors of the package."""
-
-    async def close(self) -> None:
-        """Close the sockets."""
-        await self.client.close()
-
-
-class OpenAIEndpoint(_PackageEndpoint):
+class OpenAIEndpoint(PackageEndpoint):
     """Client through `openai`, or through `anthropic`, which is built alike; the packages' own retries are off."""
 
     def __init__(
@@ -92,7 +70,7 @@ class OpenAIEndpoint(_PackageEndpoint):
             return None  # a web page instead of an answer
 
 
-class GeminiEndpoint(_PackageEndpoint):
+class GeminiEndpoint(PackageEndpoint):
     """Client of `{base_url}/v1beta/models/…`; never of Vertex AI, whatever the environment says."""
 
     def __init__(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stream.services.chat_request import ChatRequest, Message
     from stream.whole_answers import Api
 
-__all__ = ["MAX_TOKENS", "anthropic_body", "body_of", "gemini_body", "responses_body"]
+__all__ = ["anthropic_body", "body_of", "gemini_body", "responses_body"]
 
 Json: TypeAlias = "dict[str, Any]"
 

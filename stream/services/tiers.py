@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
-from stream.services.redaction import logged_list
 from stream.services.source import Wrapper
 from stream.services.tier_table import Tier, load_tiers
 from stream.services.tool import as_tools, tool_choice_field
@@ -110,7 +109,8 @@ class ToolTiers(Wrapper):
         every = self._tools if tools is None else as_tools(tools)
         kept = {tool.name for tool in every if self._belongs(tool, tier)}
         if every and not kept and (tier.groups or tier.tools):
-            listed = logged_list(f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every)
+            shown = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every]
+            listed = ", ".join([*shown[:8], "…"] if len(shown) > 8 else shown)
             logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), listed)
         asked = sentences(question)
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))

@@ -6,15 +6,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias, get_type_hints
+from typing import Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
 from stream.errors import StreamTypeError, StreamValueError
 
-__all__ = ["ChoiceWord", "Tool", "ToolLike", "as_tools", "tool_choice_field"]
+__all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
 
 ToolLike: TypeAlias = "Tool | Mapping[str, Any] | Callable[..., Any]"
-ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/:]{0,63}")
 CHOICE_WORDS = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
@@ -84,7 +83,11 @@ class Tool:
         if isinstance(source, cls):
             return source
         if isinstance(source, Mapping):
-            return cls._of_mapping(source)
+            inner = source.get("function", source)
+            if not isinstance(inner, Mapping) or "name" not in inner:
+                raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
+            schema = inner.get("parameters") or inner.get("inputSchema") or {"type": "object", "properties": {}}
+            return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
         if hasattr(source, "inputSchema"):
             return cls.of_mcp(source)
         if callable(source):
@@ -92,14 +95,6 @@ class Tool:
         raise StreamTypeError(
             f"a tool is {type(source).__name__}; it must be a stream.Tool, a dict, a function or an MCP tool"
         )
-
-    @classmethod
-    def _of_mapping(cls, source: Mapping[str, Any]) -> Self:
-        inner = source.get("function", source)
-        if not isinstance(inner, Mapping) or "name" not in inner:
-            raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
-        schema = inner.get("parameters") or inner.get("inputSchema") or {"type": "object", "properties": {}}
-        return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
 
     @classmethod
     def of_mcp(cls, listed: Any, call: Callable[[str, dict[str, Any]], Any] | None = None, *, group: str = "") -> Self:
