@@ -35,15 +35,15 @@ def pip_install(extra: str) -> str:
     return f"{pip} install {'-e ' if editable else ''}{shlex.quote(f'{here}[{extra}]')}"
 
 
-def needed(module: str, extra: str, purpose: str) -> Any:
+def needed(module: str, extra: str, purpose: str, missing: type[Exception] = MissingFeatureError) -> Any:
     """A module of an extra of `cue-engine`; if it is not installed, an error with the command that installs it.
 
-    `purpose` begins the error's message, such as "pictures need matplotlib".
+    `purpose` begins the error's message, such as "pictures need matplotlib"; `missing` is its class.
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingFeatureError(f"{purpose}: {pip_install(extra)}") from error
+        raise missing(f"{purpose}: {pip_install(extra)}") from error
 
 
 def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cues.extras import needed
-from stream.errors import StreamValueError
+from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import StreamFailed
 from stream.readers.ollama_reader import OllamaReader
 from stream.request_bodies import sendable
@@ -29,8 +29,8 @@ __all__ = ["GeminiEndpoint", "OllamaEndpoint", "OpenAIEndpoint", "http_client"]
 
 LONGEST_PAGE = 1 << 16
 """Bytes of an error page that are read, before it is decompressed."""
-_PACKAGES = {"openai": ("AsyncOpenAI", "a client needs the `services` extra", "services"),
-             "anthropic": ("AsyncAnthropic", "Anthropic needs its extra", "anthropic")}  # fmt: skip
+_PACKAGES = {"openai": ("AsyncOpenAI", "services", "a client needs the `services` extra"),
+             "anthropic": ("AsyncAnthropic", "anthropic", "Anthropic needs its extra")}  # fmt: skip
 # Package, resource, and the fields that its `create` names; the typed overloads fit the providers' own servers only.
 _RESOURCES: Mapping[Api, tuple[str, str, tuple[str, ...]]] = {
     "chat": ("openai", "chat.completions", ("model", "messages", "stream")),
@@ -47,8 +47,8 @@ class OpenAIEndpoint(PackageEndpoint):
         self, api: Api, url: str, tap: Callable[[Any], None] | None, *, api_key: str | None, waits: Mapping[str, float]
     ) -> None:
         name, resource, self._named = _RESOURCES[api]
-        client, words, extra = _PACKAGES[name]
-        package = needed(name, words, extra)
+        client, extra, purpose = _PACKAGES[name]
+        package = needed(name, extra, purpose, MissingFeatureError)
         timeout = package.Timeout(**waits)
         hooks = {"response": [_shorten_error]}
         http = package.DefaultAsyncHttpxClient(verify=_trusted(), timeout=timeout, event_hooks=hooks)
@@ -83,7 +83,7 @@ class GeminiEndpoint(PackageEndpoint):
         waits: Mapping[str, float],
     ) -> None:
         super().__init__("gemini", url, tap)
-        genai = needed("google.genai", "Gemini needs its extra", "google")
+        genai = needed("google.genai", "google", "Gemini needs its extra", MissingFeatureError)
         httpx: Any = import_module("httpx" if int(genai.__version__.split(".")[0]) < 3 else "httpx2")
         limits = httpx.Timeout(**waits).as_dict()
 
@@ -156,7 +156,7 @@ class OllamaEndpoint:
 
 def http_client(*, api_key: str | None, waits: Mapping[str, float]) -> httpx2.AsyncClient:
     """The HTTP client for all requests outside the providers' packages; `waits` are arguments of a `Timeout`."""
-    package = needed("httpx2", "a client needs the `services` extra", "services")
+    package = needed("httpx2", "services", "a client needs the `services` extra", MissingFeatureError)
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
     hooks = {"response": [_shorten_error]}
     client: httpx2.AsyncClient = package.AsyncClient(

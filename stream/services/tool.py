@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
-from stream.errors import StreamTypeError, StreamValueError
+from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
 
 __all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
 
@@ -159,7 +159,7 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
 
 
 def _pydantic() -> Any:
-    return needed("pydantic", "tools from functions need pydantic", "services")
+    return needed("pydantic", "services", "tools from functions need pydantic", MissingFeatureError)
 
 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cues.extras import needed
-from stream.errors import StreamValueError
+from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.services.redaction import logged_list, logged_name
@@ -151,7 +151,7 @@ class Validator:
 
 
 def _checker(tool: Tool, strictness: Strictness) -> Any:
-    jsonschema = needed("jsonschema", "validation needs jsonschema", "services")
+    jsonschema = needed("jsonschema", "services", "validation needs jsonschema", MissingFeatureError)
     schema = dict(tool.parameters)
     if strictness == "strict":
         schema.setdefault("additionalProperties", False)

@@ -1,15 +1,16 @@
 """Which server is asked, at which path, with which key."""
 
 import asyncio
+import sys
 
 import pytest
 
 import stream
-from stream.errors import StreamValueError
+from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import TextDelta
 from stream.replay.server import ReplayServer
 from stream.services.addresses import api_and_address
-from tests.support.model_server import QUESTION, chat, says
+from tests.support.model_server import QUESTION, chat, says, tool
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
@@ -205,3 +206,24 @@ def test_the_old_name_of_api_still_works_and_says_what_it_is_called_now():
         connection = stream.connect("http://localhost:1", "m", endpoint="openai")
     with pytest.warns(DeprecationWarning, match="is now api"):
         assert (connection.api, connection.endpoint) == ("chat", "openai")
+
+
+CLIENT = "a client needs the `services` extra"
+
+
+@pytest.mark.parametrize(
+    ("package", "make", "purpose", "extra"),
+    [
+        ("openai", lambda: stream.connect(model="m"), CLIENT, "services"),
+        ("httpx2", lambda: stream.connect(model="m"), CLIENT, "services"),
+        ("anthropic", lambda: stream.connect(model="m", api="anthropic"), "Anthropic needs its extra", "anthropic"),
+        ("google.genai", lambda: stream.connect(model="m", api="gemini"), "Gemini needs its extra", "google"),
+        ("pydantic", lambda: stream.Tool.of(print), "tools from functions need pydantic", "services"),
+        ("jsonschema", lambda: stream.services.Validator([tool("f")]), "validation needs jsonschema", "services"),
+    ],
+    ids=["openai", "httpx2", "anthropic", "google", "pydantic", "jsonschema"],
+)
+def test_a_missing_package_is_an_error_of_this_layer_with_the_command(monkeypatch, package, make, purpose, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingFeatureError, match=rf"{purpose}: .*\[{extra}\]"):
+        make()
