@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 
-__all__ = ["FRAME_MS", "OnLoop", "PacedCues", "PacedOptions", "PacedOutput", "PacedWriter"]
+__all__ = ["FRAME_MS", "OnLoop", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", "PacedWriter"]
 
 FRAME_MS = 20.0
 
@@ -216,6 +216,18 @@ class PacedOutput:
     def pacer(self) -> cues.Pacer:
         """The pacer; `lead_samples`, `late_calls` and `underruns` show whether the process is fast enough."""
         return self._paced.pacer
+
+
+class PacedLine(PacedOutput):
+    """The speech of a telephone line."""
+
+    def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
+        """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""
+        self._paced.push(self._paced.at_own_rate(samples, sample_rate))
+
+    def end(self) -> None:
+        """End the utterance: its last samples need no more to follow."""
+        self._paced.end()
 
 
 class PacedWriter(PacedOutput):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues import Cue, Mixer
+    from cues import Cue, Mixer, Voice
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
 
@@ -52,8 +52,8 @@ class CueOptions(TypedDict, total=False):
 class PipelineCues:
     """One mixer for each of the interleaved channels, and one router for all.
 
-    `now_s` is a clock, seconds, for pipelines that do not mix all the time. Where the mixer gets not all speech, or
-    more than that, set `hears` to False and pass the speech to `hear` before each frame.
+    `now_s` is a clock, seconds, for pipelines that do not mix all the time. If the mixer gets not all speech, or more
+    than that, set `hears` to False and pass the speech to `hear` before each frame.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class _Lockstep:
 
 
 class _LockstepVoice:
-    def __init__(self, voices: list[Any]) -> None:
+    def __init__(self, voices: list[Voice]) -> None:
         self._voices = voices
 
     @property
@@ -169,13 +169,11 @@ class _LockstepVoice:
 
     @property
     def onset(self) -> int | None:
-        onset: int | None = self._voices[0].onset
-        return onset
+        return self._voices[0].onset
 
     @property
     def gain_db(self) -> float:
-        gain_db: float = self._voices[0].gain_db
-        return gain_db
+        return self._voices[0].gain_db
 
     @gain_db.setter
     def gain_db(self, gain_db: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
-from cues.adapters._paced import PacedOptions, PacedWriter
+from cues.adapters._paced import PacedLine, PacedOptions, PacedWriter
 from cues.adapters._telephony_messages import Digit, Heard, LineEvent, Started, Stopped
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
@@ -28,7 +28,7 @@ _HEADER = 3  # one byte of kind, two of length, big endian
 _FADE_MS = 20.0
 
 
-class AudioSocketLine(PacedWriter):
+class AudioSocketLine(PacedWriter, PacedLine):
     """One call: speech in, cues mixed into it, messages of 20 ms out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread. `await run()` beside
@@ -73,14 +73,6 @@ class AudioSocketLine(PacedWriter):
             self.close()
             return Stopped()
         return None
-
-    def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
-        """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""
-        self._paced.push(self._paced.at_own_rate(samples, sample_rate))
-
-    def end(self) -> None:
-        """End the utterance: its last samples need no more to follow."""
-        self._paced.end()
 
     def barge_in(self) -> None:
         """Silence the line within 80 ms: the frames that were sent, and a short fade."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from cues.adapters._paced import FRAME_MS, PacedCues, PacedOptions, PacedOutput
+from cues.adapters._paced import FRAME_MS, PacedCues, PacedLine, PacedOptions
 from cues.adapters._telephony_messages import (
     PROVIDERS,
     Digit,
@@ -40,7 +40,7 @@ _FADE_MS = 20.0
 RATE = 8000
 
 
-class PhoneLine(PacedOutput):
+class PhoneLine(PacedLine):
     """One call: speech in, cues mixed into it, 20 ms messages out.
 
     All methods belong to the thread of the event loop; `router` may be called from any thread.
@@ -102,14 +102,6 @@ class PhoneLine(PacedOutput):
         return event
 
     # To the caller.
-
-    def push(self, samples: NDArray[np.float32], sample_rate: int = 24000) -> None:
-        """Queue speech: float32, shape `(n_samples,)`, full scale ±1.0, any rate."""
-        self._paced.push(self._paced.at_own_rate(samples, sample_rate))
-
-    def end(self) -> None:
-        """End the utterance: its last samples need no more to follow."""
-        self._paced.end()
 
     def barge_in(self) -> None:
         """Silence the line within 40 ms: what the far end still holds is dropped, and a short fade is sent instead."""
