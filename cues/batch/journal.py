@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from cues.files import explained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cues.batch.tasks import Outcome, Row
@@ -24,22 +24,10 @@ _SYNC_S = 1.0
 
 
 class Journal:
-    """Results by task key, in an append-only file.
+    """Results by task key, in an append-only file; deleted at the end if it has none.
 
     Each result is in the file when `add` returns, and on the disk within about a second: a crash of the machine loses
-    no more. An incomplete last line is removed.
-
-    Parameters
-    ----------
-    path : Path
-        File of the journal; deleted at the end if it has no results.
-    clock : callable
-        Seconds of a monotonic clock.
-
-    Raises
-    ------
-    CueError
-        If the file cannot be read or written.
+    no more. An incomplete last line is removed. A file that cannot be used raises `CueError`.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,15 +53,8 @@ class Journal:
         if not self.rows:
             self.path.unlink(missing_ok=True)
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Append all results, or none if writing fails.
-
-        Raises
-        ------
-        OSError
-            If writing fails.
-        """
-        outcomes = list(outcomes)
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Append all results, or none if writing fails with an `OSError`."""
         lines = (json.dumps({"key": outcome.key, "row": outcome.row}, allow_nan=False) for outcome in outcomes)
         data = "".join(f"{line}\n" for line in lines).encode()
         start = self._file.tell()

@@ -44,14 +44,7 @@ _MAX_TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Task that measures a recording.
-
-    Parameters
-    ----------
-    source : Source
-    exact : bool
-        True peak at 16 times the rate, instead of 4 times as BS.1770 requires.
-    """
+    """Task that measures a recording; `exact` is true peak at 16 times the rate, not at 4 times as in BS.1770."""
 
     source: Source
     exact: bool = False

@@ -36,19 +36,9 @@ _SUBTYPES = ("PCM_16", "PCM_24", "FLOAT")
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Task that mixes cues into a recording.
+    """Task that mixes cues (name, onset in s, gain in dB) into a recording, and replaces `output` when it is complete.
 
-    Parameters
-    ----------
-    source : Source
-    cues : tuple of (str, float, float)
-        Name, onset in s, gain in dB.
-    output : str
-        File to write; it replaces an older one when it is complete.
-    pack : str or None
-        Folder of the pack.
-    pack_stamp : str
-        State of the pack: a change invalidates earlier results.
+    A change of `pack_stamp`, the state of the pack, invalidates earlier results.
     """
 
     source: Source
@@ -73,7 +63,15 @@ class Mix:
         file_format = "FLAC" if self.output.lower().endswith(".flac") else "WAV"
         if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
             subtype = "PCM_24"
-        _write(Path(self.output), before=channels, mixed=mixed, rate=rate, file_format=file_format, subtype=subtype)
+        output = Path(self.output)
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(output) as part:
+                part.write_bytes(in_memory(_encoded(channels, mixed, subtype), rate, file_format, subtype))
+        except (RuntimeError, OSError) as error:
+            if getattr(error, "errno", None) in FATAL_ERRNOS:
+                raise
+            raise AudioFileError(f"{output}: cannot be written: {reason_of(error)}") from error
         return {
             "output": self.output,
             "length_s": round(len(mixed) / rate, 6),
@@ -100,26 +98,6 @@ def _mixed(
     inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in cues]
     columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
     return np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
-
-
-def _write(
-    output: Path,
-    *,
-    before: NDArray[np.float32],
-    mixed: NDArray[np.float32],
-    rate: int,
-    file_format: str,
-    subtype: str,
-) -> None:
-    """Write to a temporary file and rename it: an interrupted run leaves no partial output."""
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(output) as part:
-            part.write_bytes(in_memory(_encoded(before, mixed, subtype), rate, file_format, subtype))
-    except (RuntimeError, OSError) as error:
-        if getattr(error, "errno", None) in FATAL_ERRNOS:
-            raise
-        raise AudioFileError(f"{output}: cannot be written: {reason_of(error)}") from error
 
 
 def sweep(outputs: Iterable[str]) -> None:

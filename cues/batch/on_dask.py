@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from cues.batch.tasks import Outcome, Task, chunks_of, failed_row, key_of, run_tasks
+from cues.batch.tasks import Outcome, Task, failed, run_tasks
 from cues.errors import CueError
 from cues.extras import needed
 
@@ -14,29 +14,17 @@ if TYPE_CHECKING:
 
 __all__ = ["check_dask", "run_on_dask"]
 
-_AHEAD = 3
+_AHEAD, _CHUNK = 3, 16
+"""Chunks that wait for each worker, and tasks in a chunk."""
 _RETRIES = 2
 _CONNECT_S = 10.0
 
 
 def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
-    """Outcomes of all tasks, in order of completion.
+    """Outcomes of all tasks, in order of completion, from the workers of the scheduler at `address`.
 
-    If a worker dies, Dask retries its tasks on another one, and gives up on tasks that killed several.
-
-    Parameters
-    ----------
-    tasks : Sequence of Task
-        The workers need the same files and this package.
-    address : str
-        Address of the scheduler, such as `tcp://10.0.0.1:8786`.
-
-    Raises
-    ------
-    MissingFeatureError
-        If Dask is not installed.
-    CueError
-        If the scheduler cannot be reached or has no workers.
+    The workers need the same files and this package. If one dies, Dask retries its tasks on another one, and gives up
+    on tasks that killed several. A scheduler that cannot be reached or has no workers raises `CueError`.
     """
     distributed = check_dask()
     try:
@@ -49,7 +37,8 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
             raise CueError(f"the Dask scheduler at {address} has no workers")
         # Single tasks first: an interrupt in the first seconds keeps what is done.
         first = workers * _AHEAD
-        chunks = itertools.chain(((task,) for task in tasks[:first]), chunks_of(tasks[first:]))
+        whole = (tuple(tasks[start : start + _CHUNK]) for start in range(first, len(tasks), _CHUNK))
+        chunks = itertools.chain(((task,) for task in tasks[:first]), whole)
         held: dict[Any, tuple[Task, ...]] = {}
 
         def submit(some: tuple[Task, ...]) -> Any:
@@ -66,13 +55,7 @@ def run_on_dask(tasks: Sequence[Task], address: str) -> Iterator[list[Outcome]]:
 
 
 def check_dask() -> Any:
-    """The module `distributed`.
-
-    Raises
-    ------
-    MissingFeatureError
-        If Dask is not installed.
-    """
+    """The module `distributed`; `MissingFeatureError` if it is not installed."""
     return needed("distributed", "batch", "a cluster needs Dask")
 
 
@@ -83,5 +66,5 @@ def _outcomes(future: Any, tasks: tuple[Task, ...]) -> list[Outcome]:
         raise  # a full disk
     except Exception as error:  # noqa: BLE001  (any error on the cluster fails this chunk only)
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        return [Outcome(key_of(task), failed_row(task, f"the cluster gave up on it: {reason}")) for task in tasks]
+        return [failed(task, f"the cluster gave up on it: {reason}") for task in tasks]
     return outcomes

@@ -27,17 +27,7 @@ _WRITTEN = (".wav", ".flac")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One recording and its cues.
-
-    Parameters
-    ----------
-    file : str
-        Path of the recording.
-    cues : tuple of (str, float, float)
-        Name, onset in s, gain in dB, in the plan's order.
-    output : str
-        File to write, relative to the output folder.
-    """
+    """A recording, its cues (name, onset in s, gain in dB) in the plan's order, and its file in the output folder."""
 
     file: str
     cues: tuple[tuple[str, float, float], ...]
@@ -47,22 +37,9 @@ class Planned:
 def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
     """Recordings of a plan, in order of first mention.
 
-    A plan has the columns `file`, `cue` and `time_s`, and optionally `gain_db` and `output`. Each line adds one cue to
-    a file. Relative paths start at the plan's folder.
-
-    Parameters
-    ----------
-    path : Path
-        A `.csv` or `.jsonl` file.
-    known_cues : Collection of str
-        Valid cue names.
-
-    Raises
-    ------
-    CueError
-        If the plan cannot be read.
-    CueValueError
-        If the plan has mistakes; the message lists them with their lines.
+    A plan is a `.csv` or `.jsonl` file with the columns `file`, `cue` and `time_s`, and optionally `gain_db` and
+    `output`. Each line adds one cue to a file. Relative paths start at the plan's folder. The `CueValueError` for a
+    plan with mistakes lists them with their lines; a plan that cannot be read raises `CueError`.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cues.batch.tasks import Outcome, Task, failed_row, key_of, run_tasks
+from cues.batch.tasks import Outcome, Task, failed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,18 +39,14 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
 
     If a worker dies, all workers are replaced, and the running tasks run again one at a time. A task that kills two
     workers gets a failed row. Closing the generator kills the workers and drops their unfinished results.
-
-    Parameters
-    ----------
-    tasks : Sequence of Task
-    workers : int
-        Processes, ≥ 1.
     """
     waiting = deque(map(_Held, tasks))
     suspects: deque[_Held] = deque()
     while waiting or suspects:
         others = set(multiprocessing.active_children())
-        pool = _pool(workers)
+        # Spawn: a fork would copy locks of threads in numba and in the sound libraries.
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_follow_the_parent)
         try:
             yield from _until_one_dies(pool, workers, waiting, suspects)
         except BaseException:
@@ -63,10 +59,9 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-        guilty = [each for each in suspects if each.deaths >= _MAX_DEATHS]
-        for each in guilty:
-            suspects.remove(each)
-            yield [Outcome(key_of(each.task), failed_row(each.task, _DIED))]
+        for guilty in [held for held in suspects if held.deaths >= _MAX_DEATHS]:
+            suspects.remove(guilty)
+            yield [failed(guilty.task, _DIED)]
 
 
 def _until_one_dies(
@@ -113,12 +108,6 @@ def _interrupts_wait() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # Spawn: a fork would copy locks of threads in numba and in the sound libraries.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(max_workers=workers, mp_context=context, initializer=_follow_the_parent)
 
 
 def _follow_the_parent() -> None:

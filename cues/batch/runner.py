@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cues.batch.journal import Journal
+from cues.batch.on_dask import check_dask, run_on_dask
 from cues.batch.processes import run_on_processes
 from cues.batch.tables import check_table_name, write_table
 from cues.batch.tasks import FATAL_ERRNOS, key_of
@@ -24,15 +25,7 @@ __all__ = ["Run", "run_batch"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Results of a run.
-
-    Parameters
-    ----------
-    rows : list of Row
-        One per task, in order.
-    resumed : int
-        Number of rows from earlier runs.
-    """
+    """Results of a run: a row per task, in order, and how many of them are from earlier runs."""
 
     rows: list[Row]
     resumed: int
@@ -56,42 +49,25 @@ def run_batch(
 ) -> Run:
     """Run the remaining `tasks`, and write the table of all results.
 
-    The journal, `TABLE.journal`, keeps results between runs. A task runs again only if it failed or its file changed,
-    so an interrupted run resumes.
+    The journal, `TABLE.journal`, keeps results between runs. A task runs again only if it failed, its file changed or
+    its result is not `still_good` (its output is gone, for example), so an interrupted run resumes. If the table or
+    the journal cannot be written, or on Ctrl-C, the error counts the results that are kept.
 
     Parameters
     ----------
-    tasks : Sequence of Task
     table : Path
-        `.csv`, `.jsonl` or `.parquet` file for the results.
-    columns : Sequence of str
-        Columns of the table.
+        `.csv`, `.jsonl` or `.parquet` file for the results; another extension is a `CueValueError`.
     workers : int, optional
         Processes; the default is one per core.
     dask : str, optional
         Address of a Dask scheduler to use instead.
     fresh : bool
         Discard the results of earlier runs.
-    still_good : callable
-        Whether an earlier result is still valid (its output exists, for example).
     progress : callable
         Called with the number of finished tasks, failed ones included: at the start and after each increase.
-
-    Raises
-    ------
-    CueError
-        If the table or its journal cannot be written, or the disk is full; results so far are kept.
-    CueValueError
-        If the table has another extension.
-    MissingFeatureError
-        If Dask or Parquet is needed and not installed.
-    KeyboardInterrupt
-        On Ctrl-C; the message counts the results that are kept.
     """
     check_table_name(table)
     if dask is not None:
-        from cues.batch.on_dask import check_dask
-
         check_dask()
     path = table.with_name(table.name + ".journal")
     if fresh:
@@ -130,11 +106,7 @@ def _done(row: Row | None, still_good: Callable[[Row], bool]) -> bool:
 
 
 def _stream(tasks: Sequence[Task], workers: int | None, dask: str | None) -> Generator[list[Outcome]]:
-    if not tasks:
-        return
-    if dask is not None:
-        from cues.batch.on_dask import run_on_dask
-
+    if tasks and dask is not None:
         yield from run_on_dask(tasks, dask)
-    else:
+    elif tasks:
         yield from run_on_processes(tasks, workers or os.cpu_count() or 1)

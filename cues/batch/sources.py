@@ -22,17 +22,7 @@ _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recording and its state when it was found.
-
-    Parameters
-    ----------
-    file : str
-        Path, or URL for fsspec.
-    size : int
-        Bytes.
-    stamp : str
-        Time of the last change, or an ETag of remote storage.
-    """
+    """A recording (a path, or a URL for fsspec), and its size and time of change or ETag when it was found."""
 
     file: str
     size: int
@@ -48,13 +38,7 @@ class Source:
         return cls(str(path), status.st_size, str(status.st_mtime_ns))
 
     def open(self) -> Path | IO[bytes]:
-        """Path or binary file for `read_recording`.
-
-        Raises
-        ------
-        AudioFileError
-            If the file is missing or not a regular file.
-        """
+        """Path or binary file for `read_recording`; `AudioFileError` if it is missing or not a regular file."""
         if not _REMOTE.match(self.file):
             path = Path(self.file)
             with explained(path, "cannot be read", AudioFileError):
@@ -67,20 +51,10 @@ class Source:
 
 
 def find_sources(place: str) -> list[Source]:
-    """Recordings at `place`, in order of their names.
+    """Recordings at `place`, in order of their names; `CueError` if there are none.
 
-    Parameters
-    ----------
-    place : str
-        Folder (searched recursively), file, pattern such as `calls/**/*.wav`, or one of these as a URL for fsspec
-        (`s3://bucket/calls`, `memory://x/*.wav`).
-
-    Raises
-    ------
-    CueError
-        If `place` does not exist, cannot be reached or has no recordings.
-    MissingFeatureError
-        If `place` is a URL and fsspec is not installed.
+    A place is a folder (searched recursively), a file, a pattern such as `calls/**/*.wav`, or one of these as a URL for
+    fsspec (`s3://bucket/calls`, `memory://x/*.wav`).
     """
     found = _remote_sources(place) if _REMOTE.match(place) else _local_sources(place)
     if not found:
@@ -107,7 +81,8 @@ def _remote_sources(place: str) -> list[Source]:
         if any(sign in path for sign in "*?["):
             found = system.glob(path, detail=True)
         elif system.isdir(path):
-            found = {name: entry for name, entry in system.find(path, detail=True).items() if _is_recording(name)}
+            entries = system.find(path, detail=True)
+            found = {name: entry for name, entry in entries.items() if name.lower().endswith(ENDINGS)}
         else:
             found = {path: system.info(path)}
     except MissingFeatureError:
@@ -120,10 +95,6 @@ def _remote_sources(place: str) -> list[Source]:
         for name, entry in found.items()
         if entry.get("type") != "directory"
     ]
-
-
-def _is_recording(name: str) -> bool:
-    return name.lower().endswith(ENDINGS)
 
 
 def _remote_stamp(entry: dict[str, Any]) -> str:

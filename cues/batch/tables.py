@@ -56,15 +56,7 @@ ENDINGS = tuple(_WRITERS)
 
 
 def check_table_name(path: Path) -> None:
-    """Check that a table of this name can be written, before any work.
-
-    Raises
-    ------
-    CueValueError
-        If the extension is not in `ENDINGS`.
-    MissingFeatureError
-        If Parquet is needed and pyarrow is not installed.
-    """
+    """Check, before any work, that a table of this name can be written: its extension, and pyarrow for Parquet."""
     if path.suffix.lower() not in _WRITERS:
         raise CueValueError(f"{path}: the name of a table must end in one of {', '.join(ENDINGS)}")
     if path.suffix.lower() == ".parquet":
@@ -72,12 +64,6 @@ def check_table_name(path: Path) -> None:
 
 
 def write_table(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Write `rows` to `path`; on an error, the old table stays.
-
-    Raises
-    ------
-    CueError
-        If the table cannot be written.
-    """
+    """Write `rows` to `path`; on an error, the old table stays."""
     with explained(path), replacing(path) as part:
         _WRITERS[path.suffix.lower()](part, rows, columns)

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cues.errors import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["FATAL_ERRNOS", "Outcome", "Row", "Task", "chunks_of", "failed_row", "key_of", "run_tasks"]
-
-_CHUNK = 16
+__all__ = ["FATAL_ERRNOS", "Outcome", "Row", "Task", "failed", "key_of", "run_tasks"]
 
 Row = dict[str, Any]
 """A result: column → string, number or None. It has `file`, `status` (`"ok"` or `"failed"`) and `error`."""
@@ -51,37 +49,20 @@ def key_of(task: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def chunks_of(tasks: Sequence[Task]) -> Iterator[tuple[Task, ...]]:
-    """The tasks in chunks; a worker gets one chunk at a time."""
-    return (tuple(tasks[start : start + _CHUNK]) for start in range(0, len(tasks), _CHUNK))
-
-
 def run_tasks(tasks: Sequence[Task]) -> list[Outcome]:
-    """Run tasks in this process.
-
-    Raises
-    ------
-    OSError
-        If the disk is full. Other errors become failed rows.
-    """
+    """Run tasks in this process; an error becomes a failed row, but a full disk is raised."""
     outcomes = []
     for task in tasks:
         try:
-            row = {"file": task.file, "status": "ok", "error": None, **task.run()}
+            outcomes.append(Outcome(key_of(task), {"file": task.file, "status": "ok", "error": None, **task.run()}))
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL_ERRNOS:
                 raise
             # The row names the file already.
-            row = failed_row(task, _sentence(error).removeprefix(f"{task.file}: "))
-        outcomes.append(Outcome(key_of(task), row))
+            outcomes.append(failed(task, " ".join(reason_of(error).split()).removeprefix(f"{task.file}: ")))
     return outcomes
 
 
-def failed_row(task: Task, error: str) -> Row:
-    """Row of a failed task."""
-    return {"file": task.file, "status": "failed", "error": error}
-
-
-def _sentence(error: Exception) -> str:
-    """The reason for `error`, in one line."""
-    return " ".join(reason_of(error).split())
+def failed(task: Task, error: str) -> Outcome:
+    """Outcome of a failed task."""
+    return Outcome(key_of(task), {"file": task.file, "status": "failed", "error": error})
