@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +11,7 @@ from cues.errors import CueError, reason_of
 from cues.files import explained, replacing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy as np
@@ -21,27 +23,9 @@ __all__ = ["TurnFiles"]
 class TurnFiles:
     """`STEM.wav` (the mix), `STEM-speech.wav` (the speech alone, aligned to the sample) and paths for the other files.
 
-    During the turn, the sound is in `.part` files. They replace the files of an earlier turn only if `kept` is set: a
-    turn without sound leaves no files.
-
-    Parameters
-    ----------
-    folder : Path
-        Created if missing.
-    stem : str
-        Name of the files.
-    sample_rate : int
-        Hz.
-
-    Attributes
-    ----------
-    kept : bool
-        Whether to keep the files; set it inside the `with` block.
-
-    Raises
-    ------
-    CueError
-        If the folder or a file cannot be written.
+    During the turn, the sound is in `.part` files. They replace the files of an earlier turn only if `kept` is set
+    inside the `with` block: a turn without sound leaves no files. A folder or file that cannot be written raises
+    `CueError`.
     """
 
     def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
@@ -52,43 +36,42 @@ class TurnFiles:
         self.png, self.json = folder / f"{stem}.png", folder / f"{stem}.json"
         self._folder, self._made = folder, [each for each in (folder, *folder.parents) if not each.exists()]
         self._parts = [path.with_name(f"{path.name}.part") for path in (self.wav, self.speech_wav)]
-        try:
+        with self._explained():
             folder.mkdir(parents=True, exist_ok=True)
             self._outputs = [
                 soundfile.SoundFile(os.fsencode(path), "w", sample_rate, 1, "PCM_16", format="WAV")
                 for path in self._parts
             ]
-        except (OSError, soundfile.SoundFileError) as error:
-            raise self._unwritable(error) from error
-        self._errors = (OSError, soundfile.SoundFileError)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
+        with self._explained():
             for output, part, path in zip(self._outputs, self._parts, (self.wav, self.speech_wav), strict=True):
                 output.close()
                 if self.kept:
                     part.replace(path)
                 else:
                     part.unlink()
-        except self._errors as error:
-            raise self._unwritable(error) from error
         for folder in [] if self.kept else self._made:
             folder.rmdir()
 
-    def _unwritable(self, error: Exception) -> CueError:
-        hint = "" if isinstance(error, OSError) else " The disk may be full."  # libsndfile says "System error."
-        return CueError(f"cannot write into the folder {self._folder}: {reason_of(error)}{hint}")
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        from soundfile import SoundFileError
+
+        try:
+            yield
+        except (OSError, SoundFileError) as error:
+            hint = "" if isinstance(error, OSError) else " The disk may be full."  # libsndfile says "System error."
+            raise CueError(f"cannot write into the folder {self._folder}: {reason_of(error)}{hint}") from error
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""
-        try:
+        with self._explained():
             for output, samples in zip(self._outputs, (mixed, speech), strict=True):
                 output.write(samples)
-        except self._errors as error:
-            raise self._unwritable(error) from error
 
     def write_json(self, value: dict[str, Any]) -> None:
         """Write the record."""

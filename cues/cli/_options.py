@@ -10,19 +10,27 @@ import click
 from stream.speech.choice import SPEAKERS
 
 __all__ = [
+    "EXISTING_FILE",
+    "EXISTING_FOLDER",
     "FAST_SPEED",
+    "PORT",
     "OutFile",
     "PackFolder",
     "ServerUrl",
     "api",
     "fast",
+    "host",
     "json_output",
+    "keyfile",
     "one_standard_output",
     "out",
     "pack",
     "speaker",
 ]
 
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+PORT = click.IntRange(0, 65535)
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
 
@@ -104,5 +112,7 @@ speaker = click.option(
     help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
 pack = click.option("--pack", type=PackFolder(), help="Folder with your own cues.")
+host = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+keyfile = click.option("--keyfile", type=EXISTING_FILE, help="Key of the certificate.")
 fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")
 json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from cues.cli._records import counted
 from cues.cli._sounds import STANDARD, write_standard_output
 from cues.files import explained
 from cues.show.plots import CUE_COLOR, SPEECH_COLOR, draw_spectrogram, draw_waveform, new_figure
@@ -18,26 +19,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.cue import Cue
+    from cues.mixing.offline import Insert
 
 __all__ = ["picture_of_mix", "picture_of_pairs", "save_picture"]
 
 _DPI = 120
 
 
-def picture_of_mix(
-    samples: NDArray[np.float32], sample_rate: int, spans: Sequence[tuple[str, float, float]], title: str
-) -> Figure:
-    """Waveform and spectrogram of a mix, with each cue (name, start and length in s) shaded."""
+def picture_of_mix(samples: NDArray[np.float32], sample_rate: int, inserts: Sequence[Insert]) -> Figure:
+    """Waveform and spectrogram of a mix, with each cue shaded."""
     figure = new_figure(10.0, 5.0)
     waveform, spectrogram = figure.subplots(2, 1, sharex=True)
     draw_waveform(waveform, samples, sample_rate, color=SPEECH_COLOR)
     waveform.set_xlabel("")
     draw_spectrogram(spectrogram, samples, sample_rate)
-    for name, start_s, length_s in spans:
+    for insert in inserts:
         for axes in (waveform, spectrogram):
-            axes.axvspan(start_s, start_s + length_s, color=CUE_COLOR, alpha=0.25, linewidth=0)
-        waveform.annotate(name, (start_s, 0.97), xycoords=("data", "axes fraction"), va="top", fontsize=9)
-    figure.suptitle(title)
+            axes.axvspan(insert.at_s, insert.at_s + insert.cue.duration_s, color=CUE_COLOR, alpha=0.25, linewidth=0)
+        at = (insert.at_s, 0.97)
+        waveform.annotate(insert.cue.name, at, xycoords=("data", "axes fraction"), va="top", fontsize=9)
+    figure.suptitle(f"{len(samples) / sample_rate:.1f} s with {counted(len(inserts), 'cue')}")
     return figure
 
 

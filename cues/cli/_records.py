@@ -16,13 +16,12 @@ from cues.meters.pitch import heard_notes
 from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from cues.cue import Cue
     from cues.library.bank import Bank
 
-__all__ = ["bank_of", "complete_cue", "cue_record", "number", "pick", "print_json", "source_of"]
+__all__ = ["bank_of", "complete_cue", "counted", "cue_of", "cue_record", "number", "print_json", "source_of"]
 
 
 def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
@@ -36,12 +35,8 @@ def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
         raise type(error)(f"{error} (cues check {shlex.quote(str(folder))} lists all)", fix=error.fix) from error
 
 
-def pick(bank: Bank, names: Iterable[str]) -> list[Cue]:
-    """The cues of these names; an unknown name raises `UnknownCueError` with a suggestion."""
-    return [_cue(bank, name) for name in names]
-
-
-def _cue(bank: Bank, name: str) -> Cue:
+def cue_of(bank: Bank, name: str) -> Cue:
+    """The cue of a name; an unknown one raises `UnknownCueError` with a suggestion."""
     # A live session gives a tool without a name some motif; on the command line it is a mistake.
     if name == f"{MOTIF}:":
         raise cues.UnknownCueError(f"{name!r} lacks the name of a tool; it is written like {MOTIF}:read_file")
@@ -89,6 +84,11 @@ def number(value: float | None, unit: str = "", digits: int = 1) -> str:
         return "–"
     text = f"{value:.{digits}f}".replace("-", "−")
     return f"{text} {unit}" if unit else text
+
+
+def counted(n: int, thing: str) -> str:
+    """`1 cue`, `2 cues`."""
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
 
 
 def print_json(value: object) -> None:

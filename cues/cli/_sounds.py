@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cues.cli._records import pick
+from cues.cli._records import cue_of
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueError
 from cues.library.audiofile import ENDINGS, MAX_FILE_BYTES, decoded, read_audio
+from cues.library.recordings import MAX_RECORDING_BYTES, Recording, read_recording
 from cues.meters.loudness import measure
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from cues.library.bank import Bank
 
-__all__ = ["STANDARD", "read_standard_input", "sound_of", "write_standard_output"]
+__all__ = ["STANDARD", "recording_of", "sound_of", "write_standard_output"]
 
 STANDARD = "-"
 """Name of standard input and output."""
@@ -31,28 +30,26 @@ def sound_of(bank: Bank, name: str) -> Cue:
     Such a sound keeps its level, and gets the bank's sample rate.
     """
     if name == STANDARD:
-        return _as_cue(_INPUT, *decoded(read_standard_input(MAX_FILE_BYTES), _INPUT), bank.sample_rate)
-    if name not in bank and Path(name).suffix.lower() in ENDINGS:
-        return _as_cue(name, *read_audio(Path(name)), bank.sample_rate)
-    (cue,) = pick(bank, [name])
-    return cue
-
-
-def _as_cue(name: str, samples: NDArray[np.float32], sample_rate: int, bank_rate: int) -> Cue:
+        name, sound = _INPUT, decoded(_standard_input(MAX_FILE_BYTES), _INPUT)
+    elif name not in bank and Path(name).suffix.lower() in ENDINGS:
+        sound = read_audio(Path(name))
+    else:
+        return cue_of(bank, name)
     from cues.signal.resample import resample
 
-    samples = resample(samples, sample_rate, bank_rate)
-    return Cue(name=name, samples=samples, sample_rate=bank_rate, measured=measure(samples, bank_rate))
+    samples = resample(*sound, bank.sample_rate)
+    return Cue(name=name, samples=samples, sample_rate=bank.sample_rate, measured=measure(samples, bank.sample_rate))
 
 
-def read_standard_input(most_bytes: int) -> bytes:
-    """All of standard input.
+def recording_of(path: Path) -> Recording:
+    """The recording in a file, or on standard input if the path is `-`."""
+    if str(path) != STANDARD:
+        return read_recording(path)
+    return read_recording(io.BytesIO(_standard_input(MAX_RECORDING_BYTES)), _INPUT)
 
-    Raises
-    ------
-    AudioFileError
-        If it is a terminal, or longer than `most_bytes`.
-    """
+
+def _standard_input(most_bytes: int) -> bytes:
+    """All of standard input; `AudioFileError` if it is a terminal, or longer than `most_bytes`."""
     if sys.stdin is None or sys.stdin.isatty():
         raise AudioFileError(f"{_INPUT}: is a terminal; it must be an audio file, as in `cat x.wav | cues …`")
     data = sys.stdin.buffer.read(most_bytes + 1)

@@ -17,15 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["installed", "play"]
 
-_FILE = "FILE"
 # In order of preference: those of a sound server first. ffplay is not among them: without a device it exits with 0.
-_PLAYERS = (
-    ("pw-play", _FILE),
-    ("paplay", _FILE),
-    ("afplay", _FILE),
-    ("aplay", "-q", _FILE),
-    ("play", "-q", _FILE),
-)
+_PLAYERS = (("pw-play",), ("paplay",), ("afplay",), ("aplay", "-q"), ("play", "-q"))
 _EXTRA_S = 20.0
 
 
@@ -35,15 +28,7 @@ def installed() -> list[str]:
 
 
 def play(samples: NDArray[np.float32], sample_rate: int) -> str | None:
-    """Play `samples` to the end; the name of the program that did, or None if no program could.
-
-    Parameters
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    sample_rate : int
-        Hz.
-    """
+    """Play `samples` to the end; the name of the program that did, or None if no program could."""
     with tempfile.TemporaryDirectory(prefix="cues-") as folder:
         path = Path(folder) / "cues.wav"
         write_audio(path, samples, sample_rate, "wav", "16")
@@ -55,11 +40,10 @@ def _succeeds(command: tuple[str, ...], path: Path, longest_s: float) -> bool:
     program = shutil.which(command[0])
     if program is None or sys.platform == "win32":
         return False
-    arguments = [str(path) if part == _FILE else part for part in command[1:]]
     quiet = subprocess.DEVNULL
     try:
         ended = subprocess.run(  # noqa: S603  (a program of the table above, a file written here)
-            [program, *arguments], stdin=quiet, stdout=quiet, stderr=quiet, timeout=longest_s, check=False
+            [program, *command[1:], str(path)], stdin=quiet, stdout=quiet, stderr=quiet, timeout=longest_s, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

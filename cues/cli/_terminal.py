@@ -54,7 +54,6 @@ class _Trimmed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write `text`, which is whole lines."""
         self._stream.write(_BLANKS.sub("", text))
         return len(text)
 
@@ -89,16 +88,7 @@ def unicode_output() -> bool:
 
 
 def waveform(samples: NDArray[np.floating], width: int, height: int, *, ascii_only: bool = False) -> list[str]:
-    """Rows of characters with the waveform, scaled to its peak.
-
-    Parameters
-    ----------
-    samples : float, shape `(n_samples,)`
-    width, height : int
-        Characters.
-    ascii_only : bool
-        Draw with `#` and `-` instead of braille.
-    """
+    """Rows of characters with the waveform, scaled to its peak, in braille or in `#` and `-`."""
     import numpy as np  # not above: an error's message needs `harmless` alone
 
     across, down = (1, 1) if ascii_only else (2, 4)

@@ -22,9 +22,9 @@ from cues.errors import CueError
 from cues.mixing.warmup import are_cached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cues.batch.tasks import Row, Task
+    from cues.batch.tasks import Task
 
 __all__ = ["command"]
 
@@ -61,9 +61,7 @@ def command() -> None:
 @_dask
 @_fresh
 @_options.json_output
-def measure(
-    *, place: str, output: Path, exact: bool, workers: int | None, dask: str | None, fresh: bool, as_json: bool
-) -> None:
+def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any) -> None:
     """Measure loudness, true peak and clicks of all recordings at DIR|GLOB|URL.
 
     Folders are searched recursively, patterns only with **. A URL (s3://…) needs the extra `batch`.
@@ -71,25 +69,25 @@ def measure(
     from cues.batch.measuring import COLUMNS, KERNELS, Measure
 
     tasks = [Measure(source, exact) for source in find_sources(place)]
-    run = _run(tasks, output, COLUMNS, workers=workers, dask=dask, fresh=fresh, kernels=KERNELS)
+    run = _run(tasks, output, COLUMNS, kernels=KERNELS, **how)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
+    median, low, high = (loudness[at] if loudness else None for at in (len(loudness) // 2, 0, -1))
     summary = {
-        "median_lufs": loudness[len(loudness) // 2] if loudness else None,
-        "lowest_lufs": loudness[0] if loudness else None,
-        "highest_lufs": loudness[-1] if loudness else None,
+        "median_lufs": median,
+        "lowest_lufs": low,
+        "highest_lufs": high,
         "above_1_dbtp": sum((row["true_peak_dbtp"] or -99.0) > _FLAGGED_DBTP for row in measured),
         "with_clicks": sum(row["n_clicks"] > 0 for row in measured),
     }
-    loudest = [summary[name] for name in ("lowest_lufs", "median_lufs", "highest_lufs")]
     n_short = len(measured) - len(loudness)
     too_short = f" (without {n_short} shorter than 400 ms, or silent)" if n_short else ""
-    span = f"{number(loudest[0])} to {number(loudest[2], 'LUFS')}, median {number(loudest[1])}" if loudness else "none"
+    span = f"{number(low)} to {number(high, 'LUFS')}, median {number(median)}" if loudness else "none"
     lines = [
         f"loudness: {span}{too_short}",
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
-    _finish(run, output, summary, lines if measured else [], dask=dask, as_json=as_json)
+    _finish(run, output, summary, lines if measured else [], dask=how["dask"], as_json=as_json)
 
 
 @command.command()
@@ -106,16 +104,7 @@ def measure(
 @_dask
 @_fresh
 @_options.json_output
-def mix(
-    *,
-    plan: Path,
-    out: Path,
-    pack: Path | None,
-    workers: int | None,
-    dask: str | None,
-    fresh: bool,
-    as_json: bool,
-) -> None:
+def mix(*, plan: Path, out: Path, pack: Path | None, as_json: bool, **how: Any) -> None:
     """Mix cues into recordings by PLAN.
 
     PLAN is a CSV file with the columns file, cue and time_s, and optionally gain_db and output; or a .jsonl file with
@@ -123,10 +112,12 @@ def mix(
     format.
     """
     from cues.batch.mixing import COLUMNS, Mix, sweep
+    from cues.batch.plan import read_plan
 
+    recordings, pack_state = read_plan(plan, list(bank_of(pack))), _pack_state(pack)
     tasks = [
-        Mix(Source.at(Path(planned.file)), planned.cues, str(out / planned.output), *_pack_state(pack))
-        for planned in _planned(plan, pack)
+        Mix(Source.at(Path(planned.file)), planned.cues, str(out / planned.output), *pack_state)
+        for planned in recordings
     ]
     for task in tasks:
         if Path(task.output).resolve() == Path(task.file).resolve():
@@ -134,20 +125,10 @@ def mix(
     table = out / "mixed.csv"
     sweep(task.output for task in tasks)  # a run that was killed left its temporary files
     try:
-        run = _run(tasks, table, COLUMNS, workers=workers, dask=dask, fresh=fresh, still_good=_output_is_there)
+        run = _run(tasks, table, COLUMNS, still_good=lambda row: Path(row["output"]).is_file(), **how)
     finally:
         sweep(task.output for task in tasks)
-    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], dask=dask, as_json=as_json)
-
-
-def _output_is_there(row: Row) -> bool:
-    return Path(row["output"]).is_file()
-
-
-def _planned(plan: Path, pack: Path | None) -> Sequence[Any]:
-    from cues.batch.plan import read_plan
-
-    return read_plan(plan, list(bank_of(pack)))
+    _finish(run, table, {}, [f"recordings: {harmless(str(out))}"], dask=how["dask"], as_json=as_json)
 
 
 def _pack_state(pack: Path | None) -> tuple[str | None, str]:
@@ -168,10 +149,10 @@ def _run(
     *,
     workers: int | None,
     dask: str | None,
-    fresh: bool,
     kernels: Sequence[str] = (),
-    still_good: Callable[[Row], bool] = lambda _: True,
+    **how: Any,
 ) -> Run:
+    """A run with its progress; `how` is the rest for `run_batch`."""
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     started = False
@@ -184,9 +165,7 @@ def _run(
             started = True
             advance(so_far)
 
-        return run_batch(
-            tasks, table, columns, workers=workers, dask=dask, fresh=fresh, still_good=still_good, progress=progress
-        )
+        return run_batch(tasks, table, columns, workers=workers, dask=dask, progress=progress, **how)
 
 
 @contextlib.contextmanager
@@ -224,13 +203,9 @@ def _finish(
             out.print("nothing left to do; the cluster was not used")
         for line in lines:
             out.print(line)
-        _print_failures(failed)
+        err = console(stderr=True)
+        for row in failed[:_FAILURES_TOLD]:
+            err.print(f"failed: {harmless(row['file'])}: {harmless(row['error'])}", overflow="fold")
+        if len(failed) > _FAILURES_TOLD:
+            err.print(f"… and {len(failed) - _FAILURES_TOLD} more, see the table")
     sys.exit(1 if failed else 0)
-
-
-def _print_failures(failed: Sequence[Row]) -> None:
-    err = console(stderr=True)
-    for row in failed[:_FAILURES_TOLD]:
-        err.print(f"failed: {harmless(row['file'])}: {harmless(row['error'])}", overflow="fold")
-    if len(failed) > _FAILURES_TOLD:
-        err.print(f"… and {len(failed) - _FAILURES_TOLD} more, see the table")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli import _options
-from cues.cli._records import print_json
+from cues.cli._records import counted, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import PackError
 from cues.library.lint import check_pack
@@ -48,5 +48,5 @@ def _print(folder: Path, problems: list[Problem]) -> None:
         out.print(place + Text(harmless(problem.message)), overflow="fold")
         if problem.fix:
             out.print(Padding(Text(f"→ {problem.fix}", style="dim", overflow="fold"), (0, 0, 0, 2), expand=False))
-    count = {0: "no problem", 1: "1 problem"}.get(len(problems), f"{len(problems)} problems")
+    count = counted(len(problems), "problem") if problems else "no problem"
     out.print(f"{harmless(str(folder))}: {count}", style="bold green" if not problems else "bold", overflow="fold")

@@ -10,7 +10,7 @@ import click
 
 import stream
 from cues.cli import _options
-from cues.cli._records import print_json
+from cues.cli._records import counted, print_json
 from cues.cli._terminal import harmless
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def _plain(report: ProbeReport) -> str:
     answer = "answered" if report.plain_answered else "no answer"
     if not report.plain_calls:
         return answer
-    return (
-        f"{answer}, and {report.plain_calls} call{'s' if report.plain_calls != 1 else ''} where no tools were offered"
-    )
+    return f"{answer}, and {counted(report.plain_calls, 'call')} where no tools were offered"
 
 
 def _ms(value: float | None) -> str:

@@ -13,9 +13,9 @@ import click
 
 import stream
 from cues.cli import _options
-from cues.cli._report import report
-from cues.cli.live.scripts import demo_script
-from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
+from cues.cli.live.scripts import demo_script, served
+from cues.cli.live.timeline import report
+from cues.cli.live.turn import Setup, TurnReport, run_turn
 from stream.clock import WallClock
 from stream.services.tool import as_tools
 
@@ -69,35 +69,21 @@ def command(
         raise click.UsageError(f"--fast is --speed {_options.FAST_SPEED:g}: give one of them")
     clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
     setup = Setup(
-        clock=clock,
-        out=out,
-        stem="demo",
-        speaker=speaker,
-        language=language,
-        pack=pack,
-        keeps_interrupted=False,
+        clock=clock, out=out, stem="demo", speaker=speaker, language=language, pack=pack, keeps_interrupted=False
     )
     report(asyncio.run(_demo(setup, text)), as_json=as_json)
 
 
 async def _demo(setup: Setup, text: str | None) -> TurnReport:
-    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
-
     script = demo_script()
     turns = list(script.turns)
     if text is not None:
         turns = [_saying(turn, words) for turn, words in zip(turns, _before_and_after(text), strict=True)]
-    async with ReplayServer(turns, tokens_per_s=script.tokens_per_s, clock=setup.clock) as server:
-        request = Request(
-            base_url=server.base_url,
-            model="replay",
-            messages=[{"role": "user", "content": script.prompt}],
-            tools=script.tools(setup.clock),
-            source=lambda tap: _Replayed(server.base_url, tap),
-        )
-        first, second = (turn.name for turn in turns)
-        title = f"{first} at {script.tokens_per_s} tokens/s, then {second}"
-        return await run_turn(request, setup, title=title)
+    first, second = (turn.name for turn in turns)
+    title = f"{first} at {script.tokens_per_s} tokens/s, then {second}"
+    async with served([replace(script, turns=turns)], setup.clock) as (replayed,):
+        target = replace(replayed, source=lambda tap: _Replayed(target.base_url, tap), rounds=None)
+        return await run_turn(target, [{"role": "user", "content": script.prompt}], setup, title=title)
 
 
 class _Replayed:

@@ -9,19 +9,16 @@ import platform
 import shlex
 from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import cues
 from cues.cli import _options
-from cues.cli._records import print_json
+from cues.cli._records import counted, print_json
 from cues.cli._system_player import installed
 from cues.cli._terminal import console, harmless
 from cues.extras import pip_install
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["command"]
 
@@ -36,7 +33,6 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "live": ("the assistant in a browser: cues live", ("starlette", "uvicorn", "websockets")),
     "batch": ("Parquet, remote folders and Dask: cues batch", ("pyarrow", "fsspec", "distributed")),
 }
-_OK, _HINT = "ok", "hint"
 
 
 @click.command()
@@ -44,16 +40,8 @@ _OK, _HINT = "ok", "hint"
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
     """Show what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
-    checks: list[Callable[[], dict[str, str]]] = [
-        _version,
-        *(_extra(name) for name in EXTRAS),
-        _speaker,
-        _device,
-        _compile_cache,
-        lambda: _pack(pack),
-        _completion,
-    ]
-    findings = [check() for check in checks]
+    extras = map(_extra, EXTRAS)
+    findings = [_version(), *extras, _speaker(), _device(), _compile_cache(), _pack(pack), _completion()]
     if as_json:
         print_json({"findings": findings})
     else:
@@ -62,7 +50,7 @@ def command(*, pack: Path | None, as_json: bool) -> None:
 
 def _finding(topic: str, text: str, fix: str = "", line: str = "") -> dict[str, str]:
     """One finding; `line` is a line to copy."""
-    return {"topic": topic, "state": _HINT if fix else _OK, "text": text, "fix": fix, "line": line}
+    return {"topic": topic, "state": "hint" if fix else "ok", "text": text, "fix": fix, "line": line}
 
 
 def _version() -> dict[str, str]:
@@ -71,19 +59,13 @@ def _version() -> dict[str, str]:
     return _finding("version", f"cue-engine {cues.__version__} in {where}, {python}")
 
 
-def _extra(name: str) -> Callable[[], dict[str, str]]:
+def _extra(name: str) -> dict[str, str]:
     purpose, modules = EXTRAS[name]
-
-    def check() -> dict[str, str]:
-        missing = [module for module in modules if util.find_spec(module) is None]
-        if missing:
-            fix = pip_install(name)
-            return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", fix)
-        return _finding(
-            f"extra {name}", f"{purpose}: {', '.join(f'{module} {_installed(module)}' for module in modules)}"
-        )
-
-    return check
+    missing = [module for module in modules if util.find_spec(module) is None]
+    if missing:
+        return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", pip_install(name))
+    there = ", ".join(f"{module} {_installed(module)}" for module in modules)
+    return _finding(f"extra {name}", f"{purpose}: {there}")
 
 
 def _installed(module: str) -> str:
@@ -97,11 +79,8 @@ def _speaker() -> dict[str, str]:
     from stream.speech.choice import choose_speaker
 
     async def name() -> str:
-        speaker = await choose_speaker("auto")
-        try:
+        async with contextlib.aclosing(await choose_speaker("auto")) as speaker:
             return speaker.name
-        finally:
-            await speaker.aclose()
 
     try:
         chosen = asyncio.run(name())
@@ -123,9 +102,8 @@ def _device() -> dict[str, str]:
     if not names:
         if programs := installed():
             return _finding("sound device", f"none for miniaudio; cues play tries {', '.join(programs)}")
-        return _finding(
-            "sound device", "none: cues play cannot play here", "use cues live, page, export or mix instead"
-        )
+        fix = "use cues live, page, export or mix instead"
+        return _finding("sound device", "none: cues play cannot play here", fix)
     return _finding("sound device", ", ".join(names))
 
 
@@ -143,8 +121,7 @@ def _compile_cache() -> dict[str, str]:
         return _finding("cache", f"{text}; not writable", "set CUES_CACHE_DIR to a writable folder")
     if not has_object_file():
         return _finding("cache", f"{text}, no mixing loops: warm_up() compiles them once, for 10 s", "cues warm-up")
-    text += ", and the mixing loops"
-    return _finding("cache", text)
+    return _finding("cache", f"{text}, and the mixing loops")
 
 
 def _pack(named: Path | None) -> dict[str, str]:
@@ -156,7 +133,7 @@ def _pack(named: Path | None) -> dict[str, str]:
         return _finding("pack", "none: the built-in sounds")
     problems = check_pack(folder)
     if problems:
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        count = counted(len(problems), "problem")
         return _finding("pack", f"{folder}: {count}", f"cues check {shlex.quote(str(folder))}")
     return _finding("pack", f"{folder}: no problem")
 
@@ -186,7 +163,7 @@ def _print(findings: list[dict[str, Any]]) -> None:
     table.add_column(style="bold", overflow="fold", max_width=14)
     table.add_column(overflow="fold")
     for finding in findings:
-        fine = finding["state"] == _OK
+        fine = finding["state"] == "ok"
         cell = Text(harmless(finding["text"]))
         if finding["fix"]:
             cell.append(f"\n→ {harmless(finding['fix'])}", style="yellow")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -85,8 +85,7 @@ def command(
     bank = bank_of(pack, sample_rate)
     export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
-        files = {part: list(map(str, getattr(export, part))) for part in ("kept", "removed")}
-        print_json({"folder": str(folder), "files": [str(path) for path in export.written], **files})
+        print_json(_record(folder, export.written, export.kept, export.removed))
         return
     _print(export.written, [bank[path.stem] for path in export.written])
     for path in export.kept:
@@ -103,13 +102,19 @@ def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) 
             raise click.BadParameter(f"not with --for: {player} prescribes it", param_hint=f"'{option}'")
     export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
     if as_json:
-        files = {part: list(map(str, getattr(export, part))) for part in ("written", "kept")}
-        print_json({"folder": str(folder), "files": files["written"], "kept": files["kept"], "removed": []})
+        print_json(_record(folder, export.written, export.kept))
         return
     for path in export.written:
         click.echo(harmless(str(path)))
     for path in export.kept:
         click.echo(f"kept: {harmless(str(path))}; it is not of an earlier export")
+
+
+def _record(
+    folder: Path, written: Sequence[Path], kept: Sequence[Path], removed: Sequence[Path] = ()
+) -> dict[str, Any]:
+    parts = {"files": written, "kept": kept, "removed": removed}
+    return {"folder": str(folder), **{part: list(map(str, paths)) for part, paths in parts.items()}}
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:

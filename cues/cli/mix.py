@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from cues.cli import _options
-from cues.cli._records import bank_of, complete_cue, number, pick, print_json
-from cues.cli._sounds import STANDARD, read_standard_input, write_standard_output
+from cues.cli._records import bank_of, complete_cue, counted, cue_of, number, print_json
+from cues.cli._sounds import STANDARD, recording_of, write_standard_output
 from cues.cli._terminal import harmless
 from cues.library.audiofile import WRITABLE, default_subtype, encoded, write_audio
-from cues.library.recordings import MAX_RECORDING_BYTES, read_recording
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voice import MAX_GAIN_DB
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = ["command"]
-
 
 _MAX_TIME_S = 1e6
 _SECONDS = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d*\.?\d+|\d+\.)(ms|s)?", re.ASCII)
@@ -106,60 +96,40 @@ def command(
     """
     _options.one_standard_output("--out", out, as_json=as_json)
     bank = bank_of(pack)
-    pick(bank, (name for name, _ in wanted))  # report an unknown name before reading a long file
-    is_piped = str(speech) == STANDARD
-    target = out or Path("speech-mixed.wav" if is_piped else f"{speech.stem}-mixed.wav")
+    for name, _ in wanted:
+        cue_of(bank, name)  # report an unknown name before reading a long file
+    target = out or Path("speech-mixed.wav" if str(speech) == STANDARD else f"{speech.stem}-mixed.wav")
     if target.exists() and speech.exists() and target.samefile(speech):
         raise click.BadParameter(f"{str(target)!r} is the speech itself; it is not overwritten", param_hint="'--out'")
-    recording = (
-        read_recording(io.BytesIO(read_standard_input(MAX_RECORDING_BYTES)), "standard input")
-        if is_piped
-        else read_recording(speech)
-    )
-    rate = recording.sample_rate
-    _check_times(wanted, len(recording.samples) / rate, speech)
-    inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
-    mixed = mix_recording(recording.samples, rate, inserts, limiter=limiter)
-    if png is not None:
-        _draw(mixed.samples, rate, inserts, png)
-    if str(target) == STANDARD:
-        write_standard_output(encoded(mixed.samples, rate, "wav", default_subtype("wav")))
-    else:
-        file_format = target.suffix[1:].lower()
-        write_audio(target, mixed.samples, rate, file_format, default_subtype(file_format))
-    report = {
-        "file": str(target),
-        "sample_rate": rate,
-        "duration_s": round(len(mixed.samples) / rate, 6),
-        "cues": [{"name": name, "at_s": at_s} for name, at_s in wanted],
-        "stats": dict(mixed.stats),
-    }
-    if str(target) == STANDARD:
-        return
-    if as_json:
-        print_json(report)
-    else:
-        click.echo(_sentence(report, len(wanted)))
-
-
-def _draw(samples: NDArray[np.float32], sample_rate: int, inserts: Sequence[Insert], png: Path) -> None:
-    from cues.cli._pictures import picture_of_mix, save_picture
-
-    spans = [(insert.cue.name, insert.at_s, insert.cue.duration_s) for insert in inserts]
-    n_cues = "1 cue" if len(spans) == 1 else f"{len(spans)} cues"
-    save_picture(picture_of_mix(samples, sample_rate, spans, f"{len(samples) / sample_rate:.1f} s with {n_cues}"), png)
-
-
-def _check_times(wanted: tuple[tuple[str, float], ...], length_s: float, speech: Path) -> None:
-    """Reject a cue after the end of the speech: its time is probably wrong."""
-    for name, at_s in wanted:
+    recording = recording_of(speech)
+    rate, length_s = recording.sample_rate, len(recording.samples) / recording.sample_rate
+    for name, at_s in wanted:  # a time after the end is probably wrong
         if at_s > length_s:
             raise click.BadParameter(
                 f"'{name}@{at_s:g}' is after the end of {str(speech)!r}, which lasts {length_s:.3f} s",
                 param_hint="'--cue'",
             )
+    inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
+    mixed = mix_recording(recording.samples, rate, inserts, limiter=limiter)
+    if png is not None:
+        from cues.cli._pictures import picture_of_mix, save_picture
 
-
-def _sentence(report: dict[str, Any], n_cues: int) -> str:
-    cues = "1 cue" if n_cues == 1 else f"{n_cues} cues"
-    return f"{harmless(report['file'])}: {number(report['duration_s'], 's', 2)} with {cues}"
+        save_picture(picture_of_mix(mixed.samples, rate, inserts), png)
+    if str(target) == STANDARD:
+        write_standard_output(encoded(mixed.samples, rate, "wav", default_subtype("wav")))
+        return
+    file_format = target.suffix[1:].lower()
+    write_audio(target, mixed.samples, rate, file_format, default_subtype(file_format))
+    duration_s = round(len(mixed.samples) / rate, 6)
+    if as_json:
+        print_json(
+            {
+                "file": str(target),
+                "sample_rate": rate,
+                "duration_s": duration_s,
+                "cues": [{"name": name, "at_s": at_s} for name, at_s in wanted],
+                "stats": dict(mixed.stats),
+            }
+        )
+    else:
+        click.echo(f"{harmless(str(target))}: {number(duration_s, 's', 2)} with {counted(len(wanted), 'cue')}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 import cues
 from cues.cli import _options
@@ -14,16 +17,16 @@ from cues.cli._terminal import harmless
 from cues.files import explained
 from cues.show.audition import LINE, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
+from cues.units import db_to_gain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["command"]
 
-_RATE_HZ = 24000
+_RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _BUILT_IN = "built in"
 
 
@@ -36,21 +39,10 @@ _BUILT_IN = "built in"
     type=_options.PackFolder(),
     help="A pack to show beside the built-in cues; twice: two packs beside each other.",
 )
-@click.option(
-    "--over",
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Your speech, in place of the speaker's.",
-)
+@click.option("--over", metavar="FILE", type=_options.EXISTING_FILE, help="Your speech, in place of the speaker's.")
 @_options.speaker
 @click.option("--serve", is_flag=True, help="Serve the page on this machine, and reload it when a pack changes.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8485,
-    show_default=True,
-    help="Port of --serve; 0: a free one.",
-)
+@click.option("--port", type=_options.PORT, default=8485, show_default=True, help="Port of --serve; 0: a free one.")
 def command(
     *, out: Path | None, packs: tuple[Path, ...], over: Path | None, speaker: str, serve: bool, port: int
 ) -> None:
@@ -109,6 +101,22 @@ def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
         return resample(recording.samples, recording.sample_rate, _RATE_HZ), over.name
     if speaker == "voice-like":
         return stand_in_speech(_RATE_HZ), "voice-like"
-    from cues.cli.live.spoken import spoken
+    return asyncio.run(_spoken(speaker))
 
-    return spoken(LINE, speaker, _RATE_HZ)
+
+async def _spoken(speaker: str) -> tuple[NDArray[np.float32], str]:
+    """The line of every audition at −20 LUFS, and the name of its speaker."""
+    from cues.meters.loudness import integrated_lufs
+    from cues.signal.resample import resample
+    from stream.speech.choice import choose_speaker
+    from stream.speech.speaker import SAMPLE_RATE
+
+    async with contextlib.aclosing(await choose_speaker(speaker)) as chosen:
+        await chosen.send(LINE)
+        await chosen.finish()
+        samples = np.concatenate([speech.samples async for speech in chosen])
+    loudness = integrated_lufs(samples, SAMPLE_RATE)
+    if loudness is not None and np.isfinite(loudness):
+        gain_db = min(_SPEECH_LUFS - loudness, -1.0 - 20.0 * float(np.log10(np.abs(samples).max())))
+        samples = samples * np.float32(db_to_gain(gain_db))
+    return resample(samples, SAMPLE_RATE, _RATE_HZ), chosen.name

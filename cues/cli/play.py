@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,9 @@ import click
 
 from cues.cli import _options, _system_player
 from cues.cli._records import bank_of, complete_cue
-from cues.cli._sounds import STANDARD, read_standard_input, sound_of
+from cues.cli._sounds import STANDARD, recording_of, sound_of
 from cues.cli.live.sound_device import play
 from cues.errors import CueError
-from cues.library.recordings import MAX_RECORDING_BYTES, read_recording
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
 
 if TYPE_CHECKING:
@@ -56,14 +54,10 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
         from cues.meters.telephone import RATE_HZ, over_telephone
 
         samples, rate = over_telephone(samples, rate), RATE_HZ
-    _play(samples, rate)
-
-
-def _play(samples: NDArray[np.float32], sample_rate: int) -> None:
     try:
-        play(samples, sample_rate)
+        play(samples, rate)
     except CueError:
-        program = _system_player.play(samples, sample_rate)
+        program = _system_player.play(samples, rate)
         if program is None:
             raise
         click.echo(f"played by {program}", err=True)
@@ -74,8 +68,5 @@ def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
         return over_speech(sounds, stand_in_speech(_RATE_HZ), _RATE_HZ)
     from cues.signal.resample import resample
 
-    if str(over) == STANDARD:
-        speech = read_recording(io.BytesIO(read_standard_input(MAX_RECORDING_BYTES)), "standard input")
-    else:
-        speech = read_recording(over)
+    speech = recording_of(over)
     return over_speech(sounds, resample(speech.samples, speech.sample_rate, _RATE_HZ), _RATE_HZ)

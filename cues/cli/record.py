@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,8 @@ from stream.replay.recorder import record, record_session
 from stream.replay.recording import ENDINGS, SIDE_ENDINGS, save_recording
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from stream.replay.recording import Recording
 
 __all__ = ["command"]
@@ -29,12 +30,8 @@ __all__ = ["command"]
 )
 @click.option("--model", help="The model's name on the server (needed unless --body is given).")
 @click.option("--prompt", help="The user's message.")
-@click.option(
-    "--tools", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with tool definitions."
-)
-@click.option(
-    "--body", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file with the whole request."
-)
+@click.option("--tools", type=_options.EXISTING_FILE, help="JSON file with tool definitions.")
+@click.option("--body", type=_options.EXISTING_FILE, help="JSON file with the whole request.")
 @click.option("--header", "headers", multiple=True, metavar="'NAME: VALUE'", help="A request header; not recorded.")
 @click.option(
     "-o",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.errors import did_you_mean
-from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, load_recording
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     shell_complete=_complete_scenario,
     help="Serve a scenario instead; `list` prints the names.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8484, show_default=True, help="0 takes a free port.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=_options.PORT, default=8484, show_default=True, help="0 takes a free port.")
+@_options.host
 @click.option(
     "--tokens-per-s",
     type=click.FloatRange(0.0, min_open=True),
@@ -50,8 +50,8 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
 )
 @click.option("--as-recorded", is_flag=True, help="Play each read at its recorded time.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each request.")
-@click.option("--certfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Certificate, for TLS.")
-@click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Key of the certificate.")
+@click.option("--certfile", type=_options.EXISTING_FILE, help="Certificate, for TLS.")
+@_options.keyfile
 def command(
     *,
     files: tuple[Path, ...],
@@ -84,11 +84,9 @@ def command(
         return
     script = [load_recording(file) for file in files] if scenario is None else _scenario(scenario)
     pace = None if as_recorded else tokens_per_s
-    on_answer = _print_answer if verbose else None
     tls = _tls(certfile, keyfile) if certfile else None
-    server = ReplayServer(
-        script, tokens_per_s=pace, clock=WallClock(), host=host, port=port, on_answer=on_answer, tls=tls
-    )
+    on_answer = _print_answer if verbose else None
+    server = ReplayServer(script, tokens_per_s=pace, host=host, port=port, on_answer=on_answer, tls=tls)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(server))
 

@@ -13,9 +13,9 @@ import click
 
 import stream
 from cues.cli import _options
-from cues.cli._report import report
 from cues.cli._terminal import harmless
-from cues.cli.live.turn import Request, Setup, TurnReport, run_turn
+from cues.cli.live.timeline import report
+from cues.cli.live.turn import Setup, Target, TurnReport, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
@@ -35,12 +35,12 @@ __all__ = ["command"]
 @_options.api
 @click.option(
     "--tools",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=_options.EXISTING_FILE,
     help="JSON file with tool definitions (an array, in OpenAI's format); they are offered, but not run.",
 )
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=_options.EXISTING_FOLDER,
     help="Offer list_directory and read_file for this folder, and run them here; files outside are not accessible.",
 )
 @click.option("--system", help="A system prompt.")
@@ -98,11 +98,11 @@ def command(
         assert base_url is not None
         assert model is not None
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
-        request = Request(base_url=base_url, model=model, messages=messages, api=api, tools=offered)
         # A provider with an API of its own gets its own key alone, from `connect`.
         speaks_openai = api_and_address(base_url, api)[0] in ("chat", "responses")
         key = os.environ.get("OPENAI_API_KEY") if speaks_openai else None
-        turn = asyncio.run(run_turn(request, setup, title=f"{model} at {base_url}", api_key=key))
+        target = Target(base_url=base_url, model=model, api=api, api_key=key, tools=offered)
+        turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
     report(turn, as_json=as_json)
 
 
@@ -114,10 +114,10 @@ async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[
     if api in ("realtime", "live"):
         raise click.UsageError(f"{files[0].name} is a recording of a WebSocket session; speak takes those of answers")
     async with ReplayServer(turns, clock=setup.clock) as server:
-        request = Request(base_url=server.base_url, model="replay", messages=messages, api=api)
+        target = Target(base_url=server.base_url, model="replay", api=api)
         names = ", ".join(file.name for file in files)
         # An error comes from the recording, not from the replay server.
-        return replace(await run_turn(request, setup, title=names), server=names)
+        return replace(await run_turn(target, messages, setup, title=names), server=names)
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

@@ -4,13 +4,12 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from cues.cli.live.browser.answers import served
+from cues.cli._watching import Sounds
 from cues.cli.live.browser.app import LivePages
 from cues.cli.live.browser.command import _conversations
 from cues.cli.live.browser.conversation import Setup
 from cues.cli.live.browser.server import LiveServer
-from cues.cli.live.browser.sounds import Sounds
-from cues.cli.live.scripts import built_in_scripts
+from cues.cli.live.scripts import built_in_scripts, served
 
 
 @contextmanager

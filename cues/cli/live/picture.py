@@ -45,19 +45,9 @@ _QUIET = 1e-6
 
 
 def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: str, path: Path) -> None:
-    """Write the picture as a PNG, 1,000 pixels wide.
+    """Write the picture of the output, and of the speech alone in the same samples, as a PNG, 1,000 pixels wide.
 
-    Parameters
-    ----------
-    mixed, speech : float32, shape `(n_samples,)`
-        The output, and the speech alone in the same samples, at the journal's rate.
-    subtitle : str
-        Where the answer came from.
-
-    Raises
-    ------
-    MissingFeatureError
-        If matplotlib is not installed.
+    The subtitle says where the answer came from. Without matplotlib, `MissingFeatureError`.
     """
     check_matplotlib()
     from matplotlib import rc_context
@@ -113,12 +103,10 @@ def _drawable(text: str, families: Sequence[str]) -> str:
 
 def _title(journal: TurnRecord) -> str:
     """The picture's title: one sentence on its subject."""
-    announced = [sounded for sounded in journal.sounded if isinstance(sounded.seen.event, ToolCallStart)]
-    if not announced:
-        return "An answer, as it was heard"
-    first = announced[0]
-    assert isinstance(first.seen.event, ToolCallStart)
-    return f"The model calls {first.seen.event.tool_name}; {max(first.delay_ms, 0.0):.0f} ms later its cue sounds"
+    for sounded in journal.sounded:
+        if isinstance(call := sounded.seen.event, ToolCallStart):
+            return f"The model calls {call.tool_name}; {max(sounded.delay_ms, 0.0):.0f} ms later its cue sounds"
+    return "An answer, as it was heard"
 
 
 def _empty_lane(axes: Axes, name: str) -> None:
@@ -217,14 +205,8 @@ def _draw_cues(lane: Axes, rows: Sequence[Axes], journal: TurnRecord, mixed: Sam
         until_s = _end_of(sounded.onset_samples, mixed, speech, journal.sample_rate)
         for axes in rows:
             axes.axvspan(sounded.onset_s, until_s, color=color, alpha=0.22, linewidth=0)
-        lane.text(
-            until_s,
-            0.5,
-            f" ♪ {sounded.cue}, +{max(sounded.delay_ms, 0.0):.0f} ms",
-            va="center",
-            color=color,
-            weight="bold",
-        )
+        text = f" ♪ {sounded.cue}, +{max(sounded.delay_ms, 0.0):.0f} ms"
+        lane.text(until_s, 0.5, text, va="center", color=color, weight="bold")
 
 
 def _end_of(onset: int, mixed: Samples, speech: Samples, sample_rate: int) -> float:

@@ -4,54 +4,41 @@ from __future__ import annotations
 
 import json
 import tomllib
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import stream
+from cues.cli.live.turn import Target
 from stream.clock import WallClock
 from stream.replay.recording import Recording, load_recording, samples_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import Clock
 
-__all__ = ["Script", "built_in_scripts", "demo_script", "script_of"]
+__all__ = ["Script", "built_in_scripts", "demo_script", "script_of", "served"]
 
-_TOKENS_PER_S = 15.0
-_TOOL_S = 1.5
 _ERROR = "error: "
 """A scripted result that begins so is raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A scripted turn.
+    """A scripted turn: its subject, the question, and the answers to it, after the first tool results, and so on.
 
-    Attributes
-    ----------
-    title : str
-        Its subject, for a button.
-    prompt : str
-        The question.
-    turns : Sequence of Recording
-        The answers: to the question, after the first tool results, and so on.
-    results : Mapping
-        Tool name → result.
-    tool_s : float
-        How long a tool takes, s.
-    tokens_per_s : float
-        Pace of the model.
+    `results` maps the name of a tool to its result, which takes `tool_s` seconds.
     """
 
     title: str
     prompt: str
     turns: Sequence[Recording]
     results: Mapping[str, str] = field(default_factory=dict)
-    tool_s: float = _TOOL_S
-    tokens_per_s: float = _TOKENS_PER_S
+    tool_s: float = 1.5
+    tokens_per_s: float = 15.0
 
     def tools(self, clock: Clock | None = None) -> list[stream.Tool]:
         """The tools of the recorded request, with scripted results; none if no turn follows them."""
@@ -121,3 +108,25 @@ def script_of(files: Sequence[Path]) -> Script:
     asked = [message.get("content") for message in messages if message.get("role") == "user"]
     prompt = asked[-1] if asked and isinstance(asked[-1], str) else "Play the recording."
     return Script(title=files[0].name, prompt=prompt, turns=turns)
+
+
+@asynccontextmanager
+async def served(scripts: Sequence[Script], clock: Clock | None = None) -> AsyncIterator[list[Target]]:
+    """A replay server for each script, as targets in the same order."""
+    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
+
+    async with AsyncExitStack() as stack:
+        targets = []
+        for script in scripts:
+            server = ReplayServer(script.turns, tokens_per_s=script.tokens_per_s, clock=clock)
+            await stack.enter_async_context(server)
+            targets.append(
+                Target(
+                    base_url=server.base_url,
+                    model="replay",
+                    api=script.turns[0].api or "chat",  # type: ignore[arg-type]  # no session can be asked
+                    tools=script.tools(clock),
+                    rounds=max(len(script.turns) - 1, 1),
+                )
+            )
+        yield targets

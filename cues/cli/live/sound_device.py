@@ -57,13 +57,7 @@ def _quiet_libraries() -> Iterator[None]:
 
 
 def device_names() -> list[str]:
-    """Names of the playback devices.
-
-    Raises
-    ------
-    MissingFeatureError
-        If miniaudio is not installed.
-    """
+    """Names of the playback devices; `MissingFeatureError` without miniaudio."""
     miniaudio = _miniaudio()
     try:
         with _quiet_libraries():
@@ -76,23 +70,8 @@ def device_names() -> list[str]:
 class SoundDevice:
     """Playback device for frames; leaving the `with` block waits until all are played.
 
-    Parameters
-    ----------
-    sample_rate : int
-        Hz.
-    instead : str
-        Advice in the error if there is no device.
-    backends : Sequence, optional
-        Backends of miniaudio; the default is those of the system.
-    buffer_ms : int
-        Buffer of the device, ms.
-
-    Raises
-    ------
-    MissingFeatureError
-        If miniaudio is not installed.
-    CueError
-        If there is no device, or it cannot be opened.
+    `instead` is the advice in the `CueError` if there is no device, or it cannot be opened. `backends` are miniaudio's;
+    the default is those of the system.
     """
 
     def __init__(
@@ -168,13 +147,7 @@ class SoundDevice:
 
 
 def play(samples: NDArray[np.float32], sample_rate: int, backends: Sequence[Any] | None = None) -> None:
-    """Play `samples` to the end; parameters and errors as in `SoundDevice`.
-
-    Parameters
-    ----------
-    samples : float32, shape `(n_samples,)`
-        Full scale ±1.0.
-    """
+    """Play `samples` to the end; errors as in `SoundDevice`."""
     instead = "`cues mix` and `cues export` write files instead"
     device = SoundDevice(sample_rate, instead, backends=backends, buffer_ms=_BUFFER_OF_PLAY_MS)
     device.write(samples)

@@ -1,16 +1,57 @@
-"""Timeline of a turn: a table in the terminal."""
+"""Report of a finished turn in the terminal, with its timeline as a table."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import sys
 from typing import TYPE_CHECKING
+
+import click
 
 from cues.cli._terminal import console, harmless
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
 if TYPE_CHECKING:
+    from cues.cli.live.turn import TurnReport
     from stream.session.record import Seen, Sounded, TurnRecord
 
-__all__ = ["cause_of", "print_timeline"]
+__all__ = ["cause_of", "print_timeline", "report"]
+
+
+def report(turn: TurnReport, *, as_json: bool) -> None:
+    """Print the timeline and the files; exit with code 1 if the turn failed.
+
+    If it failed before any sound, print only the reason.
+    """
+    journal, files = turn.journal, turn.files
+    if journal.interrupted and not files.kept:
+        raise KeyboardInterrupt
+    if as_json:
+        click.echo(json.dumps({"speaker": turn.speaker, **journal.as_dict()}))
+    elif files.kept:
+        click.echo(f"speaker: {turn.speaker}\n")
+        print_timeline(journal)
+        names = ", ".join(str(file) for file in (files.wav, files.speech_wav, files.png, files.json) if file.exists())
+        click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {harmless(names)}")
+    for note in turn.notes:
+        click.echo(f"cues: {harmless(note)}", err=True)
+    if journal.failure is not None:
+        click.echo(f"cues: {harmless(_failure(turn))}", err=True)
+        sys.exit(1)
+
+
+def _failure(turn: TurnReport) -> str:
+    """The failure and its place, in one line."""
+    last = turn.journal.seen[-1].event if turn.journal.seen else None
+    if not isinstance(last, StreamFailed):
+        return turn.journal.failure or ""
+    message = " ".join(last.message.split())
+    if last.code == "connection" and not turn.files.kept:
+        message += "; is the server running? `cues speak --replay FILE` works without one"
+    if turn.server in message:
+        return message
+    return f"{turn.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"
 
 
 def print_timeline(journal: TurnRecord) -> None:
@@ -28,20 +69,13 @@ def print_timeline(journal: TurnRecord) -> None:
 
 def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
     rows: list[tuple[float, str, str]] = []
-    text: list[str] = []
-    text_at_s = 0.0
-    for seen in journal.seen:
-        if isinstance(seen.event, TextDelta):
-            text_at_s = text_at_s if text else seen.known_s
-            text.append(seen.event.text)
-            continue
-        if text:
-            rows.append((text_at_s, "text", "".join(text).strip()))
-            text = []
-        if (row := _event_row(seen)) is not None:
-            rows.append(row)
-    if text:
-        rows.append((text_at_s, "text", "".join(text).strip()))
+    for is_text, group in itertools.groupby(journal.seen, lambda seen: isinstance(seen.event, TextDelta)):
+        together = list(group)
+        if is_text:
+            text = "".join(seen.event.text for seen in together if isinstance(seen.event, TextDelta))
+            rows.append((together[0].known_s, "text", text.strip()))
+        else:
+            rows += filter(None, map(_event_row, together))
     if journal.heard:
         first, last = journal.heard[0], journal.heard[-1]
         rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))

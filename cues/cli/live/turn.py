@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import cues
@@ -18,6 +18,7 @@ from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
 from stream.session import VoiceSession
 from stream.speech.choice import choose_speaker
+from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -28,59 +29,51 @@ if TYPE_CHECKING:
     from stream.services.source import ChatSource
     from stream.session.record import TurnRecord
 
-__all__ = ["Request", "Setup", "TurnReport", "run_turn"]
+__all__ = ["Arrival", "Setup", "Target", "TurnReport", "run_turn"]
 
-SAMPLE_RATE = 24000
 _WITHOUT_DEVICE = "without --play the answer goes into files alone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A request to the model.
+class Target:
+    """A model to ask; `base_url`, `model`, `api` and `api_key` as in `stream.connect`.
 
     Attributes
     ----------
-    base_url, model : str
-        The server, and the model's name there.
-    api : str
-        As in `stream.connect`.
-    messages : Sequence of Mapping
-        The conversation so far, in OpenAI's format.
+    tools : Sequence of Tool
+        Offered to the model; run here, in at most `rounds` rounds, if all have a function.
     source : callable or None
         Makes another source than `stream.connect` does, from a function to call with all input.
-    tools : Sequence of Tool
-        Offered to the model; those with a function are run.
     """
 
     base_url: str
     model: str
-    messages: Sequence[Mapping[str, Any]]
     api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto"
+    api_key: str | None = None
     tools: Sequence[stream.Tool] = ()
+    rounds: int | None = None
     source: Callable[[Callable[[Any], None]], ChatSource] | None = None
+
+    @contextlib.asynccontextmanager
+    async def opened(self, tap: Callable[[Any], None]) -> AsyncIterator[ChatSource]:
+        """The source of answers, ready: the first request of a process imports modules for 0.2 s."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self.source is not None:
+                source = self.source(tap)
+            else:
+                connection = stream.connect(self.base_url, self.model, api=self.api, api_key=self.api_key, tap=tap)
+                await stack.enter_async_context(connection)
+                await connection.learn()
+                source = connection
+            runs_tools = bool(self.tools) and all(tool.function is not None for tool in self.tools)
+            yield stream.ToolRunner(source, self.tools, rounds=self.rounds) if runs_tools else source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Settings of a turn.
+    """Settings of a turn: stream time, folder and name of the files, the speaker and its language, the pack.
 
-    Attributes
-    ----------
-    clock : WallClock
-        Stream time.
-    out : Path
-    stem : str
-        Folder and name of the files.
-    speaker : str
-        One of `stream.speech.choice.SPEAKERS`.
-    language : str or None
-        Language of espeak-ng's voice.
-    pack : Path or None
-        Folder of a pack.
-    play : bool
-        Also play live on the loudspeakers.
-    keeps_interrupted : bool
-        Keep the files of an interrupted turn.
+    With `play`, the turn also sounds on the loudspeakers; with `keeps_interrupted`, an interrupted one keeps its files.
     """
 
     clock: WallClock
@@ -101,7 +94,7 @@ class TurnReport:
     files: TurnFiles
     speaker: str
     server: str
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 class Arrival:
@@ -141,64 +134,43 @@ def _limits(speed: float) -> stream.Limits:
     return stream.Limits(model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s)
 
 
-async def run_turn(request: Request, setup: Setup, *, title: str, api_key: str | None = None) -> TurnReport:
+async def run_turn(target: Target, messages: Sequence[Mapping[str, Any]], setup: Setup, *, title: str) -> TurnReport:
     """Ask the model, speak its answer with cues, and write the files."""
     bank = bank_of(setup.pack)
-    mixer = cues.Mixer(SAMPLE_RATE)
     clock, arrival = setup.clock, Arrival(setup.clock)
     importing: list[asyncio.Future[None]] = []
-    speaker = await choose_speaker(setup.speaker, language=setup.language)
-    try:
-        with contextlib.ExitStack() as stack:
-            device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if setup.play else None
-            files = stack.enter_context(TurnFiles(setup.out, setup.stem, SAMPLE_RATE))
-            session = VoiceSession(
-                mixer=mixer,
-                router=stream.CueRouter(bank, mixer),
-                speaker=speaker,
-                sink=files if device is None else Sinks(device, files),
-                clock=clock,
-                limits=_limits(clock.speed),
-                lead_ms=LEAD_MS if device is not None else 10.0,
-            )
-            stack.enter_context(_barge_in_at_ctrl_c(session))
-            async with _opened(request, arrival, api_key) as source:
-                events = source.chat(request.messages, tools=request.tools or None)
-                if device is None:  # Importing in a thread holds up the loop for 30 ms, and a device with it.
-                    events = _then_import_matplotlib(events, importing)
-                is_whole = True
-                try:
-                    journal = await session.run(events, bytes_s=lambda: arrival.last_s)
-                    is_whole = not journal.interrupted
-                except (asyncio.CancelledError, SystemExit):  # SIGTERM
-                    is_whole = False
-                    raise
-                finally:
-                    wanted = setup.keeps_interrupted or is_whole
-                    files.kept = wanted and _is_worth_keeping(session.journal)
-    finally:
-        await speaker.aclose()
-        mixer.close()
-    await asyncio.gather(*importing)
-    turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=request.base_url)
-    return _with_record(turn, {"model": request.model, "speed": clock.speed}, title) if files.kept else turn
-
-
-@contextlib.asynccontextmanager
-async def _opened(request: Request, arrival: Arrival, api_key: str | None) -> AsyncIterator[ChatSource]:
-    """The source of the answer, ready: the first request of a process imports modules for 0.2 s."""
-    runs_tools = bool(request.tools) and all(tool.function is not None for tool in request.tools)
     async with contextlib.AsyncExitStack() as stack:
-        if request.source is not None:
-            source = request.source(arrival.mark)
-        else:
-            connection = stream.connect(
-                request.base_url, request.model, api=request.api, api_key=api_key, tap=arrival.mark
-            )
-            await stack.enter_async_context(connection)
-            await connection.learn()
-            source = connection
-        yield stream.ToolRunner(source, request.tools) if runs_tools else source
+        mixer = stack.enter_context(contextlib.closing(cues.Mixer(SAMPLE_RATE)))
+        speaker = await choose_speaker(setup.speaker, language=setup.language)
+        stack.push_async_callback(speaker.aclose)
+        device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if setup.play else None
+        files = stack.enter_context(TurnFiles(setup.out, setup.stem, SAMPLE_RATE))
+        session = VoiceSession(
+            mixer=mixer,
+            router=stream.CueRouter(bank, mixer),
+            speaker=speaker,
+            sink=files if device is None else Sinks(device, files),
+            clock=clock,
+            limits=_limits(clock.speed),
+            lead_ms=LEAD_MS if device is not None else 10.0,
+        )
+        stack.enter_context(_barge_in_at_ctrl_c(session))
+        source = await stack.enter_async_context(target.opened(arrival.mark))
+        events = source.chat(messages, tools=target.tools or None)
+        if device is None:  # Importing in a thread holds up the loop for 30 ms, and a device with it.
+            events = _then_import_matplotlib(events, importing)
+        is_whole = True
+        try:
+            journal = await session.run(events, bytes_s=lambda: arrival.last_s)
+            is_whole = not journal.interrupted
+        except (asyncio.CancelledError, SystemExit):  # SIGTERM
+            is_whole = False
+            raise
+        finally:
+            files.kept = (setup.keeps_interrupted or is_whole) and _is_worth_keeping(session.journal)
+    await asyncio.gather(*importing)
+    turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=target.base_url)
+    return _with_record(turn, {"model": target.model, "speed": clock.speed}, title) if files.kept else turn
 
 
 async def _then_import_matplotlib(

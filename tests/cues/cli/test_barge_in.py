@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from cues.cli._files import TurnFiles
-from cues.cli._report import report
+from cues.cli.live.timeline import report
 from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
 from stream.session.record import Heard, Seen, Sounded, TurnRecord

@@ -21,6 +21,7 @@ from cues.cli import group
 from cues.cli.live.browser import app as app_module
 from cues.cli.live.browser.line import Line
 from cues.cli.live.scripts import Script, built_in_scripts, script_of
+from cues.cli.live.turn import Target
 from cues.errors import CueError
 from stream.replay.recording import Recording, load_recording, samples_folder
 from tests.support.live_server import live_server
@@ -222,7 +223,6 @@ class Recorded:
         self._thread.join()
 
     async def _run(self):
-        from cues.cli.live.browser.answers import Target
         from stream.replay.server import ReplayServer
 
         def note(_, body):
@@ -247,8 +247,6 @@ def test_a_tool_that_fails_is_heard_as_an_error():
 
 
 def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_turn_is_tried():
-    from cues.cli.live.browser.answers import Target
-
     async def conversation(page):
         for count in (1, 2):
             await page.send(type="ask", text="And?", script=0)
@@ -477,17 +475,16 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
 
 FIRST_TURN = """
 import asyncio, gc, sys
-from cues.cli.live.browser.answers import served
+from cues.cli._watching import Sounds
+from cues.cli.live.browser.command import rehearse
 from cues.cli.live.browser.conversation import Conversation, Setup
-from cues.cli.live.browser.rehearsal import rehearse
-from cues.cli.live.browser.sounds import Sounds
-from cues.cli.live.scripts import built_in_scripts
+from cues.cli.live.scripts import built_in_scripts, served
 
 async def turn():
-    bank = Sounds("").bank
-    await rehearse(bank)
+    sounds = Sounds("")
+    await rehearse(sounds)
     async with served(built_in_scripts()[-1:]) as targets:
-        async with Conversation(Setup(targets=targets, bank=bank, speaker="espeak")) as conversation:
+        async with Conversation(Setup(targets=targets, bank=sounds.bank, speaker="espeak")) as conversation:
             await conversation.answered()
             before = set(sys.modules)
             conversation.ask("And?")

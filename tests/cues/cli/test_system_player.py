@@ -18,7 +18,7 @@ def programs(tmp_path, monkeypatch):
     folder = tmp_path / "programs"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(_system_player, "_PLAYERS", (("first", "-q", "FILE"), ("second", "FILE")))
+    monkeypatch.setattr(_system_player, "_PLAYERS", (("first", "-q"), ("second",)))
 
     def make(**scripts):
         for name, body in scripts.items():

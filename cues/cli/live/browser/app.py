@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
 from cues.cli._watching import POLL_S
-from cues.cli.live.browser.conversation import SAMPLE_RATE
+from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.websockets import WebSocket
 
+    from cues.cli._watching import Sounds
     from cues.cli.live.browser.conversation import Conversation
     from cues.cli.live.browser.line import Line
-    from cues.cli.live.browser.sounds import Sounds
 
 __all__ = ["MAX_MESSAGE_BYTES", "MAX_PAGES", "MAX_TEXT", "LivePages"]
 
@@ -36,15 +36,10 @@ MAX_TEXT = 4000
 MAX_PAGES = 64
 """Most pages at once."""
 
-_SCRIPT = "text/javascript; charset=utf-8"
 _FILES = {
     "live.html": "text/html; charset=utf-8",
     "live.css": "text/css; charset=utf-8",
-    "live.js": _SCRIPT,
-    "rtc.js": _SCRIPT,
-    "timeline.js": _SCRIPT,
-    "worker.js": _SCRIPT,
-    "worklet.js": _SCRIPT,
+    **dict.fromkeys(("live.js", "rtc.js", "timeline.js", "worker.js", "worklet.js"), "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -60,32 +55,20 @@ logger = logging.getLogger(__name__)
 
 
 class LivePages:
-    """The pages that are open, and their conversations.
+    """The pages that are open, and their conversations, which `converse` makes.
 
-    Parameters
-    ----------
-    converse : callable
-        Makes the conversation of a page.
-    sounds : Sounds
-        Watched; every page hears of a change.
-    hello : Mapping
-        First event for each page: who answers, and the scripted turns.
-    poll_s : float
-        Interval between checks of the pack, s.
+    `hello` is the first event for each page: who answers, and the scripted turns. Every page hears of a change of
+    `sounds`, which is checked every `poll_s` seconds.
     """
 
     def __init__(
-        self,
-        converse: Callable[[], Conversation],
-        sounds: Sounds,
-        hello: Mapping[str, Any],
-        poll_s: float = POLL_S,
+        self, converse: Callable[[], Conversation], sounds: Sounds, hello: Mapping[str, Any], poll_s: float = POLL_S
     ) -> None:
         self._converse_with, self._sounds, self._hello, self._poll_s = converse, sounds, hello, poll_s
         self._lines: set[Line] = set()
 
     def app(self) -> Starlette:
-        """The application; put a `Guard` in front of it."""
+        """The application; `LiveServer` puts a guard in front of it."""
         files = [
             Route("/" if name == "live.html" else f"/{name}", _file(name, kind), methods=["GET"])
             for name, kind in _FILES.items()

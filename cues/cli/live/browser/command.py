@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import secrets
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +22,14 @@ from stream.local_requests import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cues.cli.live.browser.answers import Target
+    from cues.cli._watching import Sounds
     from cues.cli.live.browser.conversation import Conversation, Setup
     from cues.cli.live.scripts import Script
+    from cues.cli.live.turn import Target
 
-__all__ = ["command"]
+__all__ = ["command", "rehearse"]
+
+_REHEARSAL_SPEED = 100.0
 
 _FORWARD = (
     "browsers play sound from workers on secure pages alone: give --certfile and --keyfile, or leave out --host and "
@@ -39,7 +44,7 @@ _FORWARD = (
 @click.option("--model", help="The model's name on the server.")
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=_options.EXISTING_FOLDER,
     help="Offer the model list_directory and read_file for this folder, and run them here.",
 )
 @click.option("--system", default="", help="A system prompt.")
@@ -59,10 +64,8 @@ _FORWARD = (
 )
 @_options.speaker
 @_options.pack
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8486, show_default=True, help="Port to listen on; 0: a free one."
-)
+@_options.host
+@click.option("--port", type=_options.PORT, default=8486, show_default=True, help="Port to listen on; 0: a free one.")
 @click.option(
     "--buffer-ms",
     type=click.IntRange(20, 1000),
@@ -70,8 +73,8 @@ _FORWARD = (
     show_default=True,
     help="Sound that the page holds back at least; more while frames come late.",
 )
-@click.option("--certfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Certificate for HTTPS.")
-@click.option("--keyfile", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Key of the certificate.")
+@click.option("--certfile", type=_options.EXISTING_FILE, help="Certificate for HTTPS.")
+@_options.keyfile
 def command(
     *,
     base_url: str | None,
@@ -104,22 +107,23 @@ def command(
     if not is_loopback(host) and certfile is None:
         raise click.UsageError(f"--host {harmless(host)} is not this machine alone, and {_FORWARD.format(port=port)}")
     click.echo("preparing the sounds …", err=True)
+    from cues.cli._watching import Sounds
+    from cues.cli.live.browser.conversation import Setup
+
     scripts = [] if base_url else _scripts(recordings)
-    model_asked = None if base_url is None or model is None else _model(base_url, model, folder)
+    asked = [_model(base_url, model, folder)] if base_url and model else []
     cues.warm_up()
+    sounds = Sounds(pack)
+    setup = Setup(targets=asked, bank=sounds.bank, speaker=speaker, system=system)
+    hello = {
+        "answers": f"{model} at {base_url}" if asked else "recordings of model servers",
+        "pipeline": pipeline,
+        "buffer_ms": buffer_ms,
+        "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
+    }
+    address = {"host": host, "port": port, "certfile": certfile, "keyfile": keyfile}
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(
-            _serve(
-                scripts,
-                model_asked,
-                pack=pack,
-                speaker=speaker,
-                system=system,
-                pipeline=pipeline,
-                buffer_ms=buffer_ms,
-                address={"host": host, "port": port, "certfile": certfile, "keyfile": keyfile},
-            )
-        )
+        asyncio.run(_serve(scripts, setup, sounds, hello, address))
 
 
 def _scripts(recordings: tuple[Path, ...]) -> list[Script]:
@@ -129,7 +133,7 @@ def _scripts(recordings: tuple[Path, ...]) -> list[Script]:
 
 
 def _model(base_url: str, model: str, folder: Path | None) -> Target:
-    from cues.cli.live.browser.answers import Target
+    from cues.cli.live.turn import Target
     from stream.services import filesystem_tools
 
     key = os.environ.get("OPENAI_API_KEY")
@@ -138,42 +142,24 @@ def _model(base_url: str, model: str, folder: Path | None) -> Target:
 
 
 async def _serve(
-    scripts: Sequence[Script],
-    model: Target | None,
-    *,
-    pack: Path | None,
-    speaker: str,
-    system: str,
-    pipeline: str,
-    buffer_ms: int,
-    address: dict[str, Any],
+    scripts: Sequence[Script], setup: Setup, sounds: Sounds, hello: dict[str, Any], address: dict[str, Any]
 ) -> None:
-    """Serve until Ctrl-C."""
-    from cues.cli.live.browser.answers import served
+    """Serve until Ctrl-C; without targets in `setup`, the scripts answer."""
     from cues.cli.live.browser.app import LivePages
-    from cues.cli.live.browser.conversation import Setup
-    from cues.cli.live.browser.rehearsal import rehearse
     from cues.cli.live.browser.server import LiveServer
-    from cues.cli.live.browser.sounds import Sounds
+    from cues.cli.live.scripts import served
+    from stream.speech.choice import choose_speaker
 
-    sounds = Sounds(pack)
-    await rehearse(sounds.bank)
-    voice = await _name_of(speaker)
+    await rehearse(sounds)
+    async with contextlib.aclosing(await choose_speaker(setup.speaker)) as speaker:
+        hello["speaker"] = speaker.name  # An error appears here, before any page is open.
     async with served(scripts) as recorded:
-        setup = Setup(targets=[model] if model else recorded, bank=sounds.bank, speaker=speaker, system=system)
-        answers = f"{model.model} at {model.base_url}" if model else "recordings of model servers"
-        hello = {
-            "answers": answers,
-            "speaker": voice,
-            "pipeline": pipeline,
-            "buffer_ms": buffer_ms,
-            "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
-        }
+        setup = replace(setup, targets=setup.targets or recorded)
         token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
-        pages = LivePages(_conversations(pipeline, setup), sounds, hello)
+        pages = LivePages(_conversations(hello["pipeline"], setup), sounds, hello)
         server = LiveServer(pages.app(), token=token, **address)
-        watched = f", watching {harmless(str(pack))}" if pack else ""
-        click.echo(f"open {server.url} in a browser: {harmless(answers)}{watched} (Ctrl-C ends)")
+        watched = f", watching {harmless(str(sounds.pack))}" if sounds.pack else ""
+        click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watched} (Ctrl-C ends)")
         await server.serve()
 
 
@@ -189,10 +175,21 @@ def _conversations(pipeline: str, setup: Setup) -> Callable[[], Conversation]:
     return partial(RtcConversation, Peers(setup.bank, MAX_PAGES), setup)
 
 
-async def _name_of(speaker: str) -> str:
-    """Name of the chosen speaker; its error appears here, before any page is open."""
-    from stream.speech.choice import choose_speaker
+async def rehearse(sounds: Sounds) -> None:
+    """Answer one question fast and unheard, before the first page opens.
 
-    chosen = await choose_speaker(speaker)
-    await chosen.aclose()
-    return chosen.name
+    The first turn of a process imports modules and compiles patterns, 0.1 s at a time; so does a collection of all that
+    was imported. The event loop of all pages would stand still for as long.
+    """
+    from cues.cli.live.browser.conversation import Conversation, Setup
+    from cues.cli.live.scripts import demo_script, served
+    from stream.clock import WallClock
+
+    script = replace(demo_script(), tool_s=0.0, tokens_per_s=10.0 * _REHEARSAL_SPEED)
+    async with served([script]) as targets:
+        setup = Setup(targets=targets, bank=sounds.bank, speaker="voice-like")
+        async with Conversation(setup, WallClock(_REHEARSAL_SPEED)) as conversation:
+            conversation.ask(script.prompt)
+            await conversation.answered()
+    gc.collect()
+    gc.freeze()

@@ -17,22 +17,22 @@ from stream.clock import WallClock
 from stream.events import ToolCallStart
 from stream.session import ChatHistory, VoiceSession
 from stream.speech.choice import choose_speaker
+from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from pydantic import BaseModel
 
-    from cues.cli.live.browser.answers import Target
+    from cues.cli.live.turn import Target
     from cues.library.bank import Bank
     from stream.events import ServiceEvent
     from stream.services.source import ChatSource
     from stream.session.record import TurnRecord
     from stream.speech.speaker import Speaker
 
-__all__ = ["SAMPLE_RATE", "Conversation", "Setup"]
+__all__ = ["Conversation", "Setup"]
 
-SAMPLE_RATE = 24000
 _FRAME_SAMPLES, _FRAME_MS = 480, 20.0
 
 logger = logging.getLogger(__name__)
@@ -40,18 +40,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Settings that the conversations of all pages share.
+    """Settings that the conversations of all pages share: a model for each script, the speaker, the system prompt.
 
-    Attributes
-    ----------
-    targets : Sequence of Target
-        The models, one for each script.
-    bank : callable
-        Returns the cues; asked at the start of each turn, so that a changed pack is heard at once.
-    speaker : str
-        One of `stream.speech.choice.SPEAKERS`.
-    system : str
-        A system prompt.
+    `bank` returns the cues; it is asked at the start of each turn, so that a changed pack is heard at once.
     """
 
     targets: Sequence[Target]
@@ -94,13 +85,7 @@ class Conversation:
         self._mixer.close()
 
     def ask(self, text: str, script: int = 0) -> None:
-        """Start to answer a question, after the answer under way has faded out.
-
-        Raises
-        ------
-        ValueError
-            If there is no such script.
-        """
+        """Start to answer a question, after the answer under way has faded out; `ValueError` for an unknown script."""
         if not 0 <= script < len(self._setup.targets):
             raise ValueError(f"script is {script}; there are {len(self._setup.targets)}, from 0 on")
         self.interrupt()
@@ -114,13 +99,7 @@ class Conversation:
             self._session.barge_in()
 
     def offer(self, sdp: str) -> None:
-        """Refuse a page's offer of a WebRTC connection: the sound goes over its WebSocket.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
+        """Refuse a page's offer of a WebRTC connection with a `ValueError`: the sound goes over its WebSocket."""
         raise ValueError(f"an offer of {len(sdp)} characters; the sound goes over the WebSocket")
 
     async def answered(self) -> None:
@@ -171,21 +150,10 @@ class Conversation:
     async def _open(self, script: int) -> tuple[ChatSource, Speaker]:
         if self._speaker is None:
             self._speaker = await choose_speaker(self._setup.speaker)
-        return await self._source(script), self._speaker
-
-    async def _source(self, script: int) -> ChatSource:
         if script not in self._sources:
-            target = self._setup.targets[script]
-            connection = stream.connect(
-                target.base_url, target.model, api=target.api, api_key=target.api_key, tap=self._arrival.mark
-            )
-            await self._resources.enter_async_context(connection)
-            # Before the session starts: the first request of a process imports modules for 0.2 s.
-            await connection.learn()
-            self._sources[script] = (
-                stream.ToolRunner(connection, target.tools, rounds=target.rounds) if target.runs_tools else connection
-            )
-        return self._sources[script]
+            opened = self._setup.targets[script].opened(self._arrival.mark)
+            self._sources[script] = await self._resources.enter_async_context(opened)
+        return self._sources[script], self._speaker
 
     async def _drop_speaker(self) -> None:
         speaker, self._speaker = self._speaker, None

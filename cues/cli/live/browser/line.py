@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from starlette.websockets import WebSocket
 
     from cues import Mixer
 
-__all__ = ["Line", "Socket", "rms"]
+__all__ = ["Line", "rms"]
 
 _HEADER = struct.Struct("<IIff")
 """Number of the turn, position of the first sample, RMS of the mix and of the speech; `worker.js` reads it."""
@@ -23,32 +24,11 @@ _MOST_WAITING = 500
 """Messages that wait for a page: 10 s of sound."""
 
 
-class Socket(Protocol):
-    """The sending half of a WebSocket."""
-
-    async def send_bytes(self, data: bytes) -> None:
-        """Send a binary message."""
-        ...
-
-    async def send_text(self, data: str) -> None:
-        """Send a text message."""
-        ...
-
-
 class Line:
     """Takes the frames of a session (a `Sink`) and events, and delivers them in order.
 
-    Parameters
-    ----------
-    mixer : Mixer
-        Gives the position of each frame.
-
-    Attributes
-    ----------
-    turn : int
-        Number of the turn that the next frames belong to.
-    overflowed : asyncio.Event
-        Set when 10 s of sound wait: the page does not read. Everything after is dropped.
+    The mixer gives the position of each frame, `turn` the turn that the next frames belong to. `overflowed` is set when
+    10 s of sound wait: the page does not read. Everything after is dropped.
     """
 
     def __init__(self, mixer: Mixer) -> None:
@@ -71,7 +51,7 @@ class Line:
         at_s = self._mixer.position / self._mixer.sample_rate
         self._put(json.dumps({"type": kind, "turn": self.turn, "at_s": at_s, **fields}))
 
-    async def deliver(self, socket: Socket) -> None:
+    async def deliver(self, socket: WebSocket) -> None:
         """Send what waits, until cancelled."""
         while True:
             message = await self._waiting.get()

@@ -19,12 +19,13 @@ from cues.adapters.fastrtc import with_cues
 # isort: split
 from fastrtc import AsyncStreamHandler, Stream  # after the adapter, which reports a missing package
 
-from cues.cli.live.browser.conversation import SAMPLE_RATE, Conversation, Setup
+from cues.cli.live.browser.conversation import Conversation, Setup
 from cues.cli.live.browser.line import Line, rms
 from cues.errors import CueError
 from stream.events import StreamFailed, TextDelta
 from stream.session.record import Heard, TurnRecord
 from stream.session.transcript import CueSpan, Transcript
+from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Peers", "RtcConversation"]
 
+_SILENCE: Samples = np.zeros(0, dtype=np.float32)
 _DEAD_S = 5.0
 """FastRTC asks for sound ten times a second while it is connected."""
 
@@ -69,15 +71,7 @@ class _Talker(AsyncStreamHandler):  # type: ignore[misc]  # the package may be a
 
 
 class Peers:
-    """FastRTC's `Stream`, which all pages share.
-
-    Parameters
-    ----------
-    bank : callable
-        Returns the cues; asked for each connection.
-    most : int
-        Most connections at once.
-    """
+    """FastRTC's `Stream`, which all pages share; `bank` returns the cues, and is asked for each connection."""
 
     def __init__(self, bank: Callable[[], Bank], most: int) -> None:
         self._bank = bank
@@ -118,9 +112,9 @@ class RtcConversation(Conversation):
         self._peers, self._name, self._start_s = peers, "", time.monotonic()
         self._handler: CuedHandler | None = None
         self._transcript = Transcript(self._relay)
-        self._spoken: deque[Samples] = deque()  # speech that was not released yet
+        self._spoken = _SILENCE  # speech that was not released yet
         self._words: deque[tuple[int, str]] = deque()  # with their place in all speech, samples
-        self._n_said = self._n_released = self._n_out = 0
+        self._n_released = self._n_out = 0
         self._lag_s = 0.0
         self._is_quiet = True
         self._was_asked = asyncio.Event()
@@ -220,14 +214,14 @@ class RtcConversation(Conversation):
         """Hand speech to FastRTC's handler as soon as it is there."""
         assert self._handler is not None
         async for speech in speaker:
-            self._words += [(self._n_said + word.start_samples, word.text) for word in speech.words]
-            self._n_said += len(speech.samples)
-            self._spoken.append(speech.samples)
+            n_said = self._n_released + len(self._spoken)
+            self._words += [(n_said + word.start_samples, word.text) for word in speech.words]
+            self._spoken = np.concatenate([self._spoken, speech.samples])
             self._handler.inner.speech.put_nowait(speech.samples)
 
     async def _silence(self) -> None:
         """Wait until nothing sounds and nothing is queued."""
-        while not self._is_quiet or self._n_released < self._n_said:
+        while not self._is_quiet or len(self._spoken):
             self._was_asked.clear()
             try:
                 async with asyncio.timeout(_DEAD_S):
@@ -241,9 +235,9 @@ class RtcConversation(Conversation):
         talker = self._handler.inner
         while not talker.speech.empty():
             talker.speech.get_nowait()
-        self._n_said = self._n_released = talker.n_taken = 0
+        self._n_released = talker.n_taken = 0
         self._words.clear()
-        self._spoken.clear()
+        self._spoken = _SILENCE
 
     # Times and levels of what is released.
 
@@ -258,9 +252,10 @@ class RtcConversation(Conversation):
         begin = self._n_out
         self._n_out += len(frame)
         self._lag_s = max(self._lag_s, self._now_s() - begin / SAMPLE_RATE)
-        n_released = self._handler.inner.n_taken - self._handler.pacer.queued_samples
-        n_released = min(max(n_released, self._n_released), self._n_released + len(frame), self._n_said)
-        speech = self._released(n_released - self._n_released)
+        n_left = self._handler.inner.n_taken - self._handler.pacer.queued_samples
+        n_new = min(max(n_left - self._n_released, 0), len(frame), len(self._spoken))
+        speech, self._spoken = self._spoken[:n_new], self._spoken[n_new:]
+        n_released = self._n_released + n_new
         while self._words and self._words[0][0] < n_released:
             place, text = self._words.popleft()
             at_s = (begin + max(place - self._n_released, 0)) / SAMPLE_RATE + self._lag_s
@@ -274,12 +269,6 @@ class RtcConversation(Conversation):
             mixed=rms(frame),
             speech=rms(speech),
         )
-
-    def _released(self, n_samples: int) -> Samples:
-        """The next samples of speech, which the handler has released."""
-        waiting = np.concatenate([np.zeros(0, dtype=np.float32), *self._spoken])
-        self._spoken = deque([waiting[n_samples:]])
-        return waiting[:n_samples]
 
     def _now_s(self) -> float:
         return time.monotonic() - self._start_s
