@@ -38,7 +38,6 @@ COLUMNS = (
 )
 """Columns of the table of measurements; `clicks_s` has the times of the first ten clicks, separated by spaces."""
 
-_QUICK, _EXACT = 4, 16
 _MAX_TIMES = 10
 
 
@@ -64,7 +63,7 @@ class Measure:
             "sample_rate": rate,
             "channels": recording.channels,
             "integrated_lufs": _figure(integrated_lufs(samples, rate)),
-            "true_peak_dbtp": _figure(true_peak_dbtp(samples, rate, oversampling=_EXACT if self.exact else _QUICK)),
+            "true_peak_dbtp": _figure(true_peak_dbtp(samples, rate, oversampling=16 if self.exact else 4)),
             "sample_peak_dbfs": _figure(gain_to_db(float(max(samples.max(), -samples.min())))),
             "dc": float(f"{np.mean(samples, dtype=np.float64):.4g}"),
             "n_clicks": len(clicks),

@@ -80,7 +80,7 @@ def _until_one_dies(
             alone = len(running) == 1
             done = wait(running, return_when=FIRST_COMPLETED).done
             # Yield results first: a task that found the disk full ends the run.
-            for future in sorted(done, key=_has_failed):
+            for future in sorted(done, key=lambda future: future.exception() is not None):
                 held = running.pop(future)
                 try:
                     yield future.result()
@@ -91,10 +91,6 @@ def _until_one_dies(
                 return
     except BrokenProcessPool:  # raised by `submit`
         suspects.extend((held, *running.values()))
-
-
-def _has_failed(future: Future[list[Outcome]]) -> bool:
-    return future.exception() is not None
 
 
 @contextlib.contextmanager

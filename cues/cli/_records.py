@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import cues
 from cues.library.pack import MOTIF, find_pack_dir, read_pack
@@ -47,10 +48,7 @@ def source_of(bank: Bank, name: str) -> str:
     """Origin of a cue: `built in`, the pack's file, or the pack's spec."""
     if name.startswith("motif:"):
         return "derived from the tool's name"
-    if bank.pack_dir is None:
-        return "built in"
-    override = read_pack(bank.pack_dir).cues.get(name)
-    if override is None:
+    if bank.pack_dir is None or (override := read_pack(bank.pack_dir).cues.get(name)) is None:
         return "built in"
     if override.file is not None:
         return str(override.file)
@@ -96,13 +94,8 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
 
 
-def complete_cue(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[click.shell_completion.CompletionItem]:
+def complete_cue(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names in the bank that begin with `incomplete`, for shell completion."""
-    del param
-    from click.shell_completion import CompletionItem
-
     try:
         names = list(bank_of(ctx.params.get("pack")))
     except cues.CueError:

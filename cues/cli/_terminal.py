@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["NARROW", "console", "harmless", "levels", "unicode_output", "waveform"]
+__all__ = ["NARROW", "console", "harmless", "levels", "name_table", "unicode_output", "waveform"]
 
 NARROW = 60
 """Columns below which tables become lists."""
@@ -45,6 +46,17 @@ def console(*, stderr: bool = False) -> Console:
         if "COLUMNS" not in os.environ:
             settings["width"] = _PIPE_COLUMNS
     return Console(**settings)
+
+
+def name_table(heading: str, *numbers: str) -> Table:
+    """An empty table with a column of names, then columns of numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(heading, style="cyan", overflow="fold", min_width=9)
+    for number in numbers:
+        table.add_column(number, justify="right", no_wrap=True)
+    return table
 
 
 class _Trimmed:

@@ -11,7 +11,7 @@ import numpy as np
 from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue, number, print_json
 from cues.cli._sounds import sound_of
-from cues.cli._terminal import NARROW, console, harmless
+from cues.cli._terminal import NARROW, console, harmless, name_table
 from cues.meters.bands import CENTERS_HZ, octave_levels_db
 from cues.meters.similarity import similarity
 
@@ -114,13 +114,9 @@ def _title(record: dict[str, Any]) -> str:
 
 
 def _print(records: Sequence[dict[str, Any]], only: dict[str, list[str]]) -> None:
-    from rich.table import Table
-
     out = console()
-    headings = ("loudness", "peak", "length", "spectrum", "similar")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", style="cyan", overflow="fold", min_width=9)
-    for heading in headings:
+    table = name_table("name")
+    for heading in ("loudness", "peak", "length", "spectrum", "similar"):
         table.add_column(heading, overflow="fold", justify="left" if heading == "spectrum" else "right")
     for record in records:
         cells = ["same"] if record["same"] else _cells(record)

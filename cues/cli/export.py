@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
-from cues.cli._terminal import console, harmless
+from cues.cli._terminal import console, harmless, name_table
 from cues.library.audiofile import FORMATS, default_subtype
 from cues.library.export import export_bank
 from cues.library.players import PLAYERS, export_for_player
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_OF_OTHER_FILES = {
-    "file_format": "--format",
-    "subtype": "--subtype",
-    "sample_rate": "--sample-rate",
-    "pictures": "--pictures",
-}
+_OF_OTHER_FILES = ("file_format", "subtype", "sample_rate", "pictures")
 _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subtypes})
 
 
@@ -96,10 +91,11 @@ def command(
 
 def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) -> None:
     """Write the files of a player; it prescribes their formats."""
-    given = click.get_current_context().get_parameter_source
-    for name, option in _OF_OTHER_FILES.items():
-        if given(name) is ParameterSource.COMMANDLINE:
-            raise click.BadParameter(f"not with --for: {player} prescribes it", param_hint=f"'{option}'")
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        if name in _OF_OTHER_FILES and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(f"not with --for: {player} prescribes it", context, option)
     export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
     if as_json:
         print_json(_record(folder, export.written, export.kept))
@@ -118,12 +114,7 @@ def _record(
 
 
 def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("file", style="cyan", overflow="fold")
-    for heading in ("ms", "LUFS", "dBTP"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = name_table("file", "ms", "LUFS", "dBTP")
     for path, cue in zip(written, exported, strict=True):
         assert cue.measured is not None  # the bank measures what it makes
         levels = number(cue.measured.m100_max_lufs), number(cue.measured.true_peak_dbtp)

@@ -10,7 +10,7 @@ import click
 
 from cues.cli import _options
 from cues.cli._records import bank_of, cue_record, number, print_json, source_of
-from cues.cli._terminal import NARROW, console, harmless
+from cues.cli._terminal import NARROW, console, harmless, name_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,12 +38,7 @@ def command(*, pack: Path | None, as_json: bool) -> None:
 
 
 def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", style="cyan", overflow="fold", min_width=9)
-    for heading in ("ms", "LUFS", "dBTP"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = name_table("name", "ms", "LUFS", "dBTP")
     table.add_column("notes", overflow="fold", min_width=8)
     table.add_column("from", overflow="fold", ratio=1)
     for record in records:

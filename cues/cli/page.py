@@ -74,21 +74,16 @@ def command(
 
 def _sets(packs: Sequence[Path]) -> list[Set]:
     """The columns of the page: two packs, or the built-in cues and at most one pack."""
-    sets = [_pack_set(folder) for folder in packs]
-    return sets if len(sets) > 1 else [_built_in_set(), *sets]
-
-
-def _built_in_set() -> Set:
-    # "" ignores the pack of this machine.
-    own = cues.load_bank("", sample_rate=_RATE_HZ)
-    return Set(_BUILT_IN, dict(own), dict.fromkeys(own, _BUILT_IN))
-
-
-def _pack_set(folder: Path) -> Set:
-    bank = bank_of(folder, _RATE_HZ)
-    # The page may be shared: leave out paths of this machine.
-    sources = {name: Path(source_of(bank, name)).name for name in bank}
-    return Set(folder.resolve().name, dict(bank), sources)
+    sets = []
+    for folder in packs:
+        bank = bank_of(folder, _RATE_HZ)
+        # The page may be shared: leave out paths of this machine.
+        sources = {name: Path(source_of(bank, name)).name for name in bank}
+        sets.append(Set(folder.resolve().name, dict(bank), sources))
+    if len(sets) < 2:
+        own = cues.load_bank("", sample_rate=_RATE_HZ)  # "" ignores the pack of this machine.
+        sets.insert(0, Set(_BUILT_IN, dict(own), dict.fromkeys(own, _BUILT_IN)))
+    return sets
 
 
 def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:

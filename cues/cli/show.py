@@ -63,17 +63,17 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
 
 def _print_pictures(out: Console, cue: Cue) -> None:
     ascii_only = not unicode_output()
+    minus = "-" if ascii_only else "−"
     peak = float(abs(cue.samples).max())
-    labels = (f"{peak:+.2f}", f"{-peak:+.2f}".replace("-", "-" if ascii_only else "−"))
     margin = 7
     width = max(10, min(out.width, _MAX_COLUMNS) - margin)
-    rows = waveform(cue.samples, width, 8, ascii_only=ascii_only)
-    for number_of_row, row in enumerate(rows):
-        label = labels[0] if number_of_row == 0 else labels[1] if number_of_row == len(rows) - 1 else ""
+    labels = (f"+{peak:.2f}", *[""] * 6, f"{minus}{peak:.2f}")
+    for label, row in zip(labels, waveform(cue.samples, width, 8, ascii_only=ascii_only), strict=True):
         _print_row(out, label, row, "cyan")
-    for number_of_row, row in enumerate(levels(cue.samples, width, 3, range_db=_ENVELOPE_DB, ascii_only=ascii_only)):
-        label = ("0 dB", "", f"{-_ENVELOPE_DB:.0f} dB")[number_of_row]
-        _print_row(out, label if ascii_only else label.replace("-", "−"), row, "yellow")
+    labels = ("0 dB", "", f"{minus}{_ENVELOPE_DB:.0f} dB")
+    envelope = levels(cue.samples, width, 3, range_db=_ENVELOPE_DB, ascii_only=ascii_only)
+    for label, row in zip(labels, envelope, strict=True):
+        _print_row(out, label, row, "yellow")
     _print_row(out, "", _time_axis(1000.0 * cue.duration_s, width), "dim")
 
 

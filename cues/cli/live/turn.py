@@ -194,8 +194,7 @@ def _with_record(turn: TurnReport, about: Mapping[str, Any], title: str) -> Turn
     """The turn, after its record and picture are written; a missing package for the picture becomes a note."""
     turn.files.write_json({"speaker": turn.speaker, **about, **turn.journal.as_dict()})
     try:
-        mixed, speech = turn.files.read_sound()
-        draw_turn(turn.journal, mixed, speech, f"{title}; speaker: {turn.speaker}", turn.files.png)
+        draw_turn(turn.journal, *turn.files.read_sound(), f"{title}; speaker: {turn.speaker}", turn.files.png)
     except MissingFeatureError as error:
         return replace(turn, notes=(str(error),))
     return turn

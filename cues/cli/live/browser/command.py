@@ -109,8 +109,11 @@ def command(
     click.echo("preparing the sounds …", err=True)
     from cues.cli._watching import Sounds
     from cues.cli.live.browser.conversation import Setup
+    from cues.cli.live.scripts import built_in_scripts, script_of
 
-    scripts = [] if base_url else _scripts(recordings)
+    scripts: list[Script] = []
+    if base_url is None:
+        scripts = [script_of(recordings)] if recordings else built_in_scripts()
     asked = [_model(base_url, model, folder)] if base_url and model else []
     cues.warm_up()
     sounds = Sounds(pack)
@@ -124,12 +127,6 @@ def command(
     address = {"host": host, "port": port, "certfile": certfile, "keyfile": keyfile}
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(scripts, setup, sounds, hello, address))
-
-
-def _scripts(recordings: tuple[Path, ...]) -> list[Script]:
-    from cues.cli.live.scripts import built_in_scripts, script_of
-
-    return [script_of(recordings)] if recordings else built_in_scripts()
 
 
 def _model(base_url: str, model: str, folder: Path | None) -> Target:

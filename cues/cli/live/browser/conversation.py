@@ -143,9 +143,7 @@ class Conversation:
             history=self._history,
             on_event=self._relay,
         )
-        tools = self._setup.targets[script].tools or None
-        events = source.chat(list(self._history.messages), tools=tools)
-        return await self._session.run(self._watched(events), bytes_s=lambda: self._arrival.last_s)
+        return await self._session.run(self._events(source, script), bytes_s=lambda: self._arrival.last_s)
 
     async def _open(self, script: int) -> tuple[ChatSource, Speaker]:
         if self._speaker is None:
@@ -162,9 +160,10 @@ class Conversation:
 
     # Events for the page.
 
-    async def _watched(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
-        """The events, with a message to the page when a call begins; the session reports the other ones."""
-        async with aclosing(events):
+    async def _events(self, source: ChatSource, script: int) -> AsyncGenerator[ServiceEvent, None]:
+        """Events of the answer, with a message to the page when a call begins; the session reports the other ones."""
+        tools = self._setup.targets[script].tools or None
+        async with aclosing(source.chat(list(self._history.messages), tools=tools)) as events:
             async for event in events:
                 if isinstance(event, ToolCallStart):
                     self.line.tell("live.call", tool_name=event.tool_name)

@@ -174,8 +174,7 @@ class RtcConversation(Conversation):
         router = self._handler.router
         router.tell(on_played=self._played)
         router.begin_turn()
-        tools = self._setup.targets[script].tools or None
-        events: Any = self._watched(source.chat(list(self._history.messages), tools=tools))
+        events: Any = self._events(source, script)
         self._speaking = [
             asyncio.create_task(self._listen(words(events), speaker)),
             asyncio.create_task(self._say(speaker)),
