@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cues.cue import Cue
+    from cues.library.export import Export
 
 __all__ = ["command"]
 
@@ -80,7 +81,7 @@ def command(
     bank = bank_of(pack, sample_rate)
     export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
-        print_json(_record(folder, export.written, export.kept, export.removed))
+        print_json(_record(folder, export))
         return
     _print(export.written, [bank[path.stem] for path in export.written])
     for path in export.kept:
@@ -98,7 +99,7 @@ def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) 
             raise click.BadParameter(f"not with --for: {player} prescribes it", context, option)
     export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
     if as_json:
-        print_json(_record(folder, export.written, export.kept))
+        print_json(_record(folder, export))
         return
     for path in export.written:
         click.echo(harmless(str(path)))
@@ -106,10 +107,8 @@ def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) 
         click.echo(f"kept: {harmless(str(path))}; it is not of an earlier export")
 
 
-def _record(
-    folder: Path, written: Sequence[Path], kept: Sequence[Path], removed: Sequence[Path] = ()
-) -> dict[str, Any]:
-    parts = {"files": written, "kept": kept, "removed": removed}
+def _record(folder: Path, export: Export) -> dict[str, Any]:
+    parts = {"files": export.written, "kept": export.kept, "removed": export.removed}
     return {"folder": str(folder), **{part: list(map(str, paths)) for part, paths in parts.items()}}
 
 
