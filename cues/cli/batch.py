@@ -31,6 +31,7 @@ __all__ = ["command"]
 _FAILURES_TOLD = 20
 _FLAGGED_DBTP = -1.0
 
+# The options of every run; the commands pass them on as `how`.
 _workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one per core.")
 _dask = click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster of this scheduler instead.")
 _fresh = click.option("--fresh", is_flag=True, help="Discard the results of earlier runs.")
@@ -72,7 +73,7 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
     run = _run(tasks, output, COLUMNS, kernels=KERNELS, **how)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
-    median, low, high = (loudness[at] if loudness else None for at in (len(loudness) // 2, 0, -1))
+    low, median, high = (loudness[0], loudness[len(loudness) // 2], loudness[-1]) if loudness else (None, None, None)
     summary = {
         "median_lufs": median,
         "lowest_lufs": low,
@@ -91,7 +92,7 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
 
 
 @command.command()
-@click.argument("plan", metavar="PLAN", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("plan", metavar="PLAN", type=_options.EXISTING_FILE)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
