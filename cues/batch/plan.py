@@ -147,13 +147,10 @@ def _inside(output: str) -> bool:
 
 
 def _shared_outputs(outputs: Mapping[str, str]) -> list[str]:
-    owners: dict[str, str] = {}
+    owners: dict[PurePath, str] = {}
     faults = []
     for file, output in outputs.items():
-        place = str(PurePath(output))
-        if place in owners:
-            faults.append(
-                f"{file} and {owners[place]} would both be written to {output}; give one of them another output"
-            )
-        owners.setdefault(place, file)
+        owner = owners.setdefault(PurePath(output), file)
+        if owner != file:
+            faults.append(f"{file} and {owner} would both be written to {output}; give one of them another output")
     return faults

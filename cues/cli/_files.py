@@ -1,12 +1,15 @@
-"""Output files of a turn, opened before speech starts and written as it is spoken."""
+"""Output files: those of a turn, which are written as it is spoken, pictures, and standard output."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Self
 
+from cues.cli._sounds import STANDARD
 from cues.errors import CueError, reason_of
 from cues.files import explained, replacing
 
@@ -15,9 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-__all__ = ["TurnFiles"]
+__all__ = ["TurnFiles", "save_picture", "write_standard_output"]
+
+_DPI = 120
 
 
 class TurnFiles:
@@ -84,3 +90,25 @@ class TurnFiles:
 
         mixed, speech = (soundfile.read(os.fsencode(path), dtype="float32")[0] for path in (self.wav, self.speech_wav))
         return mixed, speech
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a PNG to a file, or to standard output if the path is `-`."""
+    # Leave out the version of matplotlib: the same sound gives the same file.
+    settings: dict[str, Any] = {"format": "png", "dpi": _DPI, "metadata": {"Software": None}}
+    if str(path) == STANDARD:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, **settings)
+        write_standard_output(buffer.getvalue())
+        return
+    with explained(path):
+        figure.savefig(path, **settings)
+
+
+def write_standard_output(data: bytes) -> None:
+    """Write a file to standard output, unless it is a terminal."""
+    if sys.stdout.isatty():
+        raise CueError("standard output is a terminal; `-` writes a file to a pipe, as in `cues … > x.wav`")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cues.cli._records import cue_of
 from cues.cue import Cue
-from cues.errors import AudioFileError, CueError
+from cues.errors import AudioFileError
 from cues.library.audiofile import ENDINGS, MAX_FILE_BYTES, decoded, read_audio
 from cues.library.recordings import MAX_RECORDING_BYTES, Recording, read_recording
 from cues.meters.loudness import measure
@@ -17,7 +17,7 @@ from cues.meters.loudness import measure
 if TYPE_CHECKING:
     from cues.library.bank import Bank
 
-__all__ = ["STANDARD", "recording_of", "sound_of", "write_standard_output"]
+__all__ = ["STANDARD", "recording_of", "sound_of"]
 
 STANDARD = "-"
 """Name of standard input and output."""
@@ -56,12 +56,3 @@ def _standard_input(most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise AudioFileError(f"{_INPUT}: has more than {most_bytes} bytes")
     return data
-
-
-def write_standard_output(data: bytes) -> None:
-    """Write a file to standard output, unless it is a terminal."""
-    if sys.stdout.isatty():
-        raise CueError("standard output is a terminal; `-` writes a file to a pipe, as in `cues … > x.wav`")
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()

@@ -9,14 +9,18 @@ import click
 import numpy as np
 
 from cues.cli import _options
+from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, number, print_json
 from cues.cli._sounds import sound_of
 from cues.cli._terminal import NARROW, console, harmless, name_table
 from cues.meters.bands import CENTERS_HZ, octave_levels_db
 from cues.meters.similarity import similarity
+from cues.show.plots import draw_spectrogram, new_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
 
     from cues.cue import Cue
 
@@ -57,16 +61,31 @@ def command(*, first: str, second: str, pack: Path | None, png: Path | None, as_
         pairs = [(sound_of(bank, first), sound_of(bank, second))]
     records = [_record(pair) for pair in pairs]
     if png:
-        from cues.cli._pictures import picture_of_pairs, save_picture
-
         different = [pair for pair, record in zip(pairs, records, strict=True) if not record["same"]]
-        save_picture(picture_of_pairs(different or pairs, (first, second)), png)
+        save_picture(_picture(different or pairs, (first, second)), png)
     if as_json:
         print_json(
             {"a": first, "b": second, "pairs": records, "only_a": only.get(first, []), "only_b": only.get(second, [])}
         )
     elif str(png) != "-":
         _print(records, {side: names for side, names in only.items() if names})
+
+
+def _picture(pairs: Sequence[Pair], titles: tuple[str, str]) -> Figure:
+    """Spectrograms of pairs of cues side by side, a pair a row, on one time scale."""
+    figure = new_figure(9.0, 2.2 * len(pairs) + 0.6)
+    grid = figure.subplots(len(pairs), 2, sharex=True, squeeze=False)
+    longest_s = max(cue.duration_s for pair in pairs for cue in pair)
+    for row, pair in zip(grid, pairs, strict=True):
+        for axes, cue in zip(row, pair, strict=True):
+            draw_spectrogram(axes, cue.samples, cue.sample_rate)
+            axes.set(xlim=(0.0, longest_s), ylim=(80.0, 6000.0), title=cue.name)
+            axes.set_facecolor("black")
+            if row is not grid[-1]:
+                axes.set_xlabel("")
+        row[1].set_ylabel("")
+    figure.suptitle("   |   ".join(titles))
+    return figure
 
 
 def _record(pair: Pair) -> dict[str, Any]:

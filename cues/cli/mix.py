@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from cues.cli import _options
+from cues.cli._files import save_picture, write_standard_output
 from cues.cli._records import bank_of, complete_cue, counted, cue_of, number, print_json
-from cues.cli._sounds import STANDARD, recording_of, write_standard_output
+from cues.cli._sounds import STANDARD, recording_of
 from cues.cli._terminal import harmless
 from cues.library.audiofile import WRITABLE, default_subtype, encoded, write_audio
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voice import MAX_GAIN_DB
+from cues.show.plots import CUE_COLOR, SPEECH_COLOR, draw_spectrogram, draw_waveform, new_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 __all__ = ["command"]
 
@@ -112,9 +122,7 @@ def command(
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
     mixed = mix_recording(recording.samples, rate, inserts, limiter=limiter)
     if png is not None:
-        from cues.cli._pictures import picture_of_mix, save_picture
-
-        save_picture(picture_of_mix(mixed.samples, rate, inserts), png)
+        save_picture(_picture(mixed.samples, rate, inserts), png)
     if str(target) == STANDARD:
         write_standard_output(encoded(mixed.samples, rate, "wav", default_subtype("wav")))
         return
@@ -133,3 +141,19 @@ def command(
         )
     else:
         click.echo(f"{harmless(str(target))}: {number(duration_s, 's', 2)} with {counted(len(wanted), 'cue')}")
+
+
+def _picture(samples: NDArray[np.float32], sample_rate: int, inserts: Sequence[Insert]) -> Figure:
+    """Waveform and spectrogram of a mix, with each cue shaded."""
+    figure = new_figure(10.0, 5.0)
+    waveform, spectrogram = figure.subplots(2, 1, sharex=True)
+    draw_waveform(waveform, samples, sample_rate, color=SPEECH_COLOR)
+    waveform.set_xlabel("")
+    draw_spectrogram(spectrogram, samples, sample_rate)
+    for insert in inserts:
+        for axes in (waveform, spectrogram):
+            axes.axvspan(insert.at_s, insert.at_s + insert.cue.duration_s, color=CUE_COLOR, alpha=0.25, linewidth=0)
+        at = (insert.at_s, 0.97)
+        waveform.annotate(insert.cue.name, at, xycoords=("data", "axes fraction"), va="top", fontsize=9)
+    figure.suptitle(f"{len(samples) / sample_rate:.1f} s with {counted(len(inserts), 'cue')}")
+    return figure

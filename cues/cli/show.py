@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cues.cli import _options
+from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
 from cues.cli._sounds import STANDARD, sound_of
 from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
@@ -45,7 +46,6 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
     record["warnings"] = [problem.message for problem in check_cue(cue)]
     record["spec"] = cue.spec.to_table() if cue.spec else None
     if png:
-        from cues.cli._pictures import save_picture
         from cues.show.plots import picture
 
         save_picture(picture(cue), png)
