@@ -229,20 +229,15 @@ class Pacer:
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge-in: fade out, drop the queue and return how many samples of speech were dropped.
 
-        The mixing thread only.
-
-        Speech pushed afterwards is muted until `mixer.resume()` or the next cue, so a late chunk of the old answer is
-        not heard. `fade_ms` is that of `Mixer.release`.
+        The mixing thread only. Speech pushed afterwards is muted until `mixer.resume()` or the next cue, so a late
+        chunk of the old answer is not heard. `fade_ms` is that of `Mixer.release`.
         """
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
         return self.clear(keep_ms=fade_ms)
 
     def recall(self) -> int:
-        """Note that the output has dropped the samples that were not heard yet, and return how many these are.
-
-        The mixing thread only.
-        """
+        """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only."""
         n_unheard = self.unheard_samples
         self._heard_from, self._released = None, 0
         return n_unheard
@@ -250,13 +245,10 @@ class Pacer:
     def drain(self, n_frames: int) -> list[Samples]:
         """Return the next `n_frames` mixed frames at once, due or not, and drop the rest of the queue.
 
-        The mixing thread only.
-
-        They are the last sound of a session, such as the fade of `interrupt`.
+        The mixing thread only. They are the last sound of a session, such as the fade of `interrupt`.
         """
-        frames = [
-            self._mixer.mix(self._padded(self._pop(min(self._frame, self.queued_samples)))) for _ in range(n_frames)
-        ]
+        speech = (self._padded(self._pop(min(self._frame, self.queued_samples))) for _ in range(n_frames))
+        frames = [self._mixer.mix(frame) for frame in speech]
         self.clear()
         return frames
 
@@ -266,10 +258,7 @@ class Pacer:
         return [mixer.mix(speech) if len(speech) else mixer.silence(self._frame) for speech in self._due()]
 
     def due_speech(self) -> Iterator[Samples]:
-        """Yield the due frames unmixed, for an output that mixes each before it takes the next.
-
-        The mixing thread only.
-        """
+        """Yield the due frames unmixed, for an output that mixes each itself. The mixing thread only."""
         for speech in self._due():
             yield speech if len(speech) else np.zeros(self._frame, dtype=np.float32)
 
@@ -283,10 +272,7 @@ class Pacer:
         self._more_waits = self.queued_samples > 0 or self._active
 
     def wait_s(self) -> float | None:
-        """Seconds until a frame is due, 0.0 if one is due now, None if nothing is queued or sounding.
-
-        The mixing thread only.
-        """
+        """Seconds until a frame is due, ≥ 0.0; None if nothing is queued or sounds. The mixing thread only."""
         if not self.queued_samples and not self._active:
             return None
         return max(0.0, (self._ahead(self._clock()) - self._limit()) / self._mixer.sample_rate)
@@ -358,25 +344,16 @@ class Pacer:
 
     def _pop(self, n_samples: int) -> Samples:
         """Take `n_samples` from the queue, at most what is queued."""
-        if self._queue and len(self._queue[0]) >= n_samples:
-            head = self._queue[0]
-            self._drop_head(n_samples)
-            return head[:n_samples]
-        taken = np.zeros(n_samples, dtype=np.float32)
-        filled = 0
-        while filled < n_samples:
-            head = self._queue[0]
-            n = min(len(head), n_samples - filled)
-            taken[filled : filled + n] = head[:n]
-            self._drop_head(n)
-            filled += n
-        return taken
-
-    def _drop_head(self, n_samples: int) -> None:
-        head = self._queue.popleft()
-        if n_samples < len(head):
-            self._queue.appendleft(head[n_samples:])
-        self._taken += n_samples
+        pieces = []
+        while n_samples:
+            head = self._queue.popleft()
+            if n_samples < len(head):
+                self._queue.appendleft(head[n_samples:])
+                head = head[:n_samples]
+            pieces.append(head)
+            self._taken += len(head)
+            n_samples -= len(head)
+        return pieces[0] if len(pieces) == 1 else np.concatenate([_NO_SPEECH, *pieces])
 
 
 _NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)

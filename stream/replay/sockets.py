@@ -27,9 +27,8 @@ _STAGES = {
     "input_audio_buffer.commit": ASK,
     "response.create": ANSWER,
     "setup": SET_UP,
-    "clientContent": ASK,
-    "realtimeInput": ASK,
-    "toolResponse": ANSWER,
+    **dict.fromkeys(("clientContent", "client_content", "realtimeInput", "realtime_input"), ASK),
+    **dict.fromkeys(("toolResponse", "tool_response"), ANSWER),
 }
 
 
@@ -46,8 +45,8 @@ class Gates:
             return SET_UP
         if kind in ("conversation.item.added", "conversation.item.created") and not self._asked:
             return ADD
-        starts = kind.startswith(("response.", "input_audio_buffer.")) if kind else bool(_TURN & message.keys())
-        if self._asked or not starts:
+        is_lives = not kind and ("serverContent" in message or "toolCall" in message)
+        if self._asked or not (is_lives or kind.startswith(("response.", "input_audio_buffer."))):
             return 0
         self._asked = True
         return ANSWER if self._called else ASK
@@ -61,9 +60,6 @@ class Gates:
             self._asked, self._called = False, True
         elif (message.get("serverContent") or {}).get("turnComplete"):
             self._asked = self._called = False
-
-
-_TURN = {"serverContent", "toolCall"}
 
 
 async def play_session(
@@ -140,7 +136,7 @@ async def play_session(
 def _stage(message: bytes) -> int:
     """The stage of a client's message; 0 for any other message."""
     value = _object(message)
-    return max((_STAGES.get(_camel(key), 0) for key in (str(value.get("type")), *value)), default=0)
+    return max(_STAGES.get(key, 0) for key in (str(value.get("type")), *value))
 
 
 def _object(message: bytes) -> dict[str, Any]:
@@ -149,8 +145,3 @@ def _object(message: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _camel(key: str) -> str:
-    head, *rest = key.split("_") if "." not in key else [key]
-    return head + "".join(word.capitalize() for word in rest)

@@ -151,7 +151,7 @@ class LastingSpeaker:
     async def _let_go(self) -> None:
         inner, self._inner = self._inner, None
         keeper, self._keeper = self._keeper, None
-        if keeper is not None and keeper is not asyncio.current_task():
+        if keeper is not None:
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
         if inner is not None:

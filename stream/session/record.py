@@ -103,8 +103,8 @@ class TurnRecord:
             "events": [
                 {
                     "type": type(seen.event).__name__,
-                    "arrival_s": _rounded(seen.known_s if seen.bytes_s is None else seen.bytes_s),
-                    "known_s": _rounded(seen.known_s),
+                    "arrival_s": round(seen.known_s if seen.bytes_s is None else seen.bytes_s, 4),
+                    "known_s": round(seen.known_s, 4),
                     **asdict(seen.event),
                 }
                 for seen in self.seen
@@ -115,7 +115,7 @@ class TurnRecord:
                     "for": type(sounded.seen.event).__name__,
                     "tool_name": getattr(sounded.seen.event, "tool_name", ""),
                     "onset_sample": sounded.onset_samples,
-                    "onset_s": _rounded(sounded.onset_s),
+                    "onset_s": round(sounded.onset_s, 4),
                     "delay_ms": round(sounded.delay_ms, 2),
                     "placement": sounded.placement,
                 }
@@ -125,7 +125,7 @@ class TurnRecord:
                 {
                     "text": heard.text,
                     "onset_sample": heard.onset_samples,
-                    "onset_s": _rounded(heard.onset_samples / self.sample_rate),
+                    "onset_s": round(heard.onset_samples / self.sample_rate, 4),
                 }
                 for heard in self.heard
             ],
@@ -140,7 +140,3 @@ class TurnRecord:
     def text_seen(self) -> str:
         """All text that the model sent for speech."""
         return "".join(seen.event.text for seen in self.seen if isinstance(seen.event, TextDelta))
-
-
-def _rounded(time_s: float) -> float:
-    return round(time_s, 4)
