@@ -300,7 +300,9 @@ class Pacer:
         """The next frame if one is due, unmixed; empty without speech."""
         queued = self.queued_samples
         if not queued:
-            self._count_underrun(now)
+            if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) <= 0.0:
+                self.underruns += 1
+                self._dry = True
             if not self._active:
                 if self._dry:
                     self._concealment.fade_out(0)
@@ -327,12 +329,6 @@ class Pacer:
             if end is not None:
                 frame[n_speech:] = end
         return frame
-
-    def _count_underrun(self, now: float) -> None:
-        """Count the underrun once."""
-        if self._speaking and not self._dry and self._heard_from is not None and self._ahead(now) <= 0.0:
-            self.underruns += 1
-            self._dry = True
 
     def _padded(self, speech: Samples) -> Samples:
         """`speech` as a whole frame, padded with zeros."""

@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from cues.extras import pip_install
+from cues.extras import needed
 from stream.errors import MissingFeatureError, StreamError
 from stream.replay.hiding import Secrets
 from stream.replay.recording import Kind, Recording
@@ -36,10 +36,7 @@ def record(
     is raised if `url` is no address, or the server cannot be reached or sends no answer.
     """
     server_url("url", url)
-    try:
-        import httpx2
-    except ImportError as error:
-        raise MissingFeatureError(f"recording needs httpx2: {pip_install('services')}") from error
+    httpx2 = needed("httpx2", "services", "recording needs httpx2", MissingFeatureError)
     sent = sendable(dict(request))
     start_s = time.perf_counter()
     body, reads = bytearray(), []
@@ -84,16 +81,16 @@ def record_session(
     one waits for the answer to the first.
     """
     server_url("url", url, ("ws", "wss"))
-    try:
-        from websockets.exceptions import WebSocketException
-        from websockets.sync.client import connect
-    except ImportError as error:
-        raise MissingFeatureError(f"recording needs websockets: {pip_install('openai')}") from error
+    client = needed("websockets.sync.client", "openai", "recording needs websockets", MissingFeatureError)
+    from websockets.exceptions import WebSocketException
+
     start_s = time.perf_counter()
     secrets = Secrets(url, headers or {})
     body, reads = bytearray(), []
     try:
-        with connect(url, additional_headers=dict(headers or {}), open_timeout=timeout_s, max_size=None) as socket:
+        with client.connect(
+            url, additional_headers=dict(headers or {}), open_timeout=timeout_s, max_size=None
+        ) as socket:
             waiting = [json.dumps(sendable(dict(message))) for message in messages]
             socket.send(waiting.pop(0))
             message: dict[str, Any] = {}

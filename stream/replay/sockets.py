@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from cues.extras import pip_install
+from cues.extras import needed
 from stream.errors import MissingFeatureError
 
 if TYPE_CHECKING:
@@ -75,14 +75,12 @@ async def play_session(
 
     `handshake` is the client's HTTP request; `schedule` gives the messages with their times, seconds.
     """
-    try:
-        from websockets.frames import Opcode
-        from websockets.server import ServerProtocol
-    except ImportError as error:
-        raise MissingFeatureError(f"WebSockets need the `openai` extra: {pip_install('openai')}") from error
-    protocol = ServerProtocol(max_size=LONGEST_MESSAGE)
+    server = needed("websockets.server", "openai", "WebSockets need the `openai` extra", MissingFeatureError)
+    from websockets.frames import Opcode
+
+    protocol = server.ServerProtocol(max_size=LONGEST_MESSAGE)
     protocol.receive_data(handshake)
-    response = protocol.accept(protocol.events_received()[0])  # type: ignore[arg-type]  # the first event
+    response = protocol.accept(protocol.events_received()[0])
     protocol.send_response(response)
     heard: asyncio.Queue[int] = asyncio.Queue()
 
@@ -96,9 +94,9 @@ async def play_session(
         while data := await reader.read(65536):
             protocol.receive_data(data)
             for frame in protocol.events_received():
-                if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):  # type: ignore[union-attr]  # frames follow
-                    text += frame.data  # type: ignore[union-attr]  # as above
-                    if frame.fin:  # type: ignore[union-attr]  # as above
+                if frame.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                    text += frame.data
+                    if frame.fin:
                         heard.put_nowait(_stage(bytes(text)))
                         text.clear()
             await flush()
