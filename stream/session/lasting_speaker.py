@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from stream.clock import Clock, WallClock
 from stream.errors import SpeakerError
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from stream.speech.speaker import Speaker, Speech
 
 __all__ = ["LastingSpeaker"]
-
-
-@runtime_checkable
-class _CanBeKeptAlive(Protocol):
-    async def keep_alive(self) -> None: ...
 
 
 class LastingSpeaker:
@@ -68,14 +63,13 @@ class LastingSpeaker:
     async def send(self, text: str) -> None:
         """Speak words, with a new speaker if the current one may have lost its connection."""
         self._finished = False
-        inner: object = self._inner
         is_idle = self._clock.now() - self._used_s > self._idle_s
-        if is_idle and inner is not None and not (isinstance(inner, _CanBeKeptAlive) or self._unspoken):
+        if is_idle and not self._unspoken and not hasattr(self._inner, "keep_alive"):
             await self._let_go()
         self._unspoken.append(text)
-        speaker = await self._open()
+        inner = await self._open()
         self._used_s = self._clock.now()
-        await speaker.send(text)
+        await inner.send(text)
 
     async def flush(self) -> None:
         """Speak the text held back."""
@@ -164,7 +158,7 @@ class LastingSpeaker:
             self._opened.get_nowait()
 
     async def _keep(self, inner: Speaker) -> None:
-        while isinstance(inner, _CanBeKeptAlive):
+        while hasattr(inner, "keep_alive"):
             await self._clock.sleep(self._keep_alive_s)
             if self._clock.now() - self._used_s >= self._keep_alive_s:
                 with contextlib.suppress(SpeakerError):  # If it matters, its iteration raises, too.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from stream.errors import SpeakerError
 from stream.session.track import SpeechTrack
@@ -20,13 +20,6 @@ __all__ = ["Utterance"]
 
 _FLUSH, _FINISH = object(), object()
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
-
-
-@runtime_checkable
-class _CanBeCancelled(Protocol):
-    """A speaker that can drop an answer; others would start the next answer with the rest of this one."""
-
-    async def cancel(self) -> None: ...
 
 
 class Utterance:
@@ -81,8 +74,8 @@ class Utterance:
         return self.track.n_words_heard(self.n_taken if self._n_heard is None else self._n_heard)
 
     async def cancel(self) -> None:
-        """Have the speaker drop the answer, if it can."""
-        if isinstance(self._speaker, _CanBeCancelled):
+        """Have the speaker drop the answer, if it can; others start the next answer with the rest of this one."""
+        if hasattr(self._speaker, "cancel"):
             await self._speaker.cancel()
 
     def resolve(self) -> None:
