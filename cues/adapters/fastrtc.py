@@ -1,8 +1,7 @@
 """Cues in a FastRTC stream: a wrapper of your handler whose `emit` paces and mixes.
 
-Tested with fastrtc 0.0.34. FastRTC calls `emit` as fast as it can, queues the result without a limit and paces after
-the queue: a cue mixed in `emit` would play after all queued speech. So speech is queued here, before the mixer, and the
-mixed audio runs 40 ms (two frames) ahead of playback; up to 80 ms if the process is late.
+Tested with fastrtc 0.0.34, which queues what `emit` returns without a limit, and paces after its queue. So speech is
+queued here, before the mixer, and the mixed audio runs 40 ms ahead of playback; up to 80 ms if the process is late.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Cues in a LiveKit agent: an audio output that paces, mixes and plays cues for the session's tool events.
 
-Tested with livekit-agents 1.8.9. The framework sends speech to its output as fast as it is made. So speech is queued
-here, before the mixer, and the room's output runs 40 ms (two frames) ahead of playback; up to 80 ms if the process is
-late.
+Tested with livekit-agents 1.8.9, which sends speech as fast as it is made. So speech is queued here, before the mixer,
+and the room's output runs 40 ms ahead of playback; up to 80 ms if the process is late.
 """
 
 from __future__ import annotations

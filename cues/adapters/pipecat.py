@@ -106,7 +106,7 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     async def mix(self, audio: bytes) -> bytes:
         """Mix cues into a chunk (int16 little-endian, channels interleaved)."""
         self._cues.hear(audio)  # without what the wrapped mixer adds: music is no answer
-        any_speech = not _is_silent(audio)
+        any_speech = audio.count(0) != len(audio)
         if self._cut and not any_speech:
             audio, self._cut = self._with_tail(audio), False
         self._last = audio if any_speech else b""
@@ -318,7 +318,3 @@ class _WatchedStream:
 
     async def close(self) -> None:
         await self._chunks.close()
-
-
-def _is_silent(audio: bytes) -> bool:
-    return audio.count(0) == len(audio)

@@ -152,7 +152,8 @@ class PhoneLine(PacedLine):
                 await self._send(self._outbox.popleft())
                 continue
             mixed = self._due.popleft()
-            self._sent = np.concatenate([self._sent, mixed])[-self._n_kept :]
+            n_kept = round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
+            self._sent = np.concatenate([self._sent, mixed])[-n_kept:]
             await self._send(self._message(mixed))
 
     def close(self) -> None:
@@ -164,10 +165,6 @@ class PhoneLine(PacedLine):
         self._paced.deck.router.cancel()
         self._paced.deck.mixer.close()
         self._paced.wake()
-
-    @property
-    def _n_kept(self) -> int:
-        return round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None

@@ -99,7 +99,10 @@ def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:
     text = json.dumps(sidecar(cue, path.name, subtype, data), indent=2, ensure_ascii=False)
     path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     if pictures:
-        _draw(cue, path.with_suffix(".png"))
+        from cues.show.plots import picture
+
+        # Leave out the version of matplotlib: the same cue gives the same file.
+        picture(cue).savefig(path.with_suffix(".png"), dpi=80, metadata={"Software": None})
 
 
 _FIRST_LINE = "# Written by cues export, which replaces it as long as it has this digest: "
@@ -142,13 +145,6 @@ def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
 def _text(value: str) -> str:
     """`value` as a TOML string: as in JSON, but TOML also escapes U+007F."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _draw(cue: Cue, path: Path) -> None:
-    from cues.show.plots import picture
-
-    # Leave out the version of matplotlib: the same cue gives the same file.
-    picture(cue).savefig(path, dpi=80, metadata={"Software": None})
 
 
 def is_untouched(path: Path, cue: Cue | None, subtype: str) -> bool:

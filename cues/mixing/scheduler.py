@@ -118,9 +118,9 @@ class Scheduler:
     @property
     def active(self) -> bool:
         """Whether a cue sounds or is scheduled."""
-        return self._slots.end > self.row.position or (not self.closed and self._anything_waits())
-
-    def _anything_waits(self) -> bool:
+        sounds = self._slots.end > self.row.position
+        if sounds or self.closed:
+            return sounds
         return len(self._waiting) > 0 or any(command == self.schedule for command, _ in self._inbox.copy())
 
     @property
@@ -201,8 +201,9 @@ class Scheduler:
             flags |= layout.FLAG_BUSY
         bus.write(horizon, flags)
         self._planned_to, self._planned_at = horizon, now
-        if words[_COUNTERS_I64]:
-            self._take_counters()
+        if words[_COUNTERS_I64]:  # of 32 bits in the row
+            self.limited, self.nonfinite = self.counters
+            words[_COUNTERS_I64] = 0
         # A listener gets every frame. The mark of what was queued meanwhile may be overwritten.
         if self._inbox or self._listener is not None:
             words[layout.WAKE_I64] = -1
@@ -216,11 +217,6 @@ class Scheduler:
         for command, arguments in commands:
             if not self._over:
                 command(*arguments)
-
-    def _take_counters(self) -> None:
-        """Take over the row's counters of 32 bits."""
-        self.limited, self.nonfinite = self.counters
-        self.row.words[_COUNTERS_I64] = 0
 
     # Commands.
 
