@@ -153,14 +153,9 @@ class ToolCallCancelled:
 
 @dataclass(frozen=True, slots=True)
 class AudioDelta:
-    """A piece of the model's own voice.
+    """A piece of the model's own voice, with its format, such as `"audio/pcm;rate=24000"`.
 
-    Attributes
-    ----------
-    pcm : bytes
-        16-bit little-endian mono samples (G.711 is decoded), or the bytes as sent where `mime` names another format.
-    mime : str
-        As `"audio/pcm;rate=24000"`.
+    `pcm` holds 16-bit little-endian mono samples (G.711 is decoded), or the bytes as sent if `mime` names another one.
     """
 
     pcm: bytes
@@ -192,12 +187,7 @@ class ServerError:
 class TaskStatus:
     """The state of a tool that the server runs itself (`"working"`, then `"completed"` or `"failed"`).
 
-    Attributes
-    ----------
-    task_id : str
-        The server's id of the task, or `""`.
-    tool_name : str
-        The tool's name or kind (`"web_search"`), as far as the server tells it; `==` ignores it.
+    The server may give an id of the task, and the tool's name or kind (`"web_search"`), which `==` ignores.
     """
 
     task_id: str
@@ -295,14 +285,8 @@ class InvalidToolCall:
 class AnswerParts:
     """An answer with calls in the provider's own form, with signed thinking and thought signatures.
 
-    It goes back unchanged with the results: as `{api: parts}` under `provider_parts` in the assistant's message.
-
-    Attributes
-    ----------
-    api : str
-        `"responses"`, `"anthropic"` or `"gemini"`.
-    parts : tuple of dict
-        Output items, content blocks, or parts, as JSON values.
+    It goes back unchanged with the results: as `{api: parts}` under `provider_parts` in the assistant's message. The
+    parts are JSON values: output items (`"responses"`), content blocks (`"anthropic"`) or parts (`"gemini"`).
     """
 
     api: str

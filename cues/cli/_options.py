@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from stream.speech.choice import SPEAKERS
+from stream.speech import SPEAKERS
 
 __all__ = [
     "EXISTING_FILE",

@@ -76,7 +76,7 @@ def _installed(module: str) -> str:
 
 def _speaker() -> dict[str, str]:
     from stream.errors import StreamError
-    from stream.speech.choice import choose_speaker
+    from stream.speech import choose_speaker
 
     async def name() -> str:
         async with contextlib.aclosing(await choose_speaker("auto")) as speaker:

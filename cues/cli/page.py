@@ -103,7 +103,7 @@ async def _spoken(speaker: str) -> tuple[NDArray[np.float32], str]:
     """The line of every audition at −20 LUFS, and the name of its speaker."""
     from cues.meters.loudness import integrated_lufs
     from cues.signal.resample import resample
-    from stream.speech.choice import choose_speaker
+    from stream.speech import choose_speaker
     from stream.speech.speaker import SAMPLE_RATE
 
     async with contextlib.aclosing(await choose_speaker(speaker)) as chosen:

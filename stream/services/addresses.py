@@ -105,10 +105,7 @@ def cloud_address() -> str:
 
 
 def _of_variable(name: str) -> str | None:
-    """The address in a variable, in any form that Ollama's clients accept; `None` if the variable is empty.
-
-    Scheme, host or port may be missing.
-    """
+    """The address in a variable, in any form that Ollama's clients accept; `None` if the variable is empty."""
     text = os.environ.get(name, "").strip(" \t\"'")
     if not text:
         return None
@@ -116,7 +113,7 @@ def _of_variable(name: str) -> str | None:
         return f"https://{text}"
     scheme, marked, rest = text.rpartition("://")
     try:
-        parts = urlsplit(f"{scheme or 'http'}://{_bracketed(rest)}")
+        parts = urlsplit(f"{scheme or 'http'}://{_reachable(rest)}")
         host, port = parts.hostname, parts.port
     except ValueError:
         parts, host, port = urlsplit(""), None, None
@@ -128,23 +125,15 @@ def _of_variable(name: str) -> str | None:
     return f"{parts.scheme}://{_reachable(host or '127.0.0.1')}{ending}{parts.path.rstrip('/')}"
 
 
-def _bracketed(host: str) -> str:
-    """A bare IPv6 address in brackets, as in a URL; anything else unchanged."""
-    try:
-        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
-    except ValueError:
-        return host
-
-
 def _reachable(host: str) -> str:
-    """The address to connect to: loopback for the wildcard addresses `0.0.0.0` and `::`."""
+    """A bare IPv6 address in brackets, loopback for the wildcard addresses `0.0.0.0` and `::`; any other unchanged."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host
     if address.is_unspecified:
         return "127.0.0.1" if address.version == 4 else "[::1]"
-    return _bracketed(host)
+    return f"[{host}]" if address.version == 6 else host
 
 
 def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:

@@ -76,9 +76,13 @@ class Validator:
         """Number of checked calls by model and outcome (`"ok"`, or the reason)."""
         return dict(self._counts)
 
-    def check(self, call: ToolCallEnd) -> InvalidToolCall | None:
-        """The problem of a call; `None` if it is valid or not checked."""
-        return self._checked(call, KnownInStream(self._known))
+    def check(self, call: ToolCallEnd, known: KnownInStream | None = None) -> InvalidToolCall | None:
+        """The problem of a call; `None` if it is valid or not checked. `known` are the tools known in its stream."""
+        if self.strictness == "off" or call.status == "incomplete":
+            return None
+        problem = self._problem(call, known or KnownInStream(self._known))
+        self._counts[self._model, "ok" if problem is None else problem.reason] += 1
+        return problem
 
     def arguments(self, call: ToolCallEnd) -> dict[str, Any]:
         """A new copy of a valid call's arguments; text that spells a value of the schema's type is converted."""
@@ -98,7 +102,7 @@ class Validator:
                 known.note(event)
                 if isinstance(event, AskedAgain) and event.how == "fallback":
                     known.trust()  # The fallback has its own tools, and its runner checks the calls.
-                if isinstance(event, ToolCallEnd) and not rejected and (problem := self._checked(event, known)):
+                if isinstance(event, ToolCallEnd) and not rejected and (problem := self.check(event, known)):
                     problems.append(problem)
                     yield problem
                     yield replace(event, status="malformed")
@@ -110,13 +114,6 @@ class Validator:
                 listed = logged_list(f"{logged_name(problem.tool_name)} ({problem.reason})" for problem in problems)
                 model = self._model or "a model"
                 logger.warning("Filtered %d invalid tool calls from %s: %s", len(problems), model, listed)
-
-    def _checked(self, call: ToolCallEnd, known: KnownInStream) -> InvalidToolCall | None:
-        if self.strictness == "off" or call.status == "incomplete":
-            return None
-        problem = self._problem(call, known)
-        self._counts[self._model, "ok" if problem is None else problem.reason] += 1
-        return problem
 
     def _problem(self, call: ToolCallEnd, known: KnownInStream) -> InvalidToolCall | None:
         def bad(reason: Literal["unknown_tool", "not_json", "schema"], message: str) -> InvalidToolCall:

@@ -1,5 +1,63 @@
-"""Speakers, which turn text into audio. Read `speaker` first: their protocol."""
+"""Speakers, which turn text into audio, and the choice of one. Read `speaker` first: their protocol."""
 
-from stream.speech.choice import SPEAKERS, choose_speaker
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stream.errors import SpeakerError, StreamValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.speech.speaker import Speaker
 
 __all__ = ["SPEAKERS", "choose_speaker"]
+
+SPEAKERS = ("auto", "openai", "espeak", "voice-like")
+
+
+async def choose_speaker(
+    name: str = "auto", *, language: str | None = None, environment: Mapping[str, str] = os.environ
+) -> Speaker:
+    """A started speaker.
+
+    Parameters
+    ----------
+    name : str
+        One of `SPEAKERS`. `"auto"` takes the speech server of `CUES_SPEECH_URL`, else espeak-ng if it is installed and
+        runs, else the voice-like generator.
+    language : str or None
+        Name of espeak-ng's voice, such as `"de"`; the default is American English. Other speakers ignore it.
+    environment : Mapping[str, str]
+        `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
+
+    Raises
+    ------
+    StreamValueError, SpeakerError
+        If `name` is unknown, or the chosen speaker cannot be started.
+    """
+    if name not in SPEAKERS:
+        raise StreamValueError(f"speaker is {name!r}; it must be one of {', '.join(SPEAKERS)}")
+    from stream.speech.espeak import EspeakSpeaker
+    from stream.speech.openai_speech import OpenAISpeaker
+    from stream.speech.voice_like import VoiceLikeSpeaker
+
+    url = environment.get("CUES_SPEECH_URL")
+    speaker: Speaker
+    if name == "openai" or (name == "auto" and url):
+        speaker = OpenAISpeaker(
+            url,
+            model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
+            voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
+            api_key=environment.get("OPENAI_API_KEY") or ("none" if url else None),
+        )
+    else:
+        speaker = VoiceLikeSpeaker() if name == "voice-like" else EspeakSpeaker(language or "en-us")
+    try:
+        await speaker.start()
+    except SpeakerError:
+        if name != "auto" or url or language is not None:
+            raise
+        return VoiceLikeSpeaker()  # it has no dependencies
+    return speaker

@@ -17,7 +17,7 @@ from cues.cli.live.sound_device import LEAD_MS, Sinks, SoundDevice
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed
 from stream.session import VoiceSession
-from stream.speech.choice import choose_speaker
+from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ async def _serve(
     from cues.cli.live.browser.app import LivePages
     from cues.cli.live.browser.server import LiveServer
     from cues.cli.live.scripts import served
-    from stream.speech.choice import choose_speaker
+    from stream.speech import choose_speaker
 
     await rehearse(sounds)
     async with contextlib.aclosing(await choose_speaker(setup.speaker)) as speaker:

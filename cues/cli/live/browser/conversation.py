@@ -16,7 +16,7 @@ from cues.cli.live.turn import Arrival
 from stream.clock import WallClock
 from stream.events import ToolCallStart
 from stream.session import ChatHistory, VoiceSession
-from stream.speech.choice import choose_speaker
+from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
