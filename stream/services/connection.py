@@ -107,8 +107,7 @@ def connect(
     """
     if endpoint is not None:
         warnings.warn("endpoint is now api; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        renamed: dict[str, Any] = {"openai": "chat"}
-        api = renamed.get(endpoint, endpoint)
+        api = "chat" if endpoint == "openai" else endpoint
     asks_cloud = base_url == "cloud"
     address = cloud_address() if asks_cloud else base_url
     if address is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.extras import pip_install
+from cues.extras import needed
 from stream.errors import SpeakerError
 from stream.request_bodies import bodies_unlogged
 from stream.speech.speaker import PhraseSpeaker, Speech
@@ -47,16 +47,12 @@ class OpenAISpeaker(PhraseSpeaker):
 
     async def start(self) -> None:
         """Make the client; no request is sent before the first phrase."""
+        openai = needed("openai", "openai", "the speech server needs a client", SpeakerError)
         try:
-            from openai import AsyncOpenAI, OpenAIError
-        except ImportError as error:
-            raise SpeakerError(f"the speech server needs a client: {pip_install('openai')}") from error
-        try:
-            self._client = AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
-        except OpenAIError as error:
-            raise SpeakerError(
-                f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
-            ) from error
+            self._client = openai.AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
+        except openai.OpenAIError as error:
+            words = f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
+            raise SpeakerError(words) from error
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The speech of one phrase as it arrives; network reads of odd size are joined to whole samples."""
