@@ -150,8 +150,7 @@ class MessageReader(ABC):
         if self._machine is None:
             self._machine = TextMachine(self._turn, self._table)
             self._path = self._machine.path
-        if self._calls.count:
-            self._calls.note_text()
+        self._calls.text_followed = True
         self._machine.feed(text)
 
     def _change_channel(self, channel: str | None) -> None:

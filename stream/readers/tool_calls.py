@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream.events import Event, ToolCallEnd
 from stream.readers.parse.scanner import JsonScanner, Pieces
 from stream.readers.rounds import Call, clean_name
+from stream.readers.values import dumps
 
 if TYPE_CHECKING:
     from stream.readers.turn import Turn
@@ -40,48 +39,29 @@ _LONGEST_HELD = 64  # characters of a piece
 class _Assembly:
     """One structured call as far as its fragments have come."""
 
-    __slots__ = ("call", "complete", "pieces", "scanner")
+    __slots__ = ("call", "pieces", "scanner")
 
     def __init__(self, call: Call, limit: int) -> None:
         self.call = call
         self.pieces = Pieces(limit)
         self.scanner = JsonScanner()
-        self.complete = False
 
 
 class CallAssembler:
-    """Puts the fragments of a round's structured calls together.
-
-    Attributes
-    ----------
-    held_at : the index of a call whose arguments are an open object; or None. Only a `}` can end them:
-        pieces without one are held, and scanned together (bench/stream_readers.py).
-    """
-
-    __slots__ = (
-        "_bare",
-        "_by_id",
-        "_by_index",
-        "_held",
-        "_last",
-        "_open",
-        "_text_followed",
-        "_turn",
-        "count",
-        "held_at",
-    )
+    """Puts the fragments of a round's structured calls together."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self.count = 0
         self._reset()
 
     def _reset(self) -> None:
+        # The index of a call whose arguments are an open object. Only a `}` can end them: pieces without one are held,
+        # and scanned together (bench/stream_readers.py).
         self.held_at: int | None = None
         self._held: list[str] = []
         self._open: list[_Assembly] = []
         self._bare: list[_Assembly] = []  # those that had no arguments when they began
-        self._text_followed = False
+        self.text_followed = False  # text has come after the calls that are open
         self._by_index: dict[object, _Assembly] = {}
         self._by_id: dict[str, _Assembly] = {}
         self._last: _Assembly | None = None
@@ -90,7 +70,7 @@ class CallAssembler:
         """Take in a piece of arguments that comes with an index alone; return False if no call is open there."""
         self._scan_held()
         assembly = self._by_index.get(index) if type(index) is int else None
-        if assembly is None or assembly.complete:
+        if assembly is None or assembly.call.status:
             return False
         self._append(assembly, piece)
         self.held_at = index if assembly.scanner.in_object else None
@@ -110,10 +90,6 @@ class CallAssembler:
             assembly, self.held_at = self._by_index[self.held_at], None
             piece, self._held = "".join(self._held), []
             self._append(assembly, piece)
-
-    def note_text(self) -> None:
-        """Note text after the calls that are open."""
-        self._text_followed = True
 
     def take(self, fragments: Iterable[Any], index: object = None) -> None:
         """Take in one array of fragments, as decoded JSON."""
@@ -146,7 +122,7 @@ class CallAssembler:
         assembly = self._find(index, identity, name)
         if assembly is None or (name and self._is_new(assembly, identity, name, arguments)):
             assembly = self._start(array, index, identity)
-        elif assembly.complete:
+        elif assembly.call.status:
             return
         if identity and not assembly.call.id:
             assembly.call.id = identity
@@ -174,22 +150,17 @@ class CallAssembler:
     def _is_new(self, assembly: _Assembly, identity: str, name: str, arguments: Any) -> bool:
         """Return whether a fragment with a name opens another call than the one at its index."""
         call = assembly.call
-        if call.name and name != call.name:
+        if (call.name and name != call.name) or (identity and call.id and identity != call.id):
             return True
-        if identity and call.id and identity != call.id:
-            return True
-        if not assembly.complete:
-            return False
         # A name that is repeated with every fragment, and nothing else, is no new call.
-        same = identity == call.id
-        return not (same and (arguments in ("", None) or call.status == "malformed"))
+        is_repeated = identity == call.id and (arguments in ("", None) or call.status == "malformed")
+        return call.status != "" and not is_repeated
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
-        if self._text_followed:
+        if self.text_followed:
             self._complete_bare()
         if len(self._open) >= _MOST_OPEN:
             self._forget_half()
-        self.count += 1
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
         assembly = _Assembly(call, self._turn.max_argument_chars)
         self._open.append(assembly)
@@ -204,11 +175,11 @@ class CallAssembler:
     def _complete_bare(self) -> None:
         """Complete calls after which text and another call have come: they have no arguments."""
         for assembly in self._bare:
-            if not assembly.pieces.size and assembly.call.name and not assembly.complete:
+            if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
                 self._complete(assembly)
         self._bare = []
-        self._open = [assembly for assembly in self._open if not assembly.complete]
-        self._text_followed = False
+        self._open = [assembly for assembly in self._open if not assembly.call.status]
+        self.text_followed = False
 
     def _forget_half(self) -> None:
         """End the older half of the calls: a server that begins so many and ends none must not fill the memory."""
@@ -229,17 +200,13 @@ class CallAssembler:
 
     def _whole(self, assembly: _Assembly, arguments: Any) -> None:
         """Take in arguments that came as a value."""
-        if assembly.pieces.size:
-            return
-        with suppress(TypeError, ValueError, RecursionError):
-            if isinstance(arguments, Mapping):
-                assembly.pieces.add(json.dumps(arguments, ensure_ascii=False))
-        self._complete(assembly, malformed=not assembly.pieces.size)
+        if not assembly.pieces.size:
+            assembly.pieces.add(dumps(arguments) if isinstance(arguments, Mapping) else "")
+            self._complete(assembly, malformed=not assembly.pieces.size)
 
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:
             return  # its name may still come
-        assembly.complete = True
         self._turn.finish(assembly.call, "malformed" if malformed else "ok", assembly.pieces.take())
 
     def end_round(self, *, was_cut: bool) -> None:
@@ -250,12 +217,11 @@ class CallAssembler:
         self._reset()
 
     def _end(self, assembly: _Assembly, *, was_cut: bool) -> None:
-        if assembly.complete:
-            return
-        assembly.complete = True
         raw, call = assembly.pieces.text, assembly.call
-        empty = not raw.strip() and not was_cut
-        if call.name and (empty or assembly.scanner.done or assembly.scanner.finish()):
+        if call.status:
+            return
+        is_empty = not raw.strip() and not was_cut
+        if call.name and (is_empty or assembly.scanner.finish()):
             self._turn.finish(call, "ok", raw)
         else:
             self._turn.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)

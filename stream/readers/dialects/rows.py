@@ -5,36 +5,37 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
+from stream.events import TextDelta
 from stream.readers.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 from stream.readers.parse.dialect import Dialect
 from stream.readers.parse.patterns import NAME, normalize, trie
 
 __all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
 
-_OBJECT = (json_calls.OBJECT, json_calls.json_block)
-_ARRAY = (json_calls.ARRAY, json_calls.json_block)
-_WEAK = ((json_calls.OBJECT, json_calls.weak_block), (json_calls.ARRAY, json_calls.weak_block))
-_ALIAS = ((json_calls.OBJECT, json_calls.alias_block), (json_calls.ARRAY, json_calls.alias_block))
+_JSON, _WEAK, _ALIAS = (
+    ((json_calls.OBJECT, read), (json_calls.ARRAY, read))
+    for read in (json_calls.json_block, json_calls.weak_block, json_calls.alias_block)
+)
 _FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
 _INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
 _KEYED = (xml_calls.KEYED, xml_calls.keyed)
+_BRACES = (headed.BRACES, headed.read_braces)
 _LIST = (pythonic.CALL_LIST, pythonic.calls_in_list)
 _LINES = (pythonic.CALL_LINES, pythonic.calls_on_lines)
 _ALIASES = ("function_call", "function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
-    Dialect(name="hermes", markers=("<tool_call>",), heads=(_OBJECT, _ARRAY, _FUNCTION, _KEYED),
-            closers=("</tool_call>",), wraps=True),
-    Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(_OBJECT, _ARRAY, _KEYED),
+    Dialect(name="hermes", markers=("<tool_call>",), heads=(*_JSON, _FUNCTION, _KEYED), closers=("</tool_call>",),
+            wraps=True),
+    Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(*_JSON, _KEYED),
             closers=("</longcat_tool_call>",)),
-    Dialect(name="mistral", markers=("[TOOL_CALLS]",),
-            heads=(_ARRAY, _OBJECT, (headed.NAMED, headed.read_named)), cut_after_name=headed.CUT_IN_SEPARATOR),
+    Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*_JSON, (headed.NAMED, headed.read_named)),
+            cut_after_name=headed.CUT_IN_SEPARATOR),
     Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
-    Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, _OBJECT, _ARRAY),
-            closers=("</seed:tool_call>",), wraps=True),
-    Dialect(name="llama31", markers=("<|python_tag|>",),
-            heads=(_OBJECT, _ARRAY, (pythonic.BUILT_IN, pythonic.read_python_tag)), otherwise=pythonic.read_code,
-            closers=("<|eom_id|>", "<|eot_id|>")),
+    Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, *_JSON), closers=("</seed:tool_call>",),
+            wraps=True),
+    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, (pythonic.BUILT_IN, pythonic.read_python_tag)),
+            otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
             "<|tool_call_section_begin|>"), read=headed.read_section,
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
@@ -42,30 +43,28 @@ ROWS = (
             closers=("<|tool_call_end|>",)),
     Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=harmony.read_message,
             closers=("<|call|>", "<|end|>"), calls=False),
-    Dialect(name="granite", markers=("<|tool_call|>",), heads=(_ARRAY, _OBJECT)),
-    Dialect(name="phi4", markers=("functools",), heads=(_ARRAY, _OBJECT)),
-    Dialect(name="jamba", markers=("<tool_calls>",), heads=(_ARRAY, _OBJECT), closers=("</tool_calls>",)),
-    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=(_ARRAY, _OBJECT), closers=("</TOOLCALL>",)),
-    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=(_OBJECT, _ARRAY),
-            closers=("<|action_end|>",)),
+    Dialect(name="granite", markers=("<|tool_call|>",), heads=_JSON),
+    Dialect(name="phi4", markers=("functools",), heads=_JSON),
+    Dialect(name="jamba", markers=("<tool_calls>",), heads=_JSON, closers=("</tool_calls>",)),
+    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
+    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
     Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
             closers=("<|action_end|>",)),
-    Dialect(name="minimax_m2", markers=("<minimax:tool_call>",), heads=(_INVOKE,),
-            closers=("</minimax:tool_call>",), wraps=True),
+    Dialect(name="minimax_m2", markers=("<minimax:tool_call>",), heads=(_INVOKE,), closers=("</minimax:tool_call>",),
+            wraps=True),
     Dialect(name="deepseek_v32", markers=("<|DSML|function_calls>", "<|DSML|tool_calls>"), heads=(_INVOKE,),
             closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
-    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, _LINES),
-            closers=("</function_calls>",), wraps=True),
+    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, _LINES), closers=("</function_calls>",),
+            wraps=True),
     Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_tags),
-    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(_ARRAY, _LIST, _OBJECT, _LINES),
+    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, _LIST, _LINES),
             closers=("<|tool_call_end|>",), wraps=True),
-    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=(_ARRAY, _OBJECT), closers=("<|END_ACTION|>",)),
-    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=((headed.BRACES, headed.read_braces),),
+    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=_JSON, closers=("<|END_ACTION|>",)),
+    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=(_BRACES,),
             closers=("<end_function_call>",)),
-    Dialect(name="gemma4", markers=("<|tool_call>",), heads=((headed.BRACES, headed.read_braces),),
-            closers=("<tool_call|>",)),
-    Dialect(name="apertus", markers=("<|tools_prefix|>",),
-            heads=((json_calls.ARRAY, headed.read_keyed_objects),), closers=("<|tools_suffix|>",)),
+    Dialect(name="gemma4", markers=("<|tool_call>",), heads=(_BRACES,), closers=("<tool_call|>",)),
+    Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((json_calls.ARRAY, headed.read_keyed_objects),),
+            closers=("<|tools_suffix|>",)),
     *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=_ALIAS, closers=(f"</{tag}>",)) for tag in _ALIASES),
     Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in _ALIASES), heads=_ALIAS, closers=(">",)),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
@@ -96,24 +95,25 @@ _GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_
 STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
 _DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
 _NAME = re.compile(NAME)
+_LONGEST_TOKEN = 24
+_MOST_TOKENS = 2048
 _SPACE_TO_END = re.compile(r"\s*\Z")
 _WEAK_OBJECT = r'\{(?=\s{0,32}(?:"|\Z))'
 _WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
 
 
 class Table:
-    """The rows, by marker, with the pattern that finds every marker in one search.
+    """The rows, by marker, with the pattern that finds every marker in one search, and short texts that have none.
 
-    Attributes
-    ----------
-    declared : names of the declared tools; None if they are not known.
-    pattern, search : find a marker, or the beginning of one at the end of the text.
-    at_start : matches the same where a name needs no white space before it.
-    extendable : whole markers that are also the beginning of another one.
+    Models write the same tokens over and over: to look one up costs a quarter of a search and a new event.
     """
 
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
-        self.declared = declared
+        self.declared = declared  # names of tools; None if they are not known
+        self.plain: dict[str, TextDelta] = {}  # the events of short texts without a marker
+        # Those that are not blank and have no line end or backtick. They leave the line in the same state whatever came
+        # before, so of a run of them the parser needs to note only the last one.
+        self.simple: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
@@ -128,12 +128,14 @@ class Table:
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
         self._rows.update(dict.fromkeys(names, _DECLARED))
-        self.extendable = {
+        # Whole markers that are also the beginning of another one.
+        self._extendable = {
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
         # Most letters of a text stand inside a word, where no name begins: the pattern has look-behinds.
         in_word = {word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0].isalpha() and word not in harmony.GLUED}
         at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
+        # They find a marker, or the beginning of one at the end of the text; `at_start` needs no space before a name.
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
         self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))
         self.search = self.pattern.search
@@ -148,10 +150,24 @@ class Table:
         """The table for answers that have lost the tokens of their message format."""
         return Table(self.declared, glued=True)
 
+    def delta_of(self, text: str) -> TextDelta | None:
+        """Return the event of a text; None if it is empty, or has a marker or the beginning of one."""
+        if not text or self.search(text):
+            return None
+        delta = TextDelta(text)
+        if len(text) <= _LONGEST_TOKEN:
+            if len(self.plain) >= _MOST_TOKENS:
+                self.plain.clear()
+                self.simple.clear()
+            self.plain[text] = delta
+            if "\n" not in text and "`" not in text and not text.isspace():
+                self.simple[text] = delta
+        return delta
+
     def row_at(self, match: re.Match[str]) -> Dialect | None:
         """Return the row of the marker that was found; None if it is, or may be, only the beginning of one."""
         marker, end = normalize(match.group()), match.end()
-        if end == len(match.string) and marker in self.extendable:
+        if end == len(match.string) and marker in self._extendable:
             return None
         if marker in "{[" and _SPACE_TO_END.match(match.string, end):
             return None

@@ -158,6 +158,6 @@ def _text(value: str) -> str:
 def _json(value: str) -> str:
     scanner = JsonScanner()
     end = scanner.scan(value, 0)
-    if (not scanner.done and not scanner.finish()) or value[end:].strip():
+    if not scanner.finish() or value[end:].strip():
         raise Unreadable
     return value.strip()
