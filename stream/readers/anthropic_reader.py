@@ -90,7 +90,7 @@ class AnthropicReader(BlockReader):
         self._speaking = index if kind == "text" else -1
         if kind in _TEXTS:
             what, field, _ = _TEXTS[kind]
-            self._say(what, block.get(field))
+            self._pass_on(what, block.get(field))
         elif kind == "tool_use":
             self._open[index] = call = self._items.start(block.get("id"), block.get("name"))
             call.given = block.get("input")
@@ -106,7 +106,7 @@ class AnthropicReader(BlockReader):
         if kind in _TEXTS:
             what, field, piece = _TEXTS[kind]
             if delta.get("type") == piece:
-                self._say(what, delta.get(field))
+                self._pass_on(what, delta.get(field))
         elif kind == "tool_use" and delta.get("type") == "input_json_delta":
             self._items.add(self._open[index], delta.get("partial_json"))
 
@@ -125,10 +125,6 @@ class AnthropicReader(BlockReader):
             prompt = self._prompt_tokens if sent.prompt_tokens is None else sent.prompt_tokens
             used = Usage(prompt_tokens=prompt, completion_tokens=sent.completion_tokens)
             self._finish(reason, None if used == Usage() else used)
-
-    def _say(self, what: str, text: Any) -> None:
-        if text and isinstance(text, str):
-            self._pass_on(what, text)
 
 
 def _index(event: Mapping[str, Any]) -> int | None:

@@ -18,17 +18,9 @@ _TELEPHONE_HZ = 8000
 
 
 def audio_of(data: Any, form: str, rate_hz: int = 24_000) -> AudioDelta | None:
-    r"""A piece of audio; `None` if it is empty or not base64.
+    r"""A piece of audio, from base64 or bytes that a client has decoded; `None` if it is empty or not base64.
 
-    Parameters
-    ----------
-    data : Any
-        Base64 text, or bytes that a client has decoded.
-    form : str
-        `"audio/pcmu"` and `"audio/pcma"` (G.711, also by their older names) are decoded; another media type with a
-        slash is kept; anything else is PCM.
-    rate_hz : int
-        Of PCM, samples per second.
+    G.711 (`"audio/pcmu"`, `"audio/pcma"`) is decoded, another media type with a slash is kept, anything else is PCM.
 
     Examples
     --------

@@ -35,9 +35,8 @@ class BlockReader(MessageReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._items = ItemCalls(self._turn, self._note_call)
-        self._said: dict[
-            tuple[Hashable, ...], list[str]
-        ] = {}  # by part: what its deltas said; empty if it was too much
+        # By part, what its deltas said; empty if it was too much.
+        self._said: dict[tuple[Hashable, ...], list[str]] = {}
         self._n_said = 0  # characters that were noted in it
         self._tasks: dict[str, str] = {}  # names of the tools that the server is running, by id
 
@@ -61,8 +60,10 @@ class BlockReader(MessageReader):
 
     # --- text -----------------------------------------------------------------------------------------------------
 
-    def _pass_on(self, kind: str, text: str) -> None:
-        """Pass on text of a kind: `"text"`, `"reasoning"` or `"transcript"`."""
+    def _pass_on(self, kind: str, text: Any) -> None:
+        """Pass on text of a kind: `"text"`, `"reasoning"` or `"transcript"`; nothing else, and no empty text."""
+        if not text or not isinstance(text, str):
+            return
         self._last_finish = None
         if kind == "text":
             self._text(text)
@@ -117,8 +118,6 @@ class BlockReader(MessageReader):
     def _task_ends(self, identity: Any, *, failed: bool) -> None:
         known = identity if isinstance(identity, str) else ""
         self._turn.emit(TaskStatus(known, "failed" if failed else "completed", self._tasks.pop(known, "")))
-
-    # --- the end --------------------------------------------------------------------------------------------------
 
     def _fail_with(self, error: Any) -> None:
         self._fail(unwrap(error))

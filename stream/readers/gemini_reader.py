@@ -12,7 +12,7 @@ from stream.readers.audio import audio_of
 from stream.readers.block_reader import BlockReader, usage_of
 from stream.readers.failures import unwrap
 from stream.readers.rounds import Call
-from stream.readers.values import fields_of, text_of
+from stream.readers.values import fields_of, listed, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +75,7 @@ class GeminiReader(BlockReader):
 
     def _read(self, fields: Mapping[str, Any]) -> None:
         answer = google_fields(fields)
-        candidates = answer.get("candidates")
-        for candidate in candidates if isinstance(candidates, list | tuple) else ():
+        for candidate in listed(answer.get("candidates")):
             self._candidate(google_fields(candidate))
         self._counts = answer.get("usage_metadata") or self._counts
         feedback = google_fields(answer.get("prompt_feedback"))
@@ -100,13 +99,11 @@ class GeminiReader(BlockReader):
         self._finish(reason, usage)
 
     def _parts(self, parts: Any) -> None:
-        for part in parts if isinstance(parts, list | tuple) else ():
+        for part in listed(parts):
             self._part(google_fields(part))
 
     def _part(self, part: Mapping[str, Any]) -> None:
-        text = part.get("text")
-        if text and isinstance(text, str):
-            self._pass_on("reasoning" if part.get("thought") else "text", text)
+        self._pass_on("reasoning" if part.get("thought") else "text", part.get("text"))
         if part.get("function_call") is not None:
             self._call(google_fields(part["function_call"]))
         if part.get("inline_data"):
@@ -138,7 +135,7 @@ class GeminiReader(BlockReader):
                 return
             self._streaming = begun, PartialArguments(call.get("args"), self._turn.max_argument_chars)
         if self._streaming:
-            self._streaming[1].add(map(google_fields, pieces if isinstance(pieces, list | tuple) else ()))
+            self._streaming[1].add(map(google_fields, listed(pieces)))
             if not goes_on:
                 self._end_streamed()
 

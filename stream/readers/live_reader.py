@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stream.events import Event, Interrupted, ToolCallCancelled, TranscriptDelta
 from stream.readers.block_reader import usage_of
 from stream.readers.gemini_reader import GeminiReader, google_fields, lone_text, word_of
+from stream.readers.values import listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,12 +61,10 @@ class LiveReader(GeminiReader):
         message = google_fields(fields)
         self._counts = message.get("usage_metadata") or self._counts
         self._content(google_fields(message.get("server_content")))
-        calls = google_fields(message.get("tool_call")).get("function_calls")
-        for call in calls if isinstance(calls, list | tuple) else ():
+        for call in listed(google_fields(message.get("tool_call")).get("function_calls")):
             self._finished = False
             self._call(google_fields(call))
-        ids = google_fields(message.get("tool_call_cancellation")).get("ids")
-        for identity in ids if isinstance(ids, list | tuple) else ():
+        for identity in listed(google_fields(message.get("tool_call_cancellation")).get("ids")):
             self._cancel(identity)
         if message.get("error"):
             self._fail_with(message)
@@ -78,9 +77,7 @@ class LiveReader(GeminiReader):
             self._turn.emit(TranscriptDelta(heard, "user"))
         if any(content.get(name) for name in _OF_A_TURN):
             self._finished = False
-        said = google_fields(content.get("output_transcription")).get("text")
-        if said and isinstance(said, str):
-            self._pass_on("transcript", said)
+        self._pass_on("transcript", google_fields(content.get("output_transcription")).get("text"))
         self._parts(google_fields(content.get("model_turn")).get("parts"))
         if content.get("turn_complete"):
             usage, self._counts, self._last_finish = google_fields(self._counts), None, None

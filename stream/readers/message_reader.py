@@ -199,10 +199,10 @@ class MessageReader(ABC):
 
     def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
         """Return the call that a result answers: by id, else by name, else the oldest one."""
-        calls = self._turn.unanswered
-        for number, (known_id, known_name) in enumerate(calls):
-            if (identity and identity == known_id) or (not identity and name in ("", known_name)):
-                return calls.pop(number)
+        for call in self._turn.unanswered:
+            if (identity and identity == call[0]) or (not identity and name in ("", call[1])):
+                self._turn.unanswered.remove(call)
+                return call
         return None
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:

@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RealtimeReader"]
 
-_EVENTS = {
-    "session.created": "_session",
-    "session.updated": "_session",
-    "response.created": "_begins",
-    "response.done": "_ended",
-    "response.output_audio.delta": "_audio",
-    "response.audio.delta": "_audio",
-    "input_audio_buffer.speech_started": "_interrupted",
-    "conversation.item.input_audio_transcription.completed": "_heard",
-    "error": "_error",
-}
 _OF_RESPONSES = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
 
 
@@ -47,7 +36,15 @@ class RealtimeReader(ResponsesReader):
 
     EVENTS: ClassVar[Mapping[str, str]] = {
         **{name: method for name, method in ResponsesReader.EVENTS.items() if name not in _OF_RESPONSES},
-        **_EVENTS,
+        "session.created": "_session",
+        "session.updated": "_session",
+        "response.created": "_begins",
+        "response.done": "_ended",
+        "response.output_audio.delta": "_audio",
+        "response.audio.delta": "_audio",
+        "input_audio_buffer.speech_started": "_interrupted",
+        "conversation.item.input_audio_transcription.completed": "_heard",
+        "error": "_fault",
     }
 
     def __init__(self, tools: Tools = None, **options: Any) -> None:
@@ -84,9 +81,6 @@ class RealtimeReader(ResponsesReader):
         self._last_finish = None
         self._end_response(owner if self._open else None, response, reason)
         self._finished = not self._open
-
-    def _error(self, event: Mapping[str, Any]) -> None:
-        self._fault(event)
 
     def _fault(self, error: Mapping[str, Any]) -> None:
         failed = unwrap(error)

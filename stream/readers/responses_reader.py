@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stream.readers.block_reader import BlockReader, usage_of
 from stream.readers.parse.scanner import MOST_PIECES
 from stream.readers.rounds import clean_name
-from stream.readers.values import dumps, fields_of, plain, text_of
+from stream.readers.values import dumps, fields_of, listed, plain, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -41,24 +41,6 @@ _TEXTS = {
     "response.audio_transcript": ("output_audio", "content_index"),
 }
 _SPEECH = "response.output_text.delta"
-_PIECES = {f"{name}.delta": (_PARTS[part][0], index) for name, (part, index) in _TEXTS.items()}
-_EVENTS = {
-    **{f"{name}.delta": "_text_piece" for name in _TEXTS},
-    **{f"{name}.done": "_text_done" for name in _TEXTS},
-    "response.content_part.done": "_part_done",
-    "response.reasoning_summary_part.done": "_part_done",
-    "response.output_item.added": "_item_added",
-    "response.output_item.done": "_item_done",
-    "response.function_call_arguments.delta": "_call_piece",
-    "response.function_call_arguments.done": "_call_done",
-    "response.custom_tool_call_input.delta": "_call_piece",
-    "response.custom_tool_call_input.done": "_call_done",
-    "response.completed": "_ended",
-    "response.incomplete": "_ended",
-    "response.cancelled": "_ended",
-    "response.failed": "_fail_with",
-    "error": "_fail_with",
-}
 _LISTS = {"content": "content_index", "summary": "summary_index"}  # of the parts of an item
 _MOST_NUMBERS = 1 << 16
 _MOST_CALLS = 1 << 14
@@ -78,7 +60,23 @@ class ResponsesReader(BlockReader):
     ([Finish(reason='completed')], [])
     """
 
-    EVENTS: ClassVar[Mapping[str, str]] = _EVENTS
+    EVENTS: ClassVar[Mapping[str, str]] = {
+        **{f"{name}.delta": "_text_piece" for name in _TEXTS},
+        **{f"{name}.done": "_text_done" for name in _TEXTS},
+        "response.content_part.done": "_part_done",
+        "response.reasoning_summary_part.done": "_part_done",
+        "response.output_item.added": "_item_added",
+        "response.output_item.done": "_item_done",
+        "response.function_call_arguments.delta": "_call_piece",
+        "response.function_call_arguments.done": "_call_done",
+        "response.custom_tool_call_input.delta": "_call_piece",
+        "response.custom_tool_call_input.done": "_call_done",
+        "response.completed": "_ended",
+        "response.incomplete": "_ended",
+        "response.cancelled": "_ended",
+        "response.failed": "_fail_with",
+        "error": "_fail_with",
+    }
 
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
@@ -131,7 +129,8 @@ class ResponsesReader(BlockReader):
     # --- text -----------------------------------------------------------------------------------------------------
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
-        kind, index = _PIECES[event["type"]]
+        name, index = _TEXTS[event["type"].removesuffix(".delta")]
+        kind = _PARTS[name][0]
         part = (*_place(event), index, _number(event.get(index)), kind)
         if event["type"] == _SPEECH:
             self._speaking = (event.get("response_id"), event.get("output_index"), event.get(index)), part
@@ -180,8 +179,7 @@ class ResponsesReader(BlockReader):
 
     def _parts_of(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> None:
         for name, index in _LISTS.items():
-            parts = item.get(name)
-            for number, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
+            for number, part in enumerate(listed(item.get(name))):
                 self._part(event, fields_of(part), index, number)
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -245,8 +243,7 @@ class ResponsesReader(BlockReader):
         """End a response, after what its last snapshot adds; `owner` is its id, None where no other one is open."""
         cut = reason != "completed"
         has_spoken = any(part[0] == owner or owner is None for part in self._said if part[-1] != "reasoning")
-        output = response.get("output")
-        for number, entry in enumerate(output if isinstance(output, list | tuple) else ()):
+        for number, entry in enumerate(listed(response.get("output"))):
             item = fields_of(entry)
             kind = text_of(item.get("type"))
             place = {"response_id": owner, "output_index": ("snapshot", number)}

@@ -15,7 +15,7 @@ __all__ = ["Turn"]
 
 _MOST_WAITING = 1 << 20  # characters of arguments that wait for an earlier call to end
 _WEIGHT_OF_TEXT = 16  # beside them: it comes in small pieces
-_MOST_CALLS = 1 << 14  # calls that are remembered, to know a repeated one and what a result belongs to
+_MOST_CALLS = 1 << 14  # that are remembered, to know a repeated one and what a result belongs to
 _LONGEST_KEY = 256  # characters; of longer arguments a digest is remembered
 
 
@@ -36,8 +36,9 @@ class Turn:
         self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
         self._ids_kept = 0
         self.new_array = count(1).__next__  # numbers an array of calls
-        self._ordinal = 0
-        self.unanswered: list[tuple[str, str]] = []  # ids and names of complete calls without a result
+        self._ordinals = count()
+        # Ids and names of complete calls without a result.
+        self.unanswered: deque[tuple[str, str]] = deque(maxlen=_MOST_CALLS)
         self.max_argument_chars = max_argument_chars
         self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
@@ -52,8 +53,6 @@ class Turn:
 
     def take(self) -> list[Event]:
         """Return the events since the last time."""
-        if not self._events:
-            return []
         events, self._events = self._events, []
         return events
 
@@ -158,9 +157,9 @@ class Turn:
         return repeated
 
     def _announce(self, call: Call) -> None:
-        call.ordinal = self._ordinal
-        self._ordinal += 1
-        self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
+        call.ordinal = next(self._ordinals)
+        if call.name:
+            self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
 
     def _flush(self) -> None:
         waiting = self._waiting
@@ -192,16 +191,11 @@ class Turn:
         arguments, call.arguments_json = call.arguments_json, ""  # others may keep the call
         if call.duplicate:
             return
-        if call.ordinal < 0 and call.name:
+        if call.ordinal < 0:
             self._announce(call)
-        elif call.ordinal < 0:
-            call.ordinal = self._ordinal
-            self._ordinal += 1
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
         if status == "ok":
             self.unanswered.append((call.id, call.name))
-            if len(self.unanswered) > _MOST_CALLS:
-                del self.unanswered[0]
         self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, arguments, status))
 
     def speculate(self, raw: str, calls: list[Call]) -> None:

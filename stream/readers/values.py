@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["NOTHING", "count", "dumps", "fields_of", "number", "plain", "text_of"]
+__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "number", "plain", "text_of"]
 
 NOTHING: dict[str, Any] = {}
 _DEEPEST = 16  # levels at which calls, results and errors hold objects
@@ -21,6 +21,11 @@ def fields_of(value: Any) -> Mapping[str, Any]:
     except AttributeError:
         return value if isinstance(value, Mapping) else getattr(value, "__dict__", NOTHING)
     return {**found, **extra} if extra else found
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """A list's items; none for other values."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def plain(value: Any, levels: int = _DEEPEST) -> Any:
