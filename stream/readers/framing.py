@@ -33,16 +33,8 @@ class MessageDecoder:
     r"""Cuts a byte stream into JSON objects.
 
     Blank lines, a byte order mark, `[DONE]`, an event of several `data:` lines, an object over several lines, an array
-    round the objects and a missing last line end are accepted. Anything else is skipped to the end of its line.
-
-    Attributes
-    ----------
-    bad_line : the beginning of the first line that was skipped, None if there was none.
-    overflowed : whether an object was longer than `longest`. Nothing is read any more then.
-
-    Parameters
-    ----------
-    longest : most characters of an object.
+    round the objects and a missing last line end are accepted. Anything else is skipped to the end of its line. Nothing
+    is read after an object of more than `longest` characters.
 
     Examples
     --------
@@ -50,11 +42,6 @@ class MessageDecoder:
     >>> list(decoder.feed(b'{"a": 1}{"b"')), list(decoder.feed(b': 2}\n\ndata: {"c": 3}\r\n'))
     ([{'a': 1}], [{'b': 2}, {'c': 3}])
     """
-
-    __slots__ = (
-        "_after_return", "_decode", "_head", "_held", "_idle", "_is_event", "_longest", "_pieces", "_scanner",
-        "_skipped", "bad_line", "overflowed",
-    )  # fmt: skip
 
     def __init__(self, longest: int = MAX_LINE_CHARS) -> None:
         self._longest = longest
@@ -67,8 +54,8 @@ class MessageDecoder:
         self._is_event = False  # the open object came after `data:`
         self._held: str | None = None  # the line so far, where an event goes on in it
         self._skipped: str | None = None  # the beginning of what is skipped, up to the end of the line
-        self.bad_line: str | None = None
-        self.overflowed = False
+        self.bad_line: str | None = None  # the beginning of the first line that was skipped
+        self.overflowed = False  # an object was too long
 
     def feed(self, data: bytes | str) -> Iterator[dict[str, Any]]:
         """Yield the objects that this read completes, one at a time: a read may hold a whole answer."""

@@ -21,20 +21,15 @@ _MOST_OPEN = 1 << 14
 
 
 class ItemCall:
-    """One call as far as it has come.
-
-    Attributes
-    ----------
-    given : arguments that came with its beginning; they count where no piece comes.
-    free_text : whether the arguments are a custom tool's text, and no JSON.
-    owner : the response that it belongs to.
-    """
+    """One call as far as it has come."""
 
     __slots__ = ("call", "free_text", "given", "owner", "pieces")
 
     def __init__(self, call: Call, pieces: Pieces, *, free_text: bool, owner: str) -> None:
-        self.call, self.pieces, self.free_text, self.owner = call, pieces, free_text, owner
-        self.given: Any = None
+        self.call, self.pieces = call, pieces
+        self.free_text = free_text  # the arguments are a custom tool's text, and no JSON
+        self.owner = owner  # the response that it belongs to
+        self.given: Any = None  # arguments that came with its beginning; they count where no piece comes
 
     @property
     def is_open(self) -> bool:
@@ -44,8 +39,6 @@ class ItemCall:
 
 class ItemCalls:
     """The open calls of a stream; `announce` is called just before a call begins."""
-
-    __slots__ = ("_announce", "_count", "_open", "_turn")
 
     def __init__(self, turn: Turn, announce: Callable[[], None]) -> None:
         self._turn, self._announce = turn, announce

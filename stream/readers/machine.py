@@ -212,14 +212,30 @@ class TextMachine:
                 raise NotACall from None
             yield from skip_malformed(parser, row, self._table)
         except CutOff:
-            if not _ends_as_call(parser) and not self._superseded:
-                _cut_off(parser, row)
+            self._cut_off(row)
             parser.held.clear()
             parser.position = len(parser.buffer)
             raise
         self._row = None
         parser.line.unclosed.update(row.closers)
         yield from _after_candidate(parser)
+
+    def _cut_off(self, row: Dialect) -> None:
+        """End what is open at the end of the stream."""
+        parser = self._parser
+        draft, parser.draft = parser.draft, None
+        if draft and draft.announced and draft.arguments is not None:
+            parser.settle(draft, draft.arguments)
+        elif draft and (draft.announced or (draft.begun and not self._superseded)):
+            draft.call.name = clean_name(draft.name)
+            parser.turn.finish(draft.call, "incomplete")
+        elif self._superseded or not parser.recording:
+            return
+        elif row.calls and (row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))):
+            parser.turn.finish(parser.new_draft().call, "incomplete")
+        elif not row.token:
+            parser.take_to(None)
+            parser.release()
 
     def row_here(self) -> Reading[tuple[Dialect | None, int]]:
         """Return the row of the marker that comes next, and the marker's size; nothing is read."""
@@ -275,34 +291,6 @@ def _after_candidate(parser: Parser) -> Reading[None]:
     if parser.turn.has_calls:
         yield from parser.skip_space(_SEPARATORS)
         parser.recording = True  # also after more separators than can be held
-
-
-def _ends_as_call(parser: Parser) -> bool:
-    """End an announced call at the end of the stream; return whether there was one."""
-    draft = parser.draft
-    if draft is None or not draft.announced:
-        return False
-    parser.draft = None
-    if draft.arguments is None:
-        parser.turn.finish(draft.call, "incomplete")
-    else:
-        parser.settle(draft, draft.arguments)
-    return True
-
-
-def _cut_off(parser: Parser, row: Dialect) -> None:
-    """End what is open at the end of the stream and was not announced."""
-    draft, parser.draft = parser.draft, None
-    if draft and draft.begun:
-        draft.call.name = clean_name(draft.name)
-        parser.turn.finish(draft.call, "incomplete")
-    elif row.calls and parser.recording and (
-        row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))
-    ):  # fmt: skip
-        parser.turn.finish(parser.new_draft().call, "incomplete")
-    elif parser.recording and not row.token:
-        parser.take_to(None)
-        parser.release()
 
 
 def _inline_code(parser: Parser) -> Reading[None]:

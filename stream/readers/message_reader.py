@@ -252,9 +252,12 @@ class MessageReader(ABC):
 
     def close(self) -> list[Event]:
         """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
-        if not self._closed and self._decoder is not None:
+        if self._closed:
+            return []
+        self._closed = True
+        if self._decoder is not None:
             self._decoder.close()
-        if not self._closed and not self._failed:
+        if not self._failed:
             self._end_round(was_cut=not self._finished)
             if self._usage is not None:
                 self._turn.emit(self._usage)
@@ -262,7 +265,6 @@ class MessageReader(ABC):
                 self._turn.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
             elif self._empty_array and self._turn.silent:
                 self._turn.emit(EmptyToolCalls())
-        self._closed = True
         return self._take()
 
     def _unfinished_message(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream.events import Event, Usage
 from stream.readers.failures import failure
 from stream.readers.message_reader import REASONING_FIELDS, MessageReader, channel_of
-from stream.readers.values import count, fields_of, number, plain
+from stream.readers.values import count, fields_of, listed, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,15 +154,12 @@ class OpenAIReader(MessageReader):
         return self._calls.continue_at(call.get("index"), piece)
 
     def _content(self, content: Any) -> None:
-        if isinstance(content, str):
-            self._last_finish = None
-            self._text(content)
-        elif isinstance(content, list | tuple):
-            for part in content:
-                text = fields_of(part).get("text")
-                if isinstance(text, str) and text:
-                    self._last_finish = None
-                    self._text(text)
+        for text in (
+            [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
+        ):
+            if text and isinstance(text, str):
+                self._last_finish = None
+                self._text(text)
 
     def _around(self, fields: Mapping[str, Any]) -> None:
         """Read what stands beside the choices."""

@@ -91,10 +91,7 @@ def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     while size < _LONGEST_FENCE and (yield from parser.peek()) == mark:
         parser.take(1)
         size += 1
-    yield from _read_body(parser, mark * size)
-
-
-def _read_body(parser: Parser, fence: str) -> Reading[None]:
+    fence = mark * size
     if (yield from parser.read(_LANGUAGE)):
         try:
             parser.fenced = True

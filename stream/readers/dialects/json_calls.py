@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from stream.readers.parse.dialect import Dialect, NotACall, Reading, Unreadable
@@ -189,20 +190,16 @@ def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
         draft.name = str((yield from json_scalar(parser)))
     else:
         found = yield from parser.test(_NAME)
-        name = _decoded(found[1].group()) if found else ""
+        name = ""
+        if found:
+            with suppress(ValueError):  # half an escape
+                name = json.loads(found[1].group())
         if not found or not _PLAIN_NAME.fullmatch(name):
             raise _text(stack)
         parser.take(len(found[1].group()))
         draft.name = name
     if draft.named or draft.arguments_begun:
         parser.announce(draft)
-
-
-def _decoded(literal: str) -> str:
-    try:
-        return str(json.loads(literal))
-    except ValueError:
-        return ""
 
 
 def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[None]:

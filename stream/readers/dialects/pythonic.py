@@ -18,18 +18,7 @@ if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
     from stream.readers.parse.state import Draft
 
-__all__ = [
-    "BUILT_IN",
-    "CALL_LINES",
-    "CALL_LIST",
-    "calls_in_list",
-    "calls_on_lines",
-    "code_body",
-    "read_bracket",
-    "read_code",
-    "read_declared",
-    "read_python_tag",
-]
+__all__ = ["BUILT_IN", "LINES", "LIST", "code_body", "read_bracket", "read_code", "read_declared"]
 
 # What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
@@ -41,9 +30,13 @@ _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, (["
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
 
-CALL_LIST = Shape(SPACE, "[", SPACE, NAME, "(")
-CALL_LINES = Shape(SPACE, NAME, "(")
-BUILT_IN = Shape(SPACE, Run(r"[^\W\d]\w{0,63}"), ".call(")
+_CALL = Shape(NAME, "(")
+_NEXT_LINE = Shape(SPACE, NAME, "(")
+_NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
+_NEXT_NAME = re.compile(r"\s*,\s*[^\W\d]")
+_LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
+_LIST_OR_LINE_END = re.compile(r"\n|\)[ \t]{0,32}(?:\]|\Z)")
+_IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
 _SHORTEST_HALF = 4  # characters of a separator
 _DEEPEST = 1 << 16  # brackets; no value nests so deep
 _SPECIAL = re.compile(r"[\"'()\[\]{}]")
@@ -107,19 +100,13 @@ def _skip_list(parser: Parser) -> Reading[None]:
         yield from parser.more()
 
 
-_LIST_OR_LINE_END = re.compile(r"\n|\)[ \t]{0,32}(?:\]|\Z)")
-_NEXT_NAME = re.compile(r"\s*,\s*[^\W\d]")
-_NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
-_LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
-
-
 def calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read calls that stand one a line, or one alone."""
     array = parser.turn.new_array()
     while True:
         yield from parser.skip_space()
         yield from _call(parser, array)
-        if not row.wraps or not (yield from parser.test(CALL_LINES)):
+        if not row.wraps or not (yield from parser.test(_NEXT_LINE)):
             return
 
 
@@ -130,10 +117,7 @@ def _call(parser: Parser, array: int) -> Reading[None]:
     yield from _arguments_of(parser, parser.call(found.group(1), array))
 
 
-_CALL = Shape(NAME, "(")
-
-
-def balanced(parser: Parser) -> Reading[str]:
+def _balanced(parser: Parser) -> Reading[str]:
     """Read to the parenthesis that closes the one before; return what is between."""
     pieces = Pieces(parser.max_argument_chars)
     stack = [")"]
@@ -179,9 +163,6 @@ def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
             pieces.add(parser.take(1))
 
 
-_IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
-
-
 def read_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read code up to the end of the message: a call of `python` with `code`."""
     yield from parser.skip_space()
@@ -207,7 +188,7 @@ def read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Readi
 
 
 def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
-    source = yield from balanced(parser)
+    source = yield from _balanced(parser)
     if len(source) > parser.max_argument_chars:
         parser.settle(draft, source)  # past the cap: what is left of it says nothing
         return
@@ -243,3 +224,9 @@ def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from parser.skip_space()
         yield from parser.accept(")")
     parser.settle(draft, draft.arguments)
+
+
+# Heads of marked blocks.
+LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
+LINES = (_NEXT_LINE, calls_on_lines)
+BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)

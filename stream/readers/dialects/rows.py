@@ -20,8 +20,6 @@ _FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
 _INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
 _KEYED = (xml_calls.KEYED, xml_calls.keyed)
 _BRACES = (headed.BRACES, headed.read_braces)
-_LIST = (pythonic.CALL_LIST, pythonic.calls_in_list)
-_LINES = (pythonic.CALL_LINES, pythonic.calls_on_lines)
 _ALIASES = ("function_call", "function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
@@ -34,7 +32,7 @@ ROWS = (
     Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
     Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, *_JSON), closers=("</seed:tool_call>",),
             wraps=True),
-    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, (pythonic.BUILT_IN, pythonic.read_python_tag)),
+    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, pythonic.BUILT_IN),
             otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
             "<|tool_call_section_begin|>"), read=headed.read_section,
@@ -54,10 +52,10 @@ ROWS = (
             wraps=True),
     Dialect(name="deepseek_v32", markers=("<|DSML|function_calls>", "<|DSML|tool_calls>"), heads=(_INVOKE,),
             closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
-    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, _LINES), closers=("</function_calls>",),
-            wraps=True),
+    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, pythonic.LINES),
+            closers=("</function_calls>",), wraps=True),
     Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_tags),
-    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, _LIST, _LINES),
+    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.LINES),
             closers=("<|tool_call_end|>",), wraps=True),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=_JSON, closers=("<|END_ACTION|>",)),
     Dialect(name="functiongemma", markers=("<start_function_call>",), heads=(_BRACES,),

@@ -44,36 +44,20 @@ class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One row of the table.
-
-    Attributes
-    ----------
-    name : the dialect.
-    markers : what opens it, normalized.
-    heads : what may follow a marker, each with the reader of the body that begins so.
-    closers : what closes it.
-    read : reads everything from the marker on; None reads the marker, a head and the body.
-    otherwise : the reader of the body where no head fits.
-    cut_after_name : matches a name, its group, whose separator was cut off by the end of the stream.
-    calls : whether it holds calls.
-    wraps : whether a block holds several.
-    weak : whether it is recognized by its shape, without a marker of its own.
-    fence : whether it is a code fence.
-    ends : shapes of the closing markers, after white space and brackets that are skipped.
-    """
+    """One row of the table."""
 
     name: str
-    markers: tuple[str, ...]
-    heads: tuple[tuple[Shape, Reader], ...] = ()
-    closers: tuple[str, ...] = ()
-    read: Reader | None = None
-    otherwise: Reader | None = None
-    cut_after_name: re.Pattern[str] | None = None
-    calls: bool = True
-    wraps: bool = False
-    weak: bool = False
-    fence: bool = False
-    ends: tuple[Shape, ...] = field(init=False, default=())
+    markers: tuple[str, ...]  # what opens it, normalized
+    heads: tuple[tuple[Shape, Reader], ...] = ()  # what may follow a marker, and the reader of the body that begins so
+    closers: tuple[str, ...] = ()  # what closes it
+    read: Reader | None = None  # reads everything from the marker on; None: reads the marker, a head and the body
+    otherwise: Reader | None = None  # the reader of the body where no head fits
+    cut_after_name: re.Pattern[str] | None = None  # a name, its group, whose separator the end of the stream cut off
+    calls: bool = True  # it holds calls
+    wraps: bool = False  # a block holds several
+    weak: bool = False  # it is recognized by its shape, without a marker of its own
+    fence: bool = False  # it is a code fence
+    ends: tuple[Shape, ...] = field(init=False, default=())  # closers after white space and brackets that are skipped
 
     def __post_init__(self) -> None:
         skipped = Run(r"[\s}\],;]{0,32}")

@@ -88,18 +88,16 @@ class _Reader:
                 parts.append(_unquote(self.take("string")))
             return "".join(parts)
         if self.kind == "number":
-            return self._number(self.take("number"))
+            text = self.take("number")
+            if len(text) > _LONGEST_NUMBER:
+                raise LiteralSyntaxError(self.source)
+            return float(text) if any(mark in text for mark in ".eE") else int(text)
         if self.kind == "word" and self.text in _WORDS:
             return _WORDS[self.take("word")]
         if self.kind == "mark" and self.text in _CLOSERS and depth < _DEEPEST:
             opener = self.take("mark")
             return self._dict(depth) if opener == "{" else self._list(_CLOSERS[opener], depth)
         raise LiteralSyntaxError(self.source)
-
-    def _number(self, text: str) -> int | float:
-        if len(text) > _LONGEST_NUMBER:
-            raise LiteralSyntaxError(self.source)
-        return float(text) if any(mark in text for mark in ".eE") else int(text)
 
     def _list(self, closer: str, depth: int) -> Any:
         values: list[Any] = []
