@@ -99,15 +99,10 @@ class PartialArguments:
 
     def __init__(self, given: Any, most: int) -> None:
         self._root: dict[str, Any] = plain(given) if isinstance(given, dict) else {}
-        self._open: set[tuple[str | int, ...]] = set()  # strings that go on
+        self.open: set[tuple[str | int, ...]] = set()  # strings that go on
         self._strings: dict[tuple[str | int, ...], list[str]] = {}
         self._left = most
         self._unreadable = False
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a string goes on."""
-        return bool(self._open)
 
     @property
     def json(self) -> str:
@@ -132,7 +127,7 @@ class PartialArguments:
     def _take(self, steps: tuple[str | int, ...], value: Any, *, goes_on: bool) -> None:
         if value is None and goes_on:
             value = ""
-        if isinstance(value, str) and steps in self._open:
+        if isinstance(value, str) and steps in self.open:
             self._strings[steps].append(value)
         elif isinstance(value, str):
             self._strings[steps] = [value]
@@ -141,7 +136,7 @@ class PartialArguments:
             goes_on = False  # only strings come in parts
             self._strings.pop(steps, None)
             self._put(steps, int(value) if isinstance(value, float) and value.is_integer() else value)
-        (self._open.add if goes_on else self._open.discard)(steps)
+        (self.open.add if goes_on else self.open.discard)(steps)
 
     def _put(self, steps: tuple[str | int, ...], value: Any) -> None:
         place: Any = self._root

@@ -104,14 +104,11 @@ def failed_by(error: Exception) -> StreamFailed:
 
 def retry_after_ms(headers: Any) -> float | None:
     """The wait that an answer's headers ask for, milliseconds; a date is not read: there is no clock here."""
+    waits = []
     for name, scale in _WAIT_HEADERS:
-        try:
-            value = number(float(headers.get(name)))
-        except (AttributeError, TypeError, ValueError):
-            continue
-        if value is not None and value >= 0:
-            return value * scale
-    return None
+        with suppress(AttributeError, TypeError, ValueError):
+            waits.append((number(float(headers.get(name))), scale))
+    return _first_ms(waits)
 
 
 def _decoded(value: Any) -> Any:
@@ -143,6 +140,10 @@ def _wait_ms(error: Mapping[str, Any]) -> float | None:
     for detail in details if isinstance(details, list) else ():  # Gemini: `google.rpc.RetryInfo`
         with suppress(AttributeError, LookupError, TypeError, ValueError):
             waits.append((number(float(detail["retryDelay"].removesuffix("s"))), _MS_PER_S))
+    return _first_ms(waits)
+
+
+def _first_ms(waits: list[tuple[float | None, float]]) -> float | None:
     return next((value * scale for value, scale in waits if value is not None and value >= 0), None)
 
 

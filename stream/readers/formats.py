@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.options import declared_names
+from stream.readers.values import fields_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stream.events import Event, StreamFailed
     from stream.readers.message_reader import MessageReader
     from stream.readers.options import Tools
@@ -39,15 +40,11 @@ _TYPES = {
 _FIELDS = {
     "choices": "chat",
     **dict.fromkeys(("candidates", "promptFeedback", "prompt_feedback"), "gemini"),
-    **{
-        name: "live"
-        for camel, snake in (
-            ("setupComplete", "setup_complete"), ("serverContent", "server_content"), ("toolCall", "tool_call"),
-            ("toolCallCancellation", "tool_call_cancellation"), ("goAway", "go_away"),
-            ("sessionResumptionUpdate", "session_resumption_update"),
-        )
-        for name in (camel, snake)
-    },
+    **dict.fromkeys((
+        "setupComplete", "setup_complete", "serverContent", "server_content", "toolCall", "tool_call",
+        "toolCallCancellation", "tool_call_cancellation", "goAway", "go_away", "sessionResumptionUpdate",
+        "session_resumption_update",
+    ), "live"),
 }  # fmt: skip
 
 
@@ -62,8 +59,8 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
     kind = fields.get("type")
     if isinstance(kind, str):
         if kind.startswith("response."):
-            is_realtime = fields.get("event_id") or _field(fields.get("response"), "object") == "realtime.response"
-            return "realtime" if is_realtime else "responses"
+            response = fields_of(fields.get("response")).get("object")
+            return "realtime" if fields.get("event_id") or response == "realtime.response" else "responses"
         if kind == "error":
             return "realtime" if fields.get("event_id") else "responses"  # a failure is one in any format
         if found := _TYPES.get(kind) or (_TYPES.get(kind.partition(".")[0]) if "." in kind else None):
@@ -78,7 +75,8 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
 
 def reader_for(name: str, tools: Tools = None, **options: Any) -> MessageReader:
     """A new reader for the format with this name; see `FORMATS`."""
-    reader: MessageReader = _class_of(name)(tools, **options)
+    module, class_name = FORMATS[name]
+    reader: MessageReader = getattr(import_module(module), class_name)(tools, **options)
     return reader
 
 
@@ -136,13 +134,3 @@ class AnyReader:
         # One call less for each later item.
         self.feed, self.close, self.fail = self._reader.feed, self._reader.close, self._reader.fail  # type: ignore[method-assign]
         return [event for message in self._undecided for event in self._reader.feed(message)]
-
-
-@cache
-def _class_of(name: str) -> Any:
-    module, reader = FORMATS[name]
-    return getattr(import_module(module), reader)
-
-
-def _field(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

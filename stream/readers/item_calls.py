@@ -31,11 +31,6 @@ class ItemCall:
         self.owner = owner  # the response that it belongs to
         self.given: Any = None  # arguments that came with its beginning; they count where no piece comes
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the call has not ended."""
-        return not self.call.status
-
 
 class ItemCalls:
     """The open calls of a stream; `announce` is called just before a call begins."""
@@ -62,7 +57,7 @@ class ItemCalls:
 
     def name(self, call: ItemCall, name: object) -> None:
         """Take in the name, where it comes later than the call or is repeated."""
-        if isinstance(name, str) and name and not call.call.name and call.is_open:
+        if isinstance(name, str) and name and not call.call.name and not call.call.status:
             call.call.name = clean_name(name[:_LONGEST_NAME])
             if call.call.name:
                 self._announce()
@@ -70,12 +65,12 @@ class ItemCalls:
 
     def add(self, call: ItemCall, piece: object) -> None:
         """Take in a piece of the arguments."""
-        if isinstance(piece, str) and call.is_open:
+        if isinstance(piece, str) and not call.call.status:
             call.pieces.add(piece)
 
     def end(self, call: ItemCall, whole: Any = None, *, cut: bool = False) -> None:
         """End a call, with its whole arguments if the server repeats them; `cut` if it was not completed."""
-        if not call.is_open:
+        if call.call.status:
             return
         del self._open[call]
         most = self._turn.max_argument_chars

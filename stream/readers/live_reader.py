@@ -65,7 +65,10 @@ class LiveReader(GeminiReader):
             self._finished = False
             self._call(google_fields(call))
         for identity in listed(google_fields(message.get("tool_call_cancellation")).get("ids")):
-            self._cancel(identity)
+            if self._streaming and self._streaming[0].call.id == identity:
+                self._end_streamed(cut=True)
+            elif isinstance(identity, str):
+                self._turn.emit(ToolCallCancelled(identity))
         if message.get("error"):
             self._fail_with(message)
 
@@ -84,11 +87,3 @@ class LiveReader(GeminiReader):
             self._end_with(
                 word_of(content.get("turn_complete_reason")) or "turn_complete", usage_of(usage, *self.COUNTS)
             )
-
-    def _cancel(self, identity: Any) -> None:
-        if not isinstance(identity, str):
-            return
-        if self._streaming and self._streaming[0].call.id == identity:
-            self._end_streamed(cut=True)
-        else:
-            self._turn.emit(ToolCallCancelled(identity))

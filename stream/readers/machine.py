@@ -78,8 +78,15 @@ class TextMachine:
     def put_down_words(self) -> None:
         """Pass on what is held if it is words: the text that comes next does not continue it."""
         self.path.catch_up()
-        if self._holds and self._holds_words():
-            self._put_down()
+        if not (self._holds and self._holds_words()):
+            return
+        parser = self._parser
+        self._run.close()
+        parser.draft, self._row, parser.recording = None, None, True
+        parser.release()
+        parser.pass_text(len(parser.buffer) - parser.position)
+        self._run = self._main()
+        next(self._run)
 
     @property
     def _holds(self) -> bool:
@@ -98,36 +105,21 @@ class TextMachine:
             return bool(half) and not parser.fenced and not self._table.begins_marker(half, fresh=parser.line.fresh)
         return row.weak
 
-    def _put_down(self) -> None:
-        """Pass on all that is held as text, and begin anew after it."""
-        parser = self._parser
-        self._run.close()
-        parser.draft, self._row, parser.recording = None, None, True
-        parser.release()
-        parser.pass_text(len(parser.buffer) - parser.position)
-        self._run = self._main()
-        next(self._run)
-
     # --- the loop -------------------------------------------------------------------------------------------------
 
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
         try:
-            if start:
-                yield from self._begin(start)
+            if start == "reasoning":
+                yield from reasoning.template_block(self._parser)
+            elif start and not self.nested and (yield from harmony.begins_stripped(self._parser)):
+                self._table = self._table.glued
+                self.path.use(self._table)
+                yield from self.attempt(STRIPPED, 0)
             self._beginning = False
             while True:
                 yield from self._step()
         except CutOff:
             return
-
-    def _begin(self, start: str) -> Reading[None]:
-        """Read what only the beginning of a round can hold."""
-        if start == "reasoning":
-            yield from reasoning.template_block(self._parser)
-        elif not self.nested and (yield from harmony.begins_stripped(self._parser)):
-            self._table = self._table.glued
-            self.path.use(self._table)
-            yield from self.attempt(STRIPPED, 0)
 
     def _step(self) -> Reading[None]:
         parser = self._parser
@@ -148,7 +140,7 @@ class TextMachine:
             parser.pass_text(len(match.group()))  # a fence stands at the start of a line
         elif row is None:
             yield from self._half_marker()
-        elif line.previous == "`" and line.odd_ticks and not parser.held and row.opens_code:
+        elif line.previous == "`" and line.odd_ticks and not (parser.held or row.fence or row.markers == ("",)):
             yield from _inline_code(parser)
         else:
             yield from self._candidate(row, len(match.group()))
@@ -180,7 +172,8 @@ class TextMachine:
         """Return whether a closing marker begins so; `<tool_ca` does only after a call that is closed so."""
         if any(closer.startswith(half) for closer in self._parser.line.unclosed):
             return True
-        return self._table.begins_closer(half) and not self._table.begins_call(half, fresh=self._parser.line.fresh)
+        closes = any(closer.startswith(half) for closer in self._table.closers)
+        return closes and not self._table.begins_call(half, fresh=self._parser.line.fresh)
 
     def _candidate(self, row: Dialect, size: int) -> Reading[None]:
         parser = self._parser

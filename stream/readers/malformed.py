@@ -43,7 +43,9 @@ def skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
             return
         if marker == "\n":
             if not row.closers:
-                yield from _bracket_lines(parser)
+                # Lines that hold nothing but the closing brackets of a bare object belong to it.
+                while brackets := (yield from parser.test(_BRACKET_LINE)):
+                    parser.position = brackets[1].end() - 1
                 return
             parser.recording = True
             detour += _skip(parser, 1)
@@ -70,9 +72,3 @@ def _more_or_release(parser: Parser) -> Reading[None]:
         parser.take_to(None)
         parser.release()
         raise
-
-
-def _bracket_lines(parser: Parser) -> Reading[None]:
-    """Skip lines that hold nothing but the closing brackets of a bare object that cannot be read."""
-    while found := (yield from parser.test(_BRACKET_LINE)):
-        parser.position = found[1].end() - 1

@@ -157,7 +157,7 @@ class MessageReader(ABC):
         if channel != self._turn.channel:
             if self._machine is not None:
                 self._machine.put_down_words()
-            self._turn.change_channel(channel)
+            self._turn.channel, self._turn.idle = channel, False
 
     def _reasoning(self, fields: Mapping[str, Any]) -> None:
         """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
@@ -188,22 +188,17 @@ class MessageReader(ABC):
     def _result(self, result: Mapping[str, Any]) -> ToolResult:
         identity = text_of(result.get("tool_call_id") or result.get("id"))
         name = text_of(result.get("tool_name") or result.get("name"))
-        known = self._answer(identity, name)
-        if known:
+        # The call that it answers: by id, else by name, else the oldest one.
+        calls = self._turn.unanswered
+        fits = (call for call in calls if (identity == call[0] if identity else name in ("", call[1])))
+        if known := next(fits, None):
+            calls.remove(known)
             identity, name = identity or known[0], name or known[1]
         error = result.get("error")
         failed = bool(error) or result.get("is_error") is True
         content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
         text = content if isinstance(content, str) else dumps(content)
         return ToolResult(identity, name, failed, text, by_server=True)
-
-    def _answer(self, identity: str, name: str) -> tuple[str, str] | None:
-        """Return the call that a result answers: by id, else by name, else the oldest one."""
-        for call in self._turn.unanswered:
-            if (identity and identity == call[0]) or (not identity and name in ("", call[1])):
-                self._turn.unanswered.remove(call)
-                return call
-        return None
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
         status = fields.get("task_status")

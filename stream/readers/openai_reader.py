@@ -154,9 +154,8 @@ class OpenAIReader(MessageReader):
         return self._calls.continue_at(call.get("index"), piece)
 
     def _content(self, content: Any) -> None:
-        for text in (
-            [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
-        ):
+        texts = [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
+        for text in texts:
             if text and isinstance(text, str):
                 self._last_finish = None
                 self._text(text)

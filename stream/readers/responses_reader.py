@@ -156,8 +156,7 @@ class ResponsesReader(BlockReader):
         item = fields_of(event.get("item"))
         kind = text_of(item.get("type"))
         if kind in _CALLS:
-            call = self._call_of(event, item) or self._start(event, item)
-            self._items.name(call, item.get("name"))
+            self._begun(event, item)
         elif kind in _TASKS:
             if len(self._tasks_at) > _MOST_CALLS:
                 self._tasks_at.clear()
@@ -199,6 +198,12 @@ class ResponsesReader(BlockReader):
             self._calls_at["call", call.call.id] = call
         return call
 
+    def _begun(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:
+        """Return the call that an item belongs to, which begins with it or goes on."""
+        call = self._call_of(event, item) or self._start(event, item)
+        self._items.name(call, item.get("name"))
+        return call
+
     def _call_of(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall | None:
         """Return the call that an item or a piece belongs to: by its id, else the item's, else its place."""
         identity = text_of(item.get("call_id"))
@@ -226,8 +231,7 @@ class ResponsesReader(BlockReader):
             self._items.end(call, event.get(_CALLS[kind]))
 
     def _whole_call(self, event: Mapping[str, Any], item: Mapping[str, Any], *, cut: bool = False) -> None:
-        call = self._call_of(event, item) or self._start(event, item)
-        self._items.name(call, item.get("name"))
+        call = self._begun(event, item)
         self._items.end(call, item.get(_CALLS[item["type"]]), cut=cut or item.get("status") == "incomplete")
 
     # --- the end --------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class Turn:
         self.max_argument_chars = max_argument_chars
         self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
-        self.channel: str | None = None  # of the text that comes next
+        self.channel: str | None = None  # of the text that comes next, where the server tells one
         self.idle = False  # text can be passed on without a change of state, and has no channel
         self.silent = True  # neither spoken text nor a call so far
 
@@ -60,14 +60,14 @@ class Turn:
         """Pass an event on that has no place of its own among text and calls."""
         self._events.append(event)
 
-    def change_channel(self, channel: str | None) -> None:
-        """Say which channel the text that comes next belongs to, None where the server tells none."""
-        self.channel, self.idle = channel, False
-
     def text(self, text: str) -> None:
         """Take in text to be spoken."""
-        if not self.idle:
-            self._mind(text)
+        if not self.idle and not text.isspace():
+            self.silent = False
+            self._drop_speculative()
+            if self._round.calls:
+                self._round = Round()
+            self.idle = not self._waiting and self.channel is None
         if self._waiting and self._waited <= _MOST_WAITING:
             self._waiting.append(TextDelta(text, self.channel))
             self._texts_waiting += 1
@@ -88,14 +88,6 @@ class Turn:
                 else:
                     self._waiting.append(item)
             self._announce_waiting()
-
-    def _mind(self, text: str) -> None:
-        if not text.isspace():
-            self.silent = False
-            self._drop_speculative()
-            if self._round.calls:
-                self._round = Round()
-            self.idle = not self._waiting and self.channel is None
 
     def reasoning(self, text: str) -> None:
         """Take in reasoning, which starts a new round after a call but never waits."""

@@ -121,7 +121,7 @@ class Table:
                 self._rows.setdefault(
                     closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
                 )
-        self._closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
+        self.closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
         strong = [marker for marker in self._rows if marker not in "{["]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
@@ -170,10 +170,6 @@ class Table:
         if marker in "{[" and _SPACE_TO_END.match(match.string, end):
             return None
         return self._rows.get(marker)
-
-    def begins_closer(self, half: str) -> bool:
-        """Return whether a closing marker of a call begins so."""
-        return any(closer.startswith(half) for closer in self._closers)
 
     def begins_call(self, half: str, *, fresh: bool) -> bool:
         """Return whether the marker of a call begins so."""

@@ -68,11 +68,6 @@ class Dialect:
         return not self.weak and (fresh or not self.markers[0][0].isalpha())
 
     @property
-    def opens_code(self) -> bool:
-        """Whether a backtick directly before its marker makes it inline code."""
-        return not self.fence and self.markers != ("",)
-
-    @property
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
         return is_token(self.markers[0])
