@@ -87,10 +87,10 @@ FLOORS = {
         ("formats",),
     ),
     "stream.readers.parse": (
-        ("scanner", "patterns", "literals", "state"),
+        ("scanner", "patterns"),
         ("dialect",),
         ("parser",),
-        ("json_values",),
+        ("values",),
     ),
     "stream.readers.dialects": (
         ("json_calls", "xml_calls", "headed", "reasoning", "blocks"),

@@ -27,9 +27,7 @@ _RESULT = "_tool_result"
 
 
 class AnthropicReader(BlockReader):
-    """Reads the events of `/v1/messages`.
-
-    See `MessageReader` for the parameters.
+    """Reads the events of `/v1/messages`; see `MessageReader` for the parameters.
 
     Examples
     --------

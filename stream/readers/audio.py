@@ -17,14 +17,14 @@ _LAWS: dict[str, Literal["mu", "a"]] = {
 _TELEPHONE_HZ = 8000
 
 
-def audio_of(data: Any, form: str, rate_hz: int = 24_000) -> AudioDelta | None:
+def audio_of(data: Any, form: str, rate_hz: int) -> AudioDelta | None:
     r"""A piece of audio, from base64 or bytes that a client has decoded; `None` if it is empty or not base64.
 
     G.711 (`"audio/pcmu"`, `"audio/pcma"`) is decoded, another media type with a slash is kept, anything else is PCM.
 
     Examples
     --------
-    >>> audio_of("/38A", "audio/pcmu")
+    >>> audio_of("/38A", "audio/pcmu", 24_000)
     AudioDelta(pcm=b'\x00\x00\x00\x00\x84\x82', mime='audio/pcm;rate=8000')
     """
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import TaskStatus, TranscriptDelta, Usage
+from stream.readers.audio import audio_of
 from stream.readers.failures import unwrap
 from stream.readers.item_calls import ItemCalls
 from stream.readers.message_reader import MessageReader
@@ -24,10 +25,7 @@ _MOST_TASKS = 1 << 14
 
 
 class BlockReader(MessageReader):
-    """Reads events that say what they hold; a subclass has the table of them.
-
-    See `MessageReader` for the parameters.
-    """
+    """Reads events by the table of a subclass; see `MessageReader` for the parameters."""
 
     EVENTS: ClassVar[Mapping[str, str]]
     """Which method reads an event, by its `type`; any other event says nothing."""
@@ -71,6 +69,12 @@ class BlockReader(MessageReader):
             self._turn.reasoning(text)
         else:
             self._turn.emit(TranscriptDelta(text, "assistant"))
+
+    def _pass_on_audio(self, data: Any, form: str, rate_hz: int = 24_000) -> None:
+        audio = audio_of(data, form, rate_hz)
+        if audio is not None:
+            self._last_finish = None
+            self._turn.emit(audio)
 
     def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
         """Pass on a piece of a part."""

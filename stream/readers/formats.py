@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stream.readers.options import declared_names
+from stream.readers.options import Tools, declared_names
 from stream.readers.values import fields_of
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from stream.events import Event, StreamFailed
     from stream.readers.message_reader import MessageReader
-    from stream.readers.options import Tools
 
 __all__ = ["FORMATS", "AnyReader", "format_of", "reader_for"]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Event, StreamFailed, Usage
 from stream.readers.arguments import PartialArguments
-from stream.readers.audio import audio_of
 from stream.readers.block_reader import BlockReader, usage_of
 from stream.readers.failures import unwrap
 from stream.readers.rounds import Call
@@ -32,9 +31,7 @@ _OTHERS_OF_LATER_VERSIONS = frozenset(("tool_call", "tool_response"))
 
 
 class GeminiReader(BlockReader):
-    """Reads `GenerateContentResponse`s, as JSON or as the objects of `google-genai`.
-
-    See `MessageReader` for the parameters.
+    """Reads `GenerateContentResponse`s, as JSON or as the package's objects; see `MessageReader` for the parameters.
 
     Examples
     --------
@@ -117,10 +114,8 @@ class GeminiReader(BlockReader):
 
     def _audio(self, blob: Mapping[str, Any]) -> None:
         form = text_of(blob.get("mime_type"))
-        audio = audio_of(blob.get("data"), form) if form.startswith("audio/") else None
-        if audio is not None:
-            self._last_finish = None
-            self._turn.emit(audio)
+        if form.startswith("audio/"):
+            self._pass_on_audio(blob.get("data"), form)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 

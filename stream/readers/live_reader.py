@@ -21,9 +21,7 @@ _OF_A_TURN = ("model_turn", "output_transcription", "generation_complete")
 
 
 class LiveReader(GeminiReader):
-    """Reads the server's messages of a Live session, as JSON or as the objects of `google-genai`.
-
-    See `MessageReader` for the parameters.
+    """Reads a Live session's messages, as JSON or as the package's objects; see `MessageReader` for the parameters.
 
     Examples
     --------

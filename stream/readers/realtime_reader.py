@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Interrupted, ServerError, TranscriptDelta
-from stream.readers.audio import audio_of
 from stream.readers.failures import unwrap
 from stream.readers.responses_reader import ResponsesReader
 from stream.readers.values import count, fields_of, text_of
@@ -21,9 +20,7 @@ _OF_RESPONSES = ("response.completed", "response.incomplete", "response.cancelle
 
 
 class RealtimeReader(ResponsesReader):
-    """Reads the server's events of a Realtime session, under the names of today and of the beta.
-
-    See `MessageReader` for the parameters.
+    """Reads a Realtime session, by the names of today and of the beta; see `MessageReader` for the parameters.
 
     Examples
     --------
@@ -87,10 +84,7 @@ class RealtimeReader(ResponsesReader):
         self._turn.emit(ServerError(failed.message, failed.code))
 
     def _audio(self, event: Mapping[str, Any]) -> None:
-        audio = audio_of(event.get("delta"), self._audio_form, self._audio_hz)
-        if audio is not None:
-            self._last_finish = None
-            self._turn.emit(audio)
+        self._pass_on_audio(event.get("delta"), self._audio_form, self._audio_hz)
 
     def _interrupted(self, _event: Mapping[str, Any]) -> None:
         self._turn.emit(Interrupted())

@@ -47,9 +47,7 @@ _MOST_CALLS = 1 << 14
 
 
 class ResponsesReader(BlockReader):
-    """Reads the events of `/v1/responses`.
-
-    See `MessageReader` for the parameters.
+    """Reads the events of `/v1/responses`; see `MessageReader` for the parameters.
 
     Examples
     --------

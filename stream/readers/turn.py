@@ -76,18 +76,9 @@ class Turn:
             self._events.append(TextDelta(text, self.channel))
 
     def _wait(self, size: int) -> None:
-        """Note how much waits. If it is too much, pass on all but the calls that are open, which will end after it."""
         self._waited += size
         if self._waited > _MOST_WAITING:
-            items, self._waiting, self._texts_waiting = self._waiting, deque(), 0
-            for item in items:
-                if isinstance(item, TextDelta):
-                    self._events.append(item)
-                elif item.status:
-                    self._end(item)
-                else:
-                    self._waiting.append(item)
-            self._announce_waiting()
+            self._flush(past_open=True)
 
     def reasoning(self, text: str) -> None:
         """Take in reasoning, which starts a new round after a call but never waits."""
@@ -153,20 +144,21 @@ class Turn:
         if call.name:
             self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
 
-    def _flush(self) -> None:
-        waiting = self._waiting
+    def _flush(self, *, past_open: bool = False) -> None:
+        """Pass on what stands before the first open call; or, as too much waits, all but the calls that are open."""
         texts = self._texts_waiting
-        while waiting:
-            item = waiting[0]
-            if isinstance(item, Call):
-                if not item.status:
-                    break
-                self._end(item)
-            else:
+        still_open: list[Call] = []
+        while self._waiting and (past_open or not still_open):
+            item = self._waiting.popleft()
+            if isinstance(item, TextDelta):
                 self._events.append(item)
                 self._texts_waiting -= 1
-            waiting.popleft()
-        if not waiting:
+            elif item.status:
+                self._end(item)
+            else:
+                still_open.append(item)
+        self._waiting.extendleft(reversed(still_open))
+        if not self._waiting:
             self._waited = 0
         if self._texts_waiting < texts:
             self._announce_waiting()

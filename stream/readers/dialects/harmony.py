@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from stream.readers.dialects.pythonic import code_body
 from stream.readers.dialects.reasoning import reasoning_block
-from stream.readers.parse.dialect import CutOff, Dialect, Reading, Unreadable
-from stream.readers.parse.json_values import json_arguments
+from stream.readers.parse.dialect import CutOff, Dialect, Draft, Reading, Unreadable
 from stream.readers.parse.patterns import NAME, Part, Run, Shape, marker_pattern, normalize
+from stream.readers.parse.values import json_arguments
 
 if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
-    from stream.readers.parse.state import Draft
 
 __all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 

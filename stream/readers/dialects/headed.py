@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.parse.dialect import Dialect, Reading, Unreadable
-from stream.readers.parse.json_values import json_arguments, json_scalar
 from stream.readers.parse.patterns import NAME, SPACE, Run, Shape, marker_pattern
+from stream.readers.parse.values import json_arguments, json_scalar
 
 if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
@@ -135,7 +135,12 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
         raise Unreadable
     char = yield from parser.skip_space()
     if char == "<":
-        return (yield from _quoted(parser))
+        for quote in _QUOTES:
+            if (yield from parser.accept(quote)):
+                text, _ = yield from parser.find(*_QUOTE_ENDS[quote], parser.max_argument_chars)
+                parser.take(len(quote))
+                return text
+        raise Unreadable
     if char == "{":
         parser.take(1)
         return (yield from _members(parser, depth + 1, last))
@@ -150,15 +155,6 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
         parser.take(1)
         return values
     return (yield from _bare(parser))
-
-
-def _quoted(parser: Parser) -> Reading[str]:
-    for quote in _QUOTES:
-        if (yield from parser.accept(quote)):
-            text, _ = yield from parser.find(*_QUOTE_ENDS[quote], parser.max_argument_chars)
-            parser.take(len(quote))
-            return text
-    raise Unreadable
 
 
 def _bare(parser: Parser) -> Reading[Any]:

@@ -7,16 +7,15 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from stream.readers.parse.dialect import Dialect, NotACall, Reading, Unreadable
-from stream.readers.parse.json_values import json_scalar, json_value
+from stream.readers.parse.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.parse.patterns import NAME, SPACE, Part, Run, Shape
 from stream.readers.parse.scanner import KEY, VALUE, JsonScanner
+from stream.readers.parse.values import json_scalar, json_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stream.readers.parse.parser import Parser
-    from stream.readers.parse.state import Draft
 
 _MemberReader: TypeAlias = "Callable[[Parser, Draft, str, str, str], Reading[None]]"
 
@@ -27,9 +26,12 @@ ARRAY = Shape(SPACE, "[", SPACE, "{")
 
 _NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
 _PLAIN_NAME = re.compile(NAME)
-_TYPE = Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"']))
-_ROLE = Shape('"assistant"')
-_NO_CONTENT = Shape((['""'], ["null"]))
+# Values of members that a call may have and that do not make one.
+_HARMLESS = {
+    "type": Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"'])),
+    "role": Shape('"assistant"'),
+    "content": Shape((['""'], ["null"])),
+}
 _NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
 _MORE_MEMBERS = Shape(",", SPACE, '"')
 _NAME_KEYS = ("name", "tool_name")
@@ -179,8 +181,8 @@ def _function_member(parser: Parser, draft: Draft, key: str, char: str, stack: s
         draft.call.id = "" if value is None else str(value)
     elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
         yield from json_value(parser)
-    else:
-        yield from _harmless(parser, key, stack)
+    elif key not in _HARMLESS or not (yield from parser.read(_HARMLESS[key])):
+        raise _text(stack)
 
 
 def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
@@ -209,10 +211,3 @@ def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[N
     if draft.name and not draft.announced:
         parser.announce(draft)
     draft.arguments = yield from json_value(parser)
-
-
-def _harmless(parser: Parser, key: str, stack: str) -> Reading[None]:
-    """Read a member that a call may have and that does not make one."""
-    shape = {"type": _TYPE, "role": _ROLE, "content": _NO_CONTENT}.get(key)
-    if shape is None or not (yield from parser.read(shape)):
-        raise _text(stack)

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from stream.readers.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.dialects.json_calls import ARRAY, call_array
-from stream.readers.parse.dialect import CutOff, Dialect, NotACall, Reading, Unreadable
-from stream.readers.parse.json_values import json_value
-from stream.readers.parse.literals import LiteralSyntaxError, read_keywords
+from stream.readers.parse.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.parse.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern
 from stream.readers.parse.scanner import Pieces
+from stream.readers.parse.values import LiteralSyntaxError, json_value, read_keywords
 
 if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
-    from stream.readers.parse.state import Draft
 
 __all__ = ["BUILT_IN", "LINES", "LIST", "code_body", "read_bracket", "read_code", "read_declared"]
 

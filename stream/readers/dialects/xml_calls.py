@@ -6,14 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from stream.readers.parse.dialect import Dialect, NotACall, Reading, Unreadable
-from stream.readers.parse.json_values import json_arguments
+from stream.readers.parse.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.parse.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 from stream.readers.parse.scanner import JsonScanner
+from stream.readers.parse.values import json_arguments
 
 if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
-    from stream.readers.parse.state import Draft
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 

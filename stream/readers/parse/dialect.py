@@ -1,4 +1,4 @@
-"""A dialect as a row of the table, the outcomes of its readers, and what they reach above the parser."""
+"""A dialect as a row of the table; the call that its readers draft, their outcomes, and what they reach above."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from stream.readers.parse.patterns import Run, Shape, is_token
+from stream.readers.rounds import Call
 
 if TYPE_CHECKING:
     import re
@@ -13,9 +14,8 @@ if TYPE_CHECKING:
 
     from stream.events import CallStatus
     from stream.readers.parse.scanner import JsonScanner
-    from stream.readers.rounds import Call
 
-__all__ = ["Collector", "CutOff", "Dialect", "Dispatcher", "NotACall", "Reading", "Unreadable"]
+__all__ = ["Collector", "CutOff", "Dialect", "Dispatcher", "Draft", "NotACall", "Reading", "Unreadable"]
 
 _T = TypeVar("_T")
 # A generator that yields when it needs more text, and returns what it read.
@@ -71,6 +71,36 @@ class Dialect:
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
         return is_token(self.markers[0])
+
+
+class Draft:
+    """The known parts of a call whose text is still read."""
+
+    __slots__ = ("arguments", "arguments_begun", "begun", "call", "name", "named", "strong")
+
+    def __init__(self, array: int, *, strong: bool, offset: int) -> None:
+        self.call = Call(array=array, offset=offset)  # its name is empty until it is announced
+        self.name = ""  # as far as it is known
+        self.strong = strong  # a marker has already said that this is a call
+        self.named = strong  # a name is enough to make it one
+        self.begun = strong  # the end of the stream would leave an incomplete call here
+        self.arguments: str | None = None  # once they are complete
+        self.arguments_begun = False
+
+    @property
+    def announced(self) -> bool:
+        """Whether the call was announced."""
+        return self.call.name != ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that matters has come, so that anything may close the call."""
+        return self.announced and self.arguments is not None
+
+    def identify(self) -> None:
+        """Let the id, if there is one, tell the call apart from its like."""
+        if self.call.id:
+            self.call.token = ("id", self.call.id)
 
 
 class Collector(Protocol):

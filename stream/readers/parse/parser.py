@@ -9,16 +9,47 @@ from __future__ import annotations
 import re
 
 from stream.known_tools import is_server_tool
-from stream.readers.parse.dialect import Collector, CutOff, Dispatcher, NotACall, Reading, Unreadable
+from stream.readers.parse.dialect import Collector, CutOff, Dispatcher, Draft, NotACall, Reading, Unreadable
 from stream.readers.parse.patterns import Shape, normalize
 from stream.readers.parse.scanner import MOST_PIECES, Pieces
-from stream.readers.parse.state import Draft, LineState
 from stream.readers.rounds import clean_name
 
 __all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
+_TICKS = re.compile(r"`+")
 _MOST_HELD = 1 << 20  # characters
+
+
+class LineState:
+    """Whether a line, a word or inline code can begin at the current position."""
+
+    __slots__ = ("fresh", "odd_ticks", "previous", "unclosed")
+
+    def __init__(self) -> None:
+        self.fresh = True  # this is the start of a line, or only white space has come since a call or block
+        self.previous = ""  # the last character of text; empty after a call or a token
+        self.odd_ticks = False  # the last run of backticks on this line has opened inline code
+        self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
+
+    @property
+    def at_word(self) -> bool:
+        """Whether a word can begin here."""
+        return not self.previous or self.previous.isspace()
+
+    def note(self, text: str) -> None:
+        """Update the state for text that was passed on."""
+        tail = text[text.rfind("\n") + 1 :]
+        if len(tail) < len(text):
+            self.fresh, self.odd_ticks = True, False
+            self.unclosed.clear()
+        if "`" in tail:
+            for run in _TICKS.finditer(tail):
+                if run.start() or len(tail) < len(text) or self.previous != "`":
+                    self.odd_ticks = not self.odd_ticks
+        if self.fresh and tail and not tail.isspace():
+            self.fresh = False
+        self.previous = text[-1]
 
 
 class Parser:
@@ -57,16 +88,13 @@ class Parser:
         start, self.position = self.position, self.position + size
         text = self.buffer[start : self.position]
         if self.recording and text:
-            self._hold(text)
+            self._held_size = self._held_size + len(text) if self.held else len(text)
+            self.held.append(text)
+            if self._held_size > _MOST_HELD:
+                self.commit()  # so much is not for the ear, call or not
+            elif len(self.held) > MOST_PIECES:
+                self.held[:] = ["".join(self.held)]
         return text
-
-    def _hold(self, text: str) -> None:
-        self._held_size = self._held_size + len(text) if self.held else len(text)
-        self.held.append(text)
-        if self._held_size > _MOST_HELD:
-            self.commit()  # so much is not for the ear, call or not
-        elif len(self.held) > MOST_PIECES:
-            self.held[:] = ["".join(self.held)]
 
     def take_to(self, match: re.Match[str] | None) -> str:
         """Read up to a match, or all that is there."""

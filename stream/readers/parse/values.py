@@ -1,18 +1,26 @@
-"""Values as Python or JSON writes them: strings, numbers, booleans, nothing, lists and dicts. Nothing is evaluated."""
+"""Values in a body: JSON as it arrives, and Python's literals, of which nothing is evaluated."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LiteralSyntaxError", "read_keywords"]
+from stream.readers.parse.dialect import CutOff, Draft, Reading, Unreadable
+from stream.readers.parse.scanner import JsonScanner, Pieces
+
+if TYPE_CHECKING:
+    from stream.readers.parse.parser import Parser
+
+__all__ = ["LiteralSyntaxError", "json_arguments", "json_scalar", "json_value", "read_keywords"]
+
+_LONGEST_SCALAR = 1024  # a key, a name, an id
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
     r"""|(?P<number>[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?(?![\w.]))|(?P<word>[^\W\d]\w*)|(?P<mark>[][{}(),:=]))""",
     re.DOTALL,
 )
-_SPACE = re.compile(r"\s*")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
 _ESCAPE = re.compile(r"""\\(?:([\\'"/abfnrtv\n])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3}))""")
 _SIMPLE = {
@@ -22,6 +30,43 @@ _SIMPLE = {
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 _DEEPEST = 100
 _LONGEST_NUMBER = 400
+
+
+def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
+    """Read a JSON value; return its text. Raises `Unreadable` if it is not JSON.
+
+    Text past `limit` characters is dropped (see `Pieces`); None is the limit of arguments.
+    """
+    scanner = JsonScanner()
+    pieces = Pieces(parser.max_argument_chars if limit is None else limit)
+    while True:
+        end = scanner.scan(parser.buffer, parser.position)
+        pieces.add(parser.take(end - parser.position))
+        if scanner.done:
+            return pieces.text
+        if scanner.failed:
+            raise Unreadable
+        try:
+            yield from parser.more()
+        except CutOff:
+            if not scanner.finish():
+                raise
+
+
+def json_scalar(parser: Parser) -> Reading[Any]:
+    """Read a short JSON value, such as a key or an id; return what it stands for. Raises `Unreadable` for others."""
+    text = yield from json_value(parser, _LONGEST_SCALAR)
+    if len(text) > _LONGEST_SCALAR:
+        raise Unreadable
+    return json.loads(text, strict=False)
+
+
+def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
+    """Read the arguments of an announced call, which ends it; all but objects, strings and null are `Unreadable`."""
+    if (yield from parser.skip_space()) not in '{"n':
+        raise Unreadable
+    draft.arguments = yield from json_value(parser)
+    parser.settle(draft, draft.arguments)
 
 
 class LiteralSyntaxError(ValueError):
@@ -36,7 +81,7 @@ def read_keywords(source: str) -> dict[str, Any]:
     >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
     {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
     """
-    reader = _Reader(source)
+    reader = _Reader(source.rstrip())
     found: dict[str, Any] = {}
     while reader.kind:
         name = reader.take("word")
@@ -63,11 +108,10 @@ class _Reader:
             self.kind = match.lastgroup or ""
             self.text = match.group(self.kind)
             self.position = match.end()
-            return
-        self.position = _SPACE.match(self.source, self.position).end()  # type: ignore[union-attr]  # matches ""
-        if self.position < len(self.source):
+        elif self.position < len(self.source):
             raise LiteralSyntaxError(self.source)
-        self.kind = self.text = ""
+        else:
+            self.kind = self.text = ""
 
     def take(self, kind: str) -> str:
         if self.kind != kind:
