@@ -78,7 +78,7 @@ FLOORS = {
         ("failures",),
         ("parse",),
         ("arguments", "framing", "dialects"),
-        ("turn", "fast_path", "malformed", "audio"),
+        ("turn", "fast_path", "malformed"),
         ("machine", "tool_calls", "item_calls"),
         ("message_reader", "text_reader"),
         ("openai_reader", "ollama_reader", "block_reader"),

@@ -17,6 +17,6 @@ Follow one token; each file hands on to the next:
 8. `turn`: all kinds of calls, and text, in the order of the stream; `rounds` drops what a server sends twice,
    `arguments` checks and compares arguments, and puts Gemini's together. `Turn.take` is what `feed` returns.
 
-`options` are the caller's. `failures` unwraps errors and `finish_reasons` knows reasons, of every format; `audio`
-decodes voices, `values` reads what may have any type. To add a dialect or a format, see CONTRIBUTING.
+`options` are the caller's. `failures` unwraps errors and `finish_reasons` knows reasons, of every format; `values`
+reads what may have any type, and decodes voices. To add a dialect or a format, see CONTRIBUTING.
 """

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import TaskStatus, TranscriptDelta, Usage
-from stream.readers.audio import audio_of
 from stream.readers.failures import unwrap
 from stream.readers.item_calls import ItemCalls
 from stream.readers.message_reader import MessageReader
 from stream.readers.parse.scanner import MOST_PIECES
-from stream.readers.values import count, fields_of
+from stream.readers.values import audio_of, count, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -79,10 +78,8 @@ class BlockReader(MessageReader):
     def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
         """Pass on a piece of a part."""
         if text and isinstance(text, str):
-            said = self._said.get(part)
-            if said is None:
-                self._note_said(part, [text], len(text))
-            elif len(said) >= MOST_PIECES:
+            said = self._said.get(part, [""])
+            if len(said) >= MOST_PIECES:
                 whole = "".join((*said, text))
                 self._note_said(part, [whole], len(whole) - len(said[0]))
             elif said:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stream.readers.item_calls import ItemCall
     from stream.readers.options import Tools
 
-__all__ = ["GeminiReader", "google_fields", "lone_text", "word_of"]
+__all__ = ["GeminiReader", "google_fields", "word_of"]
 
 _HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 # The server's own tools: the part that begins one, and the part that ends it.
@@ -52,17 +52,19 @@ class GeminiReader(BlockReader):
     def feed(self, data: Any, /) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
         try:
-            answer = data.__dict__
-            (candidate,) = answer["candidates"]
-            found = candidate.__dict__
-            if not (found["finish_reason"] or found["index"] or answer["prompt_feedback"]):
-                events = self._lone(lone_text(found["content"]))
-                if events:
-                    self._counts = answer["usage_metadata"] or self._counts
-                    return events
+            fields = data.__dict__
+            if events := self._lone(_lone_text(self._only_content(fields))):
+                self._counts = fields["usage_metadata"] or self._counts
+                return events
         except (AttributeError, KeyError, TypeError, ValueError):
             pass  # the long way tells what else it is
         return super().feed(data)
+
+    def _only_content(self, answer: Mapping[str, Any]) -> Any:
+        """Return the content of an object that says nothing else; None or a look-up error for others."""
+        (candidate,) = answer["candidates"]
+        found = candidate.__dict__
+        return None if found["finish_reason"] or found["index"] or answer["prompt_feedback"] else found["content"]
 
     def close(self) -> list[Event]:
         """Return the last events; see `MessageReader.close`."""
@@ -104,18 +106,16 @@ class GeminiReader(BlockReader):
         if part.get("function_call") is not None:
             self._call(google_fields(part["function_call"]))
         if part.get("inline_data"):
-            self._audio(google_fields(part["inline_data"]))
+            blob = google_fields(part["inline_data"])
+            form = text_of(blob.get("mime_type"))
+            if form.startswith("audio/"):
+                self._pass_on_audio(blob.get("data"), form)
         for name, tool in _BEGINS.items():
             if (begun := google_fields(part.get(name))) or part.get(name) == {}:
                 self._task_begins(begun.get("id"), word_of(begun.get("tool_type")) or tool)
         for name in _ENDS:
             if (ended := google_fields(part.get(name))) or part.get(name) == {}:
                 self._task_ends(ended.get("id"), failed=word_of(ended.get("outcome")) not in _OK)
-
-    def _audio(self, blob: Mapping[str, Any]) -> None:
-        form = text_of(blob.get("mime_type"))
-        if form.startswith("audio/"):
-            self._pass_on_audio(blob.get("data"), form)
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class GeminiReader(BlockReader):
         super()._end_calls(was_cut=was_cut)
 
 
-def lone_text(content: Any) -> str:
+def _lone_text(content: Any) -> str:
     """The text of a package's object that has one part, a text and nothing else; `""` or a look-up error for others."""
     (part,) = content.__dict__["parts"]
     fields = part.__dict__

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import Event, Interrupted, ToolCallCancelled, TranscriptDelta
+from stream.events import Interrupted, ToolCallCancelled, TranscriptDelta
 from stream.readers.block_reader import usage_of
-from stream.readers.gemini_reader import GeminiReader, google_fields, lone_text, word_of
+from stream.readers.gemini_reader import GeminiReader, google_fields, word_of
 from stream.readers.values import listed
 
 if TYPE_CHECKING:
@@ -38,22 +38,13 @@ class LiveReader(GeminiReader):
         super().__init__(tools, **options)
         self._finished = True  # a session that closes between turns is complete
 
-    def feed(self, data: Any, /) -> list[Event]:
-        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
-        try:
-            message = data.__dict__
-            content = message["server_content"].__dict__
-            for name in _BESIDE_TEXT:
-                if content[name] is not None:
-                    return super().feed(data)
-            if message["tool_call"] is None and message["tool_call_cancellation"] is None:
-                events = self._lone(lone_text(content["model_turn"]))
-                if events:
-                    self._counts = message["usage_metadata"] or self._counts
-                    return events
-        except (AttributeError, KeyError, TypeError, ValueError):
-            pass  # the long way tells what else it is
-        return super().feed(data)
+    def _only_content(self, message: Mapping[str, Any]) -> Any:
+        content = message["server_content"].__dict__
+        for name in _BESIDE_TEXT:
+            if content[name] is not None:
+                return None
+        is_alone = message["tool_call"] is None and message["tool_call_cancellation"] is None
+        return content["model_turn"] if is_alone else None
 
     def _read(self, fields: Mapping[str, Any]) -> None:
         message = google_fields(fields)

@@ -123,7 +123,9 @@ class TextMachine:
 
     def _step(self) -> Reading[None]:
         parser = self._parser
-        match = self._find()
+        # Directly after a call or a token a name needs no white space before it.
+        match = None if parser.line.previous else self._table.at_start.match(parser.buffer, parser.position)
+        match = match or self._table.search(parser.buffer, parser.position)
         end = match.start() if match else len(parser.buffer)
         if end > parser.position:
             parser.release()
@@ -144,12 +146,6 @@ class TextMachine:
             yield from _inline_code(parser)
         else:
             yield from self._candidate(row, len(match.group()))
-
-    def _find(self) -> re.Match[str] | None:
-        """Return the next marker; directly after a call or a token a name needs no white space before it."""
-        parser, table = self._parser, self._table
-        match = None if parser.line.previous else table.at_start.match(parser.buffer, parser.position)
-        return match or table.search(parser.buffer, parser.position)
 
     def _half_marker(self) -> Reading[None]:
         parser, table = self._parser, self._table

@@ -79,23 +79,22 @@ class OpenAIReader(MessageReader):
 
     def _read(self, fields: Mapping[str, Any]) -> None:
         if self._turn.channel is None and (text := _lone_text(fields)):
-            self._content(text)
+            self._last_finish = None
+            self._text(text)
             return
         choices = fields.get("choices")
-        if choices and isinstance(choices, list | tuple):
-            for choice in choices:
-                self._choice(choice, fields)
+        for choice in listed(choices):
+            self._choice(fields_of(choice), fields)
         if fields.get("usage") or not _RARE_FIELDS.isdisjoint(fields) or not choices:
             self._around(fields)
 
-    def _choice(self, choice: Any, chunk: Mapping[str, Any]) -> None:
-        fields = choice if type(choice) is dict else fields_of(choice)
-        if fields.get("index"):
+    def _choice(self, choice: Mapping[str, Any], chunk: Mapping[str, Any]) -> None:
+        if choice.get("index"):
             return  # one of several answers to one question: the first one is spoken
-        delta = fields.get("delta") or fields.get("message")
+        delta = choice.get("delta") or choice.get("message")
         if delta is not None:
-            self._delta(delta if type(delta) is dict else fields_of(delta), chunk)
-        reason = fields.get("finish_reason")
+            self._delta(fields_of(delta), chunk)
+        reason = choice.get("finish_reason")
         if reason and isinstance(reason, str):
             self._finish(reason)
 
@@ -111,7 +110,7 @@ class OpenAIReader(MessageReader):
             self._change_channel(channel_of(delta, chunk))
             self._content(content)
         if calls is not None:
-            if not self._piece(calls):
+            if not self._calls.go_on(calls):
                 self._tool_calls(plain(calls))
         elif delta.get("function_call") is not None:
             self._tool_calls([plain(delta["function_call"])], index="function_call")
@@ -141,18 +140,6 @@ class OpenAIReader(MessageReader):
         function = fields["function"].__dict__
         return not (fields["id"] or function["name"]) and self._calls.hold(fields["index"], function["arguments"])
 
-    def _piece(self, calls: Any) -> bool:
-        """Take in what nearly all fragments are: one piece of one call's arguments; return False for others."""
-        if type(calls) is not list or len(calls) != 1:
-            return False
-        call = calls[0] if type(calls[0]) is dict else fields_of(calls[0])
-        function = call.get("function")
-        function = function if type(function) is dict else fields_of(function)
-        piece = function.get("arguments")
-        if type(piece) is not str or call.get("id") or function.get("name"):
-            return False
-        return self._calls.continue_at(call.get("index"), piece)
-
     def _content(self, content: Any) -> None:
         texts = [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
         for text in texts:
@@ -168,11 +155,8 @@ class OpenAIReader(MessageReader):
             self._task_status(fields)
         if fields.get("tool_results"):
             self._results(plain(fields["tool_results"]))
-        error = fields.get("error")
-        if error:
-            self._fail(failure(plain(error)))
-        elif fields.get("object") == "error":
-            self._fail(failure(fields))
+        if fields.get("error") or fields.get("object") == "error":
+            self._fail(failure(plain(fields.get("error") or fields)))
 
     def _note_usage(self, fields: Mapping[str, Any]) -> None:
         usage = fields_of(fields.get("usage"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stream.events import Event, ToolCallEnd
 from stream.readers.parse.scanner import JsonScanner, Pieces
 from stream.readers.rounds import Call, clean_name
-from stream.readers.values import dumps
+from stream.readers.values import dumps, fields_of
 
 if TYPE_CHECKING:
     from stream.readers.turn import Turn
@@ -60,14 +60,20 @@ class CallAssembler:
         self.held_at: int | None = None
         self._held: list[str] = []
         self._open: list[_Assembly] = []
-        self._bare: list[_Assembly] = []  # those that had no arguments when they began
         self.text_followed = False  # text has come after the calls that are open
         self._by_index: dict[object, _Assembly] = {}
         self._by_id: dict[str, _Assembly] = {}
         self._last: _Assembly | None = None
 
-    def continue_at(self, index: Any, piece: str) -> bool:
-        """Take in a piece of arguments that comes with an index alone; return False if no call is open there."""
+    def go_on(self, fragments: Any) -> bool:
+        """Take in what nearly all fragments are: one piece of an open call's arguments; return False for others."""
+        if type(fragments) is not list or len(fragments) != 1:
+            return False
+        call = fields_of(fragments[0])
+        function = fields_of(call.get("function"))
+        piece, index = function.get("arguments"), call.get("index")
+        if type(piece) is not str or call.get("id") or function.get("name"):
+            return False
         self._scan_held()
         assembly = self._by_index.get(index) if type(index) is int else None
         if assembly is None or assembly.call.status:
@@ -164,7 +170,6 @@ class CallAssembler:
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
         assembly = _Assembly(call, self._turn.max_argument_chars)
         self._open.append(assembly)
-        self._bare.append(assembly)
         self._last = assembly
         if index is not None:
             self._by_index[index] = assembly
@@ -174,10 +179,9 @@ class CallAssembler:
 
     def _complete_bare(self) -> None:
         """Complete calls after which text and another call have come: they have no arguments."""
-        for assembly in self._bare:
+        for assembly in self._open:
             if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
                 self._complete(assembly)
-        self._bare = []
         self._open = [assembly for assembly in self._open if not assembly.call.status]
         self.text_followed = False
 
@@ -187,7 +191,6 @@ class CallAssembler:
         for assembly in half:
             self._end(assembly, was_cut=True)
         forgotten = set(half)
-        self._bare = [assembly for assembly in self._bare if assembly not in forgotten]
         self._by_index = {index: one for index, one in self._by_index.items() if one not in forgotten}
         self._by_id = {identity: one for identity, one in self._by_id.items() if one not in forgotten}
 

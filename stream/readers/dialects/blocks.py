@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.parse.dialect import CutOff, Dialect, NotACall, Reading
-from stream.readers.parse.patterns import Part, Run, Shape, marker_pattern, normalize
+from stream.readers.parse.patterns import Run, Shape, marker_pattern, normalize
 
 if TYPE_CHECKING:
     from stream.readers.parse.parser import Parser
@@ -77,9 +77,8 @@ def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 # --- code fences ----------------------------------------------------------------------------------------------------
 
-_LINE_END: list[Part] = [Run(r"[ \t\r]{0,8}"), "\n"]
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
-_LANGUAGE = Shape(tuple([language, *_LINE_END] for language in _LANGUAGES))
+_LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
 _LONGEST_FENCE = 64
 
