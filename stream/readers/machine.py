@@ -1,7 +1,6 @@
-"""The dispatcher: tells calls from text in what a model writes.
+"""The dispatcher: at a marker the row of the table that has it reads on.
 
-It searches text for markers and passes ordinary text on at once. At a marker the row of the table that has it reads on;
-if there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
+If there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
 """
 
 from __future__ import annotations

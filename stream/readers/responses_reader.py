@@ -20,28 +20,27 @@ __all__ = ["ResponsesReader"]
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}  # and the field with the arguments
 _TASKS = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
-# Parts by type: what they are, and the field that holds their text.
+# Parts by type: what they are, the field that holds their text, and the one that numbers them.
 _PARTS = {
-    "output_text": ("text", "text"),
-    "text": ("text", "text"),
-    "refusal": ("text", "refusal"),
-    "output_audio": ("transcript", "transcript"),
-    "audio": ("transcript", "transcript"),
-    "summary_text": ("reasoning", "text"),
-    "reasoning_text": ("reasoning", "text"),
+    "output_text": ("text", "text", "content_index"),
+    "text": ("text", "text", "content_index"),
+    "refusal": ("text", "refusal", "content_index"),
+    "output_audio": ("transcript", "transcript", "content_index"),
+    "audio": ("transcript", "transcript", "content_index"),
+    "summary_text": ("reasoning", "text", "summary_index"),
+    "reasoning_text": ("reasoning", "text", "content_index"),
 }
-# Events by name, without `.delta` and `.done`: the type of the part, and the field that numbers it.
+# Events by name, without `.delta` and `.done`: the type of the part.
 _TEXTS = {
-    "response.output_text": ("output_text", "content_index"),
-    "response.refusal": ("refusal", "content_index"),
-    "response.reasoning_summary_text": ("summary_text", "summary_index"),
-    "response.reasoning_text": ("reasoning_text", "content_index"),
-    "response.text": ("output_text", "content_index"),  # these are Realtime's, the beta's names too
-    "response.output_audio_transcript": ("output_audio", "content_index"),
-    "response.audio_transcript": ("output_audio", "content_index"),
+    "response.output_text": "output_text",
+    "response.refusal": "refusal",
+    "response.reasoning_summary_text": "summary_text",
+    "response.reasoning_text": "reasoning_text",
+    "response.text": "output_text",  # these are Realtime's, the beta's names too
+    "response.output_audio_transcript": "output_audio",
+    "response.audio_transcript": "output_audio",
 }
 _SPEECH = "response.output_text.delta"
-_LISTS = {"content": "content_index", "summary": "summary_index"}  # of the parts of an item
 _MOST_NUMBERS = 1 << 16
 _MOST_CALLS = 1 << 14
 
@@ -127,26 +126,23 @@ class ResponsesReader(BlockReader):
     # --- text -----------------------------------------------------------------------------------------------------
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
-        name, index = _TEXTS[event["type"].removesuffix(".delta")]
-        kind = _PARTS[name][0]
-        part = (*_place(event), index, _number(event.get(index)), kind)
+        kind, _, index = _PARTS[_TEXTS[event["type"].removesuffix(".delta")]]
+        part = _part_at(event, index, kind)
         if event["type"] == _SPEECH:
             self._speaking = (event.get("response_id"), event.get("output_index"), event.get(index)), part
         self._delta(kind, part, event.get("delta"))
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
-        part, index = _TEXTS[event["type"].removesuffix(".done")]
-        self._part(event, {**event, "type": part}, index, event.get(index))
+        self._part(event, {**event, "type": _TEXTS[event["type"].removesuffix(".done")]})
 
     def _part_done(self, event: Mapping[str, Any]) -> None:
-        index = "summary_index" if "summary" in event["type"] else "content_index"
-        self._part(event, fields_of(event.get("part")), index, event.get(index))
+        self._part(event, fields_of(event.get("part")))
 
-    def _part(self, event: Mapping[str, Any], part: Mapping[str, Any], index: str, number: Any) -> None:
+    def _part(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
         """Pass on what the whole text of a part adds."""
-        kind, field = _PARTS.get(text_of(part.get("type")), ("", ""))
+        kind, field, index = _PARTS.get(text_of(part.get("type")), ("", "", ""))
         if kind:
-            self._repeat(kind, (*_place(event), index, _number(number), kind), part.get(field))
+            self._repeat(kind, _part_at(event, index, kind), part.get(field))
 
     # --- items ----------------------------------------------------------------------------------------------------
 
@@ -175,9 +171,9 @@ class ResponsesReader(BlockReader):
             self._parts_of(event, item)
 
     def _parts_of(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> None:
-        for name, index in _LISTS.items():
+        for name in ("content", "summary"):
             for number, part in enumerate(listed(item.get(name))):
-                self._part(event, fields_of(part), index, number)
+                self._part({**event, f"{name}_index": number}, fields_of(part))
 
     # --- calls ----------------------------------------------------------------------------------------------------
 
@@ -271,5 +267,6 @@ def _place(event: Mapping[str, Any]) -> tuple[str, Hashable]:
     return (owner if isinstance(owner, str) else "", place if isinstance(place, int | tuple) else None)
 
 
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+def _part_at(event: Mapping[str, Any], index: str, kind: str) -> tuple[Hashable, ...]:
+    number = event.get(index)
+    return (*_place(event), index, number if isinstance(number, int) else 0, kind)

@@ -1,7 +1,6 @@
-"""Which calls of a round are the same call sent twice.
+"""Which calls of a round are the same call sent twice: those with one name and equal arguments.
 
-Two calls with one name and equal arguments are distinguished by an index on both, by ids of their own where both were
-raw text, or by standing in one array. Everything else is a duplicate, and the first one stays.
+But for an index on both, ids of their own where both were raw text, or one array. The first of equal ones stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Reading text that arrives in pieces as if all of it were there.
+"""Reading text that arrives in pieces as if all of it were there, and no character twice.
 
-The grammar of a dialect is straight-line code over these primitives. Each is a generator that yields when it needs more
-text and continues where it stopped; at the end of the stream it raises `CutOff`. No character is read twice.
+Each primitive is a generator that yields when it needs more text; at the end of the stream it raises `CutOff`.
 """
 
 from __future__ import annotations
