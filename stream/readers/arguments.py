@@ -25,8 +25,6 @@ def read_arguments(raw: str) -> str | None:
     Empty text and `null` mean no arguments. An object may be encoded into a string once or twice. Raw control
     characters in strings are accepted and come out escaped; nothing else is repaired.
 
-    Examples
-    --------
     >>> read_arguments('"{\\"at\\": 5}"')
     '{"at": 5}'
     >>> read_arguments(" null "), read_arguments("[1]")
@@ -88,8 +86,6 @@ _VALUES = ("string_value", "number_value", "bool_value")
 class PartialArguments:
     """Values at paths, put together to an object of at most so many characters; `given` came with the call's name.
 
-    Examples
-    --------
     >>> arguments = PartialArguments(None, 100)
     >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "Lon", "will_continue": True}])
     >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "don"}])

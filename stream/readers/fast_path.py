@@ -23,8 +23,6 @@ class FastPath:
     `counted` says whether the parser has to count all characters that were passed.
     """
 
-    __slots__ = ("_counted", "_long_unseen", "_parser", "_table", "_unseen", "clean", "last", "simple")
-
     def __init__(self, parser: Parser, table: Table, *, counted: bool) -> None:
         self._parser = parser
         self._counted = counted

@@ -50,8 +50,6 @@ _FIELDS = {
 def format_of(fields: Mapping[str, Any]) -> str | None:
     """The format of a message; `None` if it could be of several.
 
-    Examples
-    --------
     >>> format_of({"type": "message_start"}), format_of({"candidates": []}), format_of({"type": "ping"})
     ('anthropic', 'gemini', None)
     """
@@ -84,8 +82,6 @@ class AnyReader:
 
     A stream that never decides is Chat Completions. See `MessageReader` for the parameters and methods.
 
-    Examples
-    --------
     >>> reader = AnyReader()
     >>> reader.feed(b'data: {"type": "ping"}\n\ndata: {"type": "message_')
     []

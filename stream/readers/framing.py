@@ -36,8 +36,6 @@ class MessageDecoder:
     round the objects and a missing last line end are accepted. Anything else is skipped to the end of its line. Nothing
     is read after an object of more than `longest` characters.
 
-    Examples
-    --------
     >>> decoder = MessageDecoder()
     >>> list(decoder.feed(b'{"a": 1}{"b"')), list(decoder.feed(b': 2}\n\ndata: {"c": 3}\r\n'))
     ([{'a': 1}], [{'b': 2}, {'c': 3}])

@@ -273,8 +273,6 @@ class MessageReader(ABC):
 def channel_of(*places: Mapping[str, Any]) -> str | None:
     """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`.
 
-    Examples
-    --------
     >>> channel_of({"content": "{}"}, {"kind": "JSON", "done": False})
     'json'
     """

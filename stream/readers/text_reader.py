@@ -20,8 +20,8 @@ class TextReader:
 
     Parameters
     ----------
-    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known.
-        They sharpen the forms that have no marker.
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. They
+        sharpen the forms that have no marker.
     start : `"reasoning"` if the prompt template has already opened a block of reasoning.
     max_argument_chars : longer arguments are dropped, and their call is malformed.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
@@ -41,8 +41,6 @@ class TextReader:
     >>> reader.feed(', "arguments": {}}</tool_call>')
     [ToolCallEnd(tool_name='lock', tool_call_id='', index=0, arguments_json='{}', status='ok')]
     """
-
-    __slots__ = ("_closed", "_machine", "_plain", "_turn")
 
     def __init__(
         self,

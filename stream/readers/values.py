@@ -80,8 +80,6 @@ def audio_of(data: Any, form: str, rate_hz: int) -> AudioDelta | None:
 
     G.711 (`"audio/pcmu"`, `"audio/pcma"`) is decoded, another media type with a slash is kept, anything else is PCM.
 
-    Examples
-    --------
     >>> audio_of("/38A", "audio/pcmu", 24_000)
     AudioDelta(pcm=b'\x00\x00\x00\x00\x84\x82', mime='audio/pcm;rate=8000')
     """

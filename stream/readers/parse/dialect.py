@@ -76,8 +76,6 @@ class Dialect:
 class Draft:
     """The known parts of a call whose text is still read."""
 
-    __slots__ = ("arguments", "arguments_begun", "begun", "call", "name", "named", "strong")
-
     def __init__(self, array: int, *, strong: bool, offset: int) -> None:
         self.call = Call(array=array, offset=offset)  # its name is empty until it is announced
         self.name = ""  # as far as it is known

@@ -23,8 +23,6 @@ _MOST_HELD = 1 << 20  # characters
 class LineState:
     """Whether a line, a word or inline code can begin at the current position."""
 
-    __slots__ = ("fresh", "odd_ticks", "previous", "unclosed")
-
     def __init__(self) -> None:
         self.fresh = True  # this is the start of a line, or only white space has come since a call or block
         self.previous = ""  # the last character of text; empty after a call or a token

@@ -63,8 +63,6 @@ class JsonScanner:
     `state` is what comes first, and `stack` has the brackets that are open already, outermost first, as in `"[{"`;
     `lenient` accepts raw control characters inside strings, `constants` Python's `NaN` and `Infinity`.
 
-    Examples
-    --------
     >>> scanner = JsonScanner()
     >>> scanner.scan('{"a": [1', 0), scanner.done
     (8, False)

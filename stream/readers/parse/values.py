@@ -76,8 +76,6 @@ class LiteralSyntaxError(ValueError):
 def read_keywords(source: str) -> dict[str, Any]:
     """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `LiteralSyntaxError`.
 
-    Examples
-    --------
     >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
     {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
     """
