@@ -97,7 +97,7 @@ def record_session(
             while not _is_over(message):
                 data = socket.recv(timeout=timeout_s)
                 at_ms = round((time.perf_counter() - start_s) * 1000.0, 1)
-                message = json.loads(data)
+                message = _decoded(data, url)
                 line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
                 reads.append((len(line), at_ms))
                 body += secrets.hide(line)
@@ -112,6 +112,13 @@ def record_session(
         reads=tuple(reads),
         request={"messages": [secrets.hide_in_request(sendable(dict(message))) for message in messages]},
     )
+
+
+def _decoded(data: str | bytes, url: str) -> dict[str, Any]:
+    message = json.loads(data)
+    if not isinstance(message, dict):
+        raise StreamError(f"cannot record {shown_url(url)}: it sent {message!r:.40}; it must be a JSON object")
+    return message
 
 
 def _is_set_up(message: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ import datetime as dt
 import ipaddress
 import json
 import ssl
+import threading
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from google import genai
+from websockets.sync.server import serve
 
+from stream.errors import StreamError
+from stream.replay.recorder import record_session
 from stream.replay.recording import load_recording
 from stream.replay.server import ReplayServer
 from stream.replay.sockets import Gates
@@ -166,3 +170,20 @@ def test_the_gates_of_a_session_open_in_the_order_of_its_turns():
         ("conversation.item.added", 2),
         ("response.created", 4),
     ]
+
+
+@pytest.mark.parametrize("sent", ["[]", "3", '"response.done"', "null"])
+def test_a_server_that_sends_no_object_is_an_error_in_one_line(sent):
+    def answer(connection):
+        connection.recv()
+        connection.send(sent)
+
+    with serve(answer, "127.0.0.1", 0) as server:
+        running = threading.Thread(target=server.serve_forever)
+        running.start()
+        url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}/v1/realtime?key=secret-secret"
+        with pytest.raises(StreamError, match=r"cannot record ws://127\.0\.0\.1.*it must be a JSON object") as caught:
+            record_session(url, [{"type": "session.update"}], timeout_s=5.0)
+        server.shutdown()
+        running.join()
+    assert "secret" not in str(caught.value)
