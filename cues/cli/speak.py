@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +14,10 @@ import stream
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.cli.live.timeline import report
-from cues.cli.live.turn import Setup, Target, TurnReport, run_turn
+from cues.cli.live.turn import Setup, Target, TurnReport, key_for, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import load_recording
-from stream.services.addresses import api_and_address
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
@@ -98,10 +96,7 @@ def command(
         assert base_url is not None
         assert model is not None
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
-        # A provider with an API of its own gets its own key alone, from `connect`.
-        speaks_openai = api_and_address(base_url, api)[0] in ("chat", "responses")
-        key = os.environ.get("OPENAI_API_KEY") if speaks_openai else None
-        target = Target(base_url=base_url, model=model, api=api, api_key=key, tools=offered)
+        target = Target(base_url=base_url, model=model, api=api, api_key=key_for(base_url, api), tools=offered)
         turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
     report(turn, as_json=as_json)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from stream.services.source import ChatSource
     from stream.session.record import TurnRecord
 
-__all__ = ["Arrival", "Setup", "Target", "TurnReport", "run_turn"]
+__all__ = ["Arrival", "Setup", "Target", "TurnReport", "key_for", "run_turn"]
 
 _WITHOUT_DEVICE = "without --play the answer goes into files alone"
 
@@ -67,6 +68,13 @@ class Target:
                 source = connection
             runs_tools = bool(self.tools) and all(tool.function is not None for tool in self.tools)
             yield stream.ToolRunner(source, self.tools, rounds=self.rounds) if runs_tools else source
+
+
+def key_for(base_url: str, api: str = "auto") -> str | None:
+    """OPENAI_API_KEY; a provider with an API of its own gets its own key alone, from `stream.connect`."""
+    from stream.services.addresses import api_and_address
+
+    return os.environ.get("OPENAI_API_KEY") if api_and_address(base_url, api)[0] in ("chat", "responses") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

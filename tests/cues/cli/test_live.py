@@ -473,6 +473,24 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
     assert message in result.output
 
 
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [("http://localhost:11434/v1", "of openai"), ("https://api.anthropic.com", None)],
+    ids=["OpenAI-compatible", "a provider with an API and a key of its own"],
+)
+def test_the_key_of_openai_goes_to_its_own_api_alone(monkeypatch, url, key):
+    targets = []
+
+    async def serve(_scripts, setup, *_):
+        targets.extend(setup.targets)
+
+    monkeypatch.setenv("OPENAI_API_KEY", "of openai")
+    monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
+    result = CliRunner().invoke(group, ["live", "--base-url", url, "--model", "m"])
+    assert result.exit_code == 0
+    assert [target.api_key for target in targets] == [key]
+
+
 FIRST_TURN = """
 import asyncio, gc, sys
 from cues.cli._watching import Sounds

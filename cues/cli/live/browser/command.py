@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import os
 import secrets
 from dataclasses import replace
 from functools import partial
@@ -130,12 +129,11 @@ def command(
 
 
 def _model(base_url: str, model: str, folder: Path | None) -> Target:
-    from cues.cli.live.turn import Target
+    from cues.cli.live.turn import Target, key_for
     from stream.services import filesystem_tools
 
-    key = os.environ.get("OPENAI_API_KEY")
     tools = filesystem_tools(folder) if folder else ()
-    return Target(base_url=base_url, model=model, api_key=key, tools=tools)
+    return Target(base_url=base_url, model=model, api_key=key_for(base_url), tools=tools)
 
 
 async def _serve(
