@@ -19,6 +19,7 @@ __all__ = ["Planned", "read_plan"]
 
 _NEEDED = ("file", "cue", "time_s")
 _OPTIONAL = ("gain_db", "output")
+_COLUMNS = f"must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
 _MAX_TIME_S = 86_400.0
 _GAIN_DB = (-60.0, 12.0)
 _MAX_FAULTS_TOLD = 20
@@ -74,9 +75,7 @@ def _csv_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str,
     if missing or unknown:
         said = [f"lacks {', '.join(missing)}"] if missing else []
         said += [f"has {', '.join(map(repr, unknown))}, which is unknown"] if unknown else []
-        faults.append(
-            f"its heading {' and '.join(said)}; it must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
-        )
+        faults.append(f"its heading {' and '.join(said)}; it {_COLUMNS}")
         return
     for line in reader:
         yield reader.line_num, {name: value for name, value in line.items() if value not in ("", None)}
@@ -102,9 +101,7 @@ def _entry(
 ) -> tuple[str, str, tuple[str, float, float]]:
     for name in line:
         if name not in (*_NEEDED, *_OPTIONAL):
-            raise CueValueError(
-                f"{name!r} is unknown; a line must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
-            )
+            raise CueValueError(f"{name!r} is unknown; a line {_COLUMNS}")
     for name in _NEEDED:
         if name not in line:
             raise CueValueError(f"lacks {name}")

@@ -23,7 +23,6 @@ __all__ = ["run_on_processes"]
 _AHEAD = 3
 _MAX_DEATHS = 2
 _KILLED_S = 5.0
-_DIED = "the worker process died twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def run_on_processes(tasks: Sequence[Task], workers: int) -> Iterator[list[Outco
             pool.shutdown(wait=False, cancel_futures=True)
         for guilty in [held for held in suspects if held.deaths >= _MAX_DEATHS]:
             suspects.remove(guilty)
-            yield [failed(guilty.task, _DIED)]
+            yield [failed(guilty.task, "the worker process died twice")]
 
 
 def _until_one_dies(

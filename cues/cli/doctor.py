@@ -16,7 +16,6 @@ import click
 import cues
 from cues.cli import _options
 from cues.cli._records import counted, print_json
-from cues.cli._system_player import installed
 from cues.cli._terminal import console, harmless
 from cues.extras import pip_install
 
@@ -93,14 +92,14 @@ def _speaker() -> dict[str, str]:
 
 
 def _device() -> dict[str, str]:
-    from cues.cli.live.sound_device import device_names
+    from cues.cli.live.sound_device import device_names, installed_players
 
     try:
         names = device_names()
     except cues.MissingFeatureError:
         return _finding("sound device", "unknown without the extra play", pip_install("play"))
     if not names:
-        if programs := installed():
+        if programs := installed_players():
             return _finding("sound device", f"none for miniaudio; cues play tries {', '.join(programs)}")
         fix = "use cues live, page, export or mix instead"
         return _finding("sound device", "none: cues play cannot play here", fix)

@@ -19,7 +19,7 @@ from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cues.cue import Cue
+    from cues.library.bank import Bank
     from cues.library.export import Export
 
 __all__ = ["command"]
@@ -83,7 +83,7 @@ def command(
     if as_json:
         print_json(_record(folder, export))
         return
-    _print(export.written, [bank[path.stem] for path in export.written])
+    _print(export.written, bank)
     for path in export.kept:
         click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
     for path in export.removed:
@@ -112,9 +112,10 @@ def _record(folder: Path, export: Export) -> dict[str, Any]:
     return {"folder": str(folder), **{part: list(map(str, paths)) for part, paths in parts.items()}}
 
 
-def _print(written: Sequence[Path], exported: Sequence[Cue]) -> None:
+def _print(written: Sequence[Path], bank: Bank) -> None:
     table = name_table("file", "ms", "LUFS", "dBTP")
-    for path, cue in zip(written, exported, strict=True):
+    for path in written:
+        cue = bank[path.stem]
         assert cue.measured is not None  # the bank measures what it makes
         levels = number(cue.measured.m100_max_lufs), number(cue.measured.true_peak_dbtp)
         table.add_row(harmless(str(path)), number(1000 * cue.duration_s, digits=0), *levels)

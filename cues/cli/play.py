@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cues.cli import _options, _system_player
+from cues.cli import _options
 from cues.cli._records import bank_of, complete_cue
 from cues.cli._sounds import STANDARD, recording_of, sound_of
-from cues.cli.live.sound_device import play
+from cues.cli.live.sound_device import play, play_with_a_program
 from cues.errors import CueError
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
 
@@ -57,7 +57,7 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
     try:
         play(samples, rate)
     except CueError:
-        program = _system_player.play(samples, rate)
+        program = play_with_a_program(samples, rate)
         if program is None:
             raise
         click.echo(f"played by {program}", err=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,24 +52,24 @@ def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: st
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    families = _families()
-    empty = np.zeros(1, dtype=np.float32)
-    samples, alone = (mixed, speech) if len(mixed) else (empty, empty)
+    families, known = _fonts()
+    if not len(mixed):
+        mixed = speech = np.zeros(1, dtype=np.float32)
     with rc_context({"font.family": families, "font.size": 10}):
         figure = Figure(figsize=(10.0, 6.8))
         # A layout engine would take as long as all the rest.
         figure.subplots_adjust(left=0.075, right=0.945, top=0.935, bottom=0.1, hspace=0.1)
         rows: list[Axes] = list(figure.subplots(5, 1, sharex=True, height_ratios=(0.7, 1.1, 0.5, 2.0, 2.2)))
         model, words, cues, waveform, spectrogram = rows
-        draw_spectrogram(spectrogram, samples, journal.sample_rate)
-        _draw_waves(waveform, samples, alone, journal.sample_rate)
+        draw_spectrogram(spectrogram, mixed, journal.sample_rate)
+        _draw_waves(waveform, mixed, speech, journal.sample_rate)
         for axes, name in ((model, "model"), (words, "words"), (cues, "cues")):
             _empty_lane(axes, name)
-        _draw_model(model, journal, families)
-        _draw_words(words, journal, families)
-        _draw_cues(cues, rows, journal, samples, alone)
-        figure.suptitle(_drawable(_title(journal), families), x=0.01, ha="left", fontsize=13, weight="bold")
-        figure.supxlabel(_drawable(subtitle, families), x=0.01, ha="left", fontsize=9, color=_FAINT)
+        _draw_model(model, journal, known)
+        _draw_words(words, journal, known)
+        _draw_cues(cues, rows, journal, mixed, speech)
+        figure.suptitle(_drawable(_title(journal), known), x=0.01, ha="left", fontsize=13, weight="bold")
+        figure.supxlabel(_drawable(subtitle, known), x=0.01, ha="left", fontsize=9, color=_FAINT)
         _spread_words(figure, words)
         figure.savefig(path, dpi=100)
 
@@ -83,21 +82,18 @@ def import_matplotlib() -> None:
         from matplotlib.backends import backend_agg  # noqa: F401
 
 
-def _families() -> list[str]:
+def _fonts() -> tuple[list[str], set[int]]:
+    """The families to draw with, and the characters that they have."""
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())
-    return ["DejaVu Sans", *(name for name in _WIDE_FONTS if name in installed)]
+    families = ["DejaVu Sans", *(name for name in _WIDE_FONTS if name in installed)]
+    charmaps = (font_manager.get_font(font_manager.findfont(family)).get_charmap() for family in families)
+    return families, {ord("\n")}.union(*charmaps)
 
 
-def _drawable(text: str, families: Sequence[str]) -> str:
+def _drawable(text: str, known: set[int]) -> str:
     """`text` with a question mark for each character that no font has: an empty box says nothing."""
-    from matplotlib import font_manager
-
-    known: set[int] = {ord("\n")}
-    for family in families:
-        path = font_manager.findfont(family)
-        known.update(font_manager.get_font(path).get_charmap())
     return "".join(letter if ord(letter) in known else "?" for letter in text)
 
 
@@ -157,7 +153,7 @@ def ducking_db(mixed: Samples, speech: Samples, sample_rate: int) -> tuple[NDArr
     return times * hop / sample_rate, np.interp(times, times[usable], gains_db[usable])
 
 
-def _draw_model(axes: Axes, journal: TurnRecord, families: Sequence[str]) -> None:
+def _draw_model(axes: Axes, journal: TurnRecord, known: set[int]) -> None:
     texts = [seen.known_s for seen in journal.seen if isinstance(seen.event, TextDelta)]
     axes.vlines(texts, 0.02, 0.3, color=_FAINT, linewidth=1.0)
     for seen in journal.seen:
@@ -166,7 +162,7 @@ def _draw_model(axes: Axes, journal: TurnRecord, families: Sequence[str]) -> Non
         until_s, failed = _end_of_call(journal, seen.event.tool_name, seen.known_s)
         color = ERROR_COLOR if failed else CALL_COLOR
         axes.broken_barh([(seen.known_s, until_s - seen.known_s)], (0.42, 0.5), facecolor=f"{color}30", edgecolor=color)
-        text = _drawable(f" {seen.event.tool_name}", families)
+        text = _drawable(f" {seen.event.tool_name}", known)
         axes.text(seen.known_s, 0.66, text, va="center", color=color, fontsize=9, weight="bold")
 
 
@@ -178,10 +174,10 @@ def _end_of_call(journal: TurnRecord, tool_name: str, start_s: float) -> tuple[f
     return journal.output_samples / journal.sample_rate, True
 
 
-def _draw_words(axes: Axes, journal: TurnRecord, families: Sequence[str]) -> None:
+def _draw_words(axes: Axes, journal: TurnRecord, known: set[int]) -> None:
     for heard in journal.heard:
         at_s = heard.onset_samples / journal.sample_rate
-        axes.text(at_s, 0.5, _drawable(heard.text.strip(), families), fontsize=9, va="center", color=_INK)
+        axes.text(at_s, 0.5, _drawable(heard.text.strip(), known), fontsize=9, va="center", color=_INK)
 
 
 def _spread_words(figure: Figure, axes: Axes) -> None:
@@ -214,5 +210,5 @@ def _end_of(onset: int, mixed: Samples, speech: Samples, sample_rate: int) -> fl
     changed = np.flatnonzero(mixed[onset:] != speech[onset:])
     if not len(changed):
         return onset / sample_rate
-    gaps = [first for first, second in pairwise(changed.tolist()) if second - first > 0.05 * sample_rate]
-    return float(onset + (gaps[0] if gaps else changed[-1])) / sample_rate
+    gaps = np.flatnonzero(np.diff(changed) > 0.05 * sample_rate)
+    return float(onset + changed[gaps[0] if len(gaps) else -1]) / sample_rate

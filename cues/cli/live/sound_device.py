@@ -1,18 +1,23 @@
-"""The machine's loudspeakers, through miniaudio: a finished sound, or the live sound of a session."""
+"""The machine's loudspeakers: a finished sound or the live sound of a session, through miniaudio or by a program."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from cues.errors import CueError
 from cues.extras import needed
+from cues.library.audiofile import write_audio
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
     from stream.session import Sink
 
-__all__ = ["LEAD_MS", "Sinks", "SoundDevice", "device_names", "play"]
+__all__ = ["LEAD_MS", "Sinks", "SoundDevice", "device_names", "installed_players", "play", "play_with_a_program"]
 
 LEAD_MS = 60.0
 """Lead of a session over a device that requests 20 ms at a time, with a busy event loop."""
@@ -32,6 +37,10 @@ _BUFFER_MS, _BUFFER_OF_PLAY_MS = 40, 200
 _LATEST_S = 0.25  # After a stall, silence beyond this is dropped until the sound is on time.
 _TAIL_S = 0.2
 """Sound that the device may still hold after the last callback."""
+_PROGRAM_S = 20.0
+"""Longest time of a program beyond the sound's own."""
+# In order of preference: those of a sound server first. ffplay is not among them: without a device it exits with 0.
+_PLAYERS = (("pw-play",), ("paplay",), ("afplay",), ("aplay", "-q"), ("play", "-q"))
 
 
 def _miniaudio() -> Any:
@@ -153,6 +162,36 @@ def play(samples: NDArray[np.float32], sample_rate: int, backends: Sequence[Any]
     device.write(samples)
     with device:
         pass  # the exit waits until all samples are played
+
+
+def installed_players() -> dict[str, list[str]]:
+    """The programs that `play_with_a_program` would try, and the beginnings of their command lines."""
+    if sys.platform == "win32":
+        return {}
+    return {name: [program, *options] for name, *options in _PLAYERS if (program := shutil.which(name))}
+
+
+def play_with_a_program(samples: NDArray[np.float32], sample_rate: int) -> str | None:
+    """Play `samples` to the end; the name of the program that did, or None if no program could."""
+    with tempfile.TemporaryDirectory(prefix="cues-") as folder:
+        path = Path(folder) / "cues.wav"
+        write_audio(path, samples, sample_rate, "wav", "16")
+        longest_s = len(samples) / sample_rate + _PROGRAM_S
+        for name, command in installed_players().items():
+            if _succeeds([*command, str(path)], longest_s):
+                return name
+    return None
+
+
+def _succeeds(command: list[str], longest_s: float) -> bool:
+    quiet = subprocess.DEVNULL
+    try:
+        ended = subprocess.run(  # noqa: S603  (a program of the table above, a file written here)
+            command, stdin=quiet, stdout=quiet, stderr=quiet, timeout=longest_s, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ended.returncode == 0
 
 
 class Sinks:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cause_of", "print_timeline", "report"]
 
+_CAUSES: dict[type, str] = {ToolResult: "its result", StreamFailed: "the failure"}
+
 
 def report(turn: TurnReport, *, as_json: bool) -> None:
     """Print the timeline and the files; exit with code 1 if the turn failed.
@@ -91,13 +93,7 @@ def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
 
 def cause_of(sounded: Sounded) -> str:
     """The event that a cue announced, in words."""
-    match sounded.seen.event:
-        case ToolResult():
-            return "its result"
-        case StreamFailed():
-            return "the failure"
-        case _:
-            return "the bytes of its call"
+    return _CAUSES.get(type(sounded.seen.event), "the bytes of its call")
 
 
 def _event_row(seen: Seen) -> tuple[float, str, str] | None:

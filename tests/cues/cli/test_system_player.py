@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import soundfile
 
-from cues.cli import _system_player
 from cues.cli.live import sound_device
 
 TONE = (0.2 * np.sin(np.arange(4800) * 0.2)).astype(np.float32)
@@ -18,7 +17,7 @@ def programs(tmp_path, monkeypatch):
     folder = tmp_path / "programs"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setattr(_system_player, "_PLAYERS", (("first", "-q"), ("second",)))
+    monkeypatch.setattr(sound_device, "_PLAYERS", (("first", "-q"), ("second",)))
 
     def make(**scripts):
         for name, body in scripts.items():
@@ -30,7 +29,7 @@ def programs(tmp_path, monkeypatch):
 
 def test_the_first_program_that_works_plays_the_sound(programs, tmp_path):
     programs(first="exit 1", second=f'cp "$1" {tmp_path}/heard.wav')
-    assert _system_player.play(TONE, 24000) == "second"
+    assert sound_device.play_with_a_program(TONE, 24000) == "second"
     heard, rate = soundfile.read(tmp_path / "heard.wav", dtype="float32")
     assert rate == 24000
     np.testing.assert_allclose(heard, TONE, atol=2 / 32768)
@@ -38,7 +37,7 @@ def test_the_first_program_that_works_plays_the_sound(programs, tmp_path):
 
 def test_without_a_program_that_works_nothing_has_played(programs):
     programs(first="exit 1")
-    assert _system_player.play(TONE, 24000) is None
+    assert sound_device.play_with_a_program(TONE, 24000) is None
 
 
 def test_play_uses_it_where_there_is_no_device_and_says_so(run, programs, tmp_path, monkeypatch):
