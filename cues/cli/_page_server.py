@@ -8,9 +8,6 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-import click
-
-from cues.cli._terminal import harmless
 from cues.cli._watching import POLL_S, state_of
 from cues.errors import CueError
 from stream.local_requests import refusal
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["PageServer", "serve_page"]
+__all__ = ["PageServer"]
 
 _WITHOUT_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
@@ -122,12 +119,3 @@ class _Handler(BaseHTTPRequestHandler):
             # A comment keeps the connection open, and fails when the browser has closed it.
             self._write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
             known = now
-
-
-def serve_page(make: Callable[[str], str], folders: Sequence[Path], port: int) -> None:
-    """Serve until Ctrl-C."""
-    server = PageServer(make, folders, port)
-    watched = harmless(f", watching {', '.join(map(str, folders))}") if folders else ""
-    click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run()

@@ -97,7 +97,6 @@ class _Replayed:
     async def chat(
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **_: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of one answer."""
         offered = as_tools(tools or ())
         reader = stream.OpenAIReader(offered)  # before the request: it compiles patterns for the tools
         body = {"model": self.model, "stream": True, "messages": messages, "tools": [tool.openai() for tool in offered]}

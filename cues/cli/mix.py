@@ -49,7 +49,6 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
     name = "NAME@SECONDS"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """The name and the time."""
         name, _, time = value.rpartition("@")
         time_s = seconds_of(time)
         if not name or time_s is None or time_s > _MAX_TIME_S:
@@ -57,7 +56,6 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
         return name, time_s
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names of cues, followed by `@`."""
         return [CompletionItem(f"{name.value}@") for name in complete_cue(ctx, param, incomplete)]
 
 

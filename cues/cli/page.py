@@ -60,9 +60,13 @@ def command(
         return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
 
     if serve:
-        from cues.cli._page_server import serve_page
+        from cues.cli._page_server import PageServer
 
-        serve_page(make, packs, port)
+        server = PageServer(make, packs, port)
+        watched = harmless(f", watching {', '.join(map(str, packs))}") if packs else ""
+        click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run()
         return
     assert out is not None
     page = make("")

@@ -39,12 +39,8 @@ _WITHOUT_DEVICE = "without --play the answer goes into files alone"
 class Target:
     """A model to ask; `base_url`, `model`, `api` and `api_key` as in `stream.connect`.
 
-    Attributes
-    ----------
-    tools : Sequence of Tool
-        Offered to the model; run here, in at most `rounds` rounds, if all have a function.
-    source : callable or None
-        Makes another source than `stream.connect` does, from a function to call with all input.
+    The tools are offered to the model; they run here, in at most `rounds` rounds, if all have a function. `source`
+    makes another source than `stream.connect` does, from a function to call with all input.
     """
 
     base_url: str

@@ -298,7 +298,6 @@ class _RtcLine(Line):
         self._now_s = now_s
 
     def tell(self, kind: str, **fields: Any) -> None:
-        """Take an event."""
         super().tell(kind, **{"at_s": self._now_s(), **fields})
 
     def end_turn(self) -> None:
