@@ -55,8 +55,6 @@ class BlockReader(MessageReader):
     def _end_calls(self, *, was_cut: bool) -> None:
         self._items.end_all(cut=was_cut)
 
-    # --- text -----------------------------------------------------------------------------------------------------
-
     def _pass_on(self, kind: str, text: Any) -> None:
         """Pass on text of a kind: `"text"`, `"reasoning"` or `"transcript"`; nothing else, and no empty text."""
         if not text or not isinstance(text, str):
@@ -76,7 +74,6 @@ class BlockReader(MessageReader):
             self._turn.emit(audio)
 
     def _delta(self, kind: str, part: tuple[Hashable, ...], text: Any) -> None:
-        """Pass on a piece of a part."""
         if text and isinstance(text, str):
             said = self._said.get(part, [""])
             if len(said) >= MOST_PIECES:
@@ -107,8 +104,6 @@ class BlockReader(MessageReader):
         if pieces and text.startswith(said) and len(text) > len(said):
             self._note_said(part, [text], len(text) - len(said))
             self._pass_on(kind, text[len(said) :])
-
-    # --- the server's own tools -----------------------------------------------------------------------------------
 
     def _task_begins(self, identity: Any, name: Any) -> None:
         known = identity if isinstance(identity, str) else ""

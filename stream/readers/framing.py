@@ -71,7 +71,12 @@ class MessageDecoder:
             if found:
                 yield from found
                 found.clear()
-        if rest and not self.overflowed and not (self._idle and self._whole_so_far(rest, found)):
+        if not rest or self.overflowed:
+            return
+        is_object = (
+            self._idle and rest[-1] == "}" and "{" in rest[:_BEFORE_AN_OBJECT]
+        )  # of another field more may follow
+        if not (is_object and self._whole(rest, found)):
             self._part(rest, found)
             self._idle = not (self._head or self._pieces.size or self._held is not None or self._skipped is not None)
         yield from found
@@ -97,10 +102,6 @@ class MessageDecoder:
             return line.startswith(_OTHER_FIELDS)
         is_first = not start or line.startswith(_WITH_AN_OBJECT) or line[:start].rstrip() in ("", _FIELD)
         return is_first and len(line) <= self._longest and self._taken(line, start, found)
-
-    def _whole_so_far(self, rest: str, found: list[dict[str, Any]]) -> bool:
-        """Take in the beginning of a line, if it is one object; of another field, more may follow."""
-        return rest[-1] == "}" and "{" in rest[:_BEFORE_AN_OBJECT] and self._whole(rest, found)
 
     def _taken(self, text: str, start: int, found: list[dict[str, Any]]) -> bool:
         """Decode the object that begins at an index; return False if it is not JSON, or not the last of the text."""

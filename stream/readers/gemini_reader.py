@@ -117,8 +117,6 @@ class GeminiReader(BlockReader):
             if (ended := google_fields(part.get(name))) or part.get(name) == {}:
                 self._task_ends(ended.get("id"), failed=word_of(ended.get("outcome")) not in _OK)
 
-    # --- calls ----------------------------------------------------------------------------------------------------
-
     def _call(self, call: Mapping[str, Any]) -> None:
         """Take in a whole call, or the beginning, a piece or the end of one whose arguments stream."""
         goes_on, pieces = bool(call.get("will_continue")), call.get("partial_args")

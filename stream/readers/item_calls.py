@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.parse.scanner import JsonScanner, Pieces
 from stream.readers.rounds import Call, clean_name
-from stream.readers.values import dumps, text_of
+from stream.readers.values import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stream.events import CallStatus
     from stream.readers.turn import Turn
 
@@ -75,7 +76,7 @@ class ItemCalls:
         del self._open[call]
         most = self._turn.max_argument_chars
         pieces = call.pieces.take()
-        written, call.given = [_text(whole), pieces if pieces.strip() else _text(call.given)], None
+        written, call.given = [text_of(whole), pieces if pieces.strip() else text_of(call.given)], None
         raw = next((text for text in written if text.strip() and (call.free_text or _status(text, most) == "ok")), None)
         raw = next(filter(str.strip, written), "") if raw is None else raw
         if cut or not call.call.name:
@@ -90,10 +91,6 @@ class ItemCalls:
         for call in list(self._open):
             if owner is None or call.owner == owner:
                 self.end(call, cut=cut)
-
-
-def _text(whole: Any) -> str:
-    return dumps(whole) if isinstance(whole, Mapping) else text_of(whole)
 
 
 def _status(raw: str, most: int) -> CallStatus:

@@ -209,7 +209,6 @@ class TextMachine:
         yield from _after_candidate(parser)
 
     def _cut_off(self, row: Dialect) -> None:
-        """End what is open at the end of the stream."""
         parser = self._parser
         draft, parser.draft = parser.draft, None
         if draft and draft.announced and draft.arguments is not None:

@@ -119,11 +119,8 @@ class MessageReader(ABC):
         return self
 
     def _lone(self, text: Any) -> list[Event] | None:
-        """Return the event of a text without a marker, where nothing is open and nothing held; `None`: read it.
-
-        Nearly every message of a text is such a one: readers ask this first, which costs a third of the long way
-        (bench/stream_formats.py).
-        """
+        """Return the event of a text without a marker, where nothing is open and nothing held; `None`: read it."""
+        # Nearly every message is such a one: to ask this first costs a third of the long way (bench/stream_formats.py).
         delta = self._simple.get(text)
         if delta is not None:
             self._path.last = delta

@@ -71,8 +71,13 @@ class OpenAIReader(MessageReader):
                             return [known]
                         if events := self._lone(said["content"]):
                             return events
-                    elif self._calls.held_at is not None and not said["content"] and self._held_object(calls):
-                        return []
+                    elif self._calls.held_at is not None and not said["content"]:
+                        (call,) = calls
+                        piece = call.__dict__
+                        function = piece["function"].__dict__
+                        is_more = not (piece["id"] or function["name"])
+                        if is_more and self._calls.hold(piece["index"], function["arguments"]):
+                            return []
             except (AttributeError, KeyError, TypeError, ValueError):
                 pass  # the long way tells what else it is
         return super().feed(chunk)
@@ -133,13 +138,6 @@ class OpenAIReader(MessageReader):
         except (LookupError, TypeError, ValueError):
             return False
 
-    def _held_object(self, calls: list[Any]) -> bool:
-        """Hold a piece of arguments that came as a package's object; return False for others."""
-        (call,) = calls
-        fields = call.__dict__
-        function = fields["function"].__dict__
-        return not (fields["id"] or function["name"]) and self._calls.hold(fields["index"], function["arguments"])
-
     def _content(self, content: Any) -> None:
         texts = [content] if isinstance(content, str) else [fields_of(part).get("text") for part in listed(content)]
         for text in texts:
@@ -148,7 +146,6 @@ class OpenAIReader(MessageReader):
                 self._text(text)
 
     def _around(self, fields: Mapping[str, Any]) -> None:
-        """Read what stands beside the choices."""
         if fields.get("usage") or fields.get("timings"):
             self._note_usage(fields)
         if fields.get("task_status"):
@@ -171,10 +168,7 @@ class OpenAIReader(MessageReader):
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:
-    """The text of a decoded chunk that is a piece of text and nothing else, as nearly all are; `""` for others.
-
-    Chunks with other fields are read the long way, which costs three times as much.
-    """
+    """The text of a decoded chunk that is a piece of text and nothing else; `""`: the long way, at thrice the cost."""
     try:
         (choice,) = chunk["choices"]
         delta = choice["delta"]

@@ -139,7 +139,6 @@ class ResponsesReader(BlockReader):
         self._part(event, fields_of(event.get("part")))
 
     def _part(self, event: Mapping[str, Any], part: Mapping[str, Any]) -> None:
-        """Pass on what the whole text of a part adds."""
         kind, field, index = _PARTS.get(text_of(part.get("type")), ("", "", ""))
         if kind:
             self._repeat(kind, _part_at(event, index, kind), part.get(field))
@@ -262,7 +261,6 @@ class ResponsesReader(BlockReader):
 
 
 def _place(event: Mapping[str, Any]) -> tuple[str, Hashable]:
-    """Return where in which response an event belongs."""
     owner, place = event.get("response_id"), event.get("output_index")
     return (owner if isinstance(owner, str) else "", place if isinstance(place, int | tuple) else None)
 

@@ -139,7 +139,9 @@ class CallAssembler:
         if isinstance(arguments, str):
             self._append(assembly, arguments)
         elif arguments is not None:
-            self._whole(assembly, arguments)
+            if not assembly.pieces.size:
+                assembly.pieces.add(dumps(arguments) if isinstance(arguments, Mapping) else "")
+                self._complete(assembly, malformed=not assembly.pieces.size)
         elif assembly.scanner.done:
             self._complete(assembly)
 
@@ -200,12 +202,6 @@ class CallAssembler:
         assembly.pieces.add(piece[:end])
         if scanner.done or scanner.failed:
             self._complete(assembly, malformed=scanner.failed)
-
-    def _whole(self, assembly: _Assembly, arguments: Any) -> None:
-        """Take in arguments that came as a value."""
-        if not assembly.pieces.size:
-            assembly.pieces.add(dumps(arguments) if isinstance(arguments, Mapping) else "")
-            self._complete(assembly, malformed=not assembly.pieces.size)
 
     def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
         if not assembly.call.name:

@@ -106,7 +106,6 @@ def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 
 def _calls(parser: Parser, fence: str) -> Reading[None]:
-    """Read the calls of a fence's body, and its end."""
     found = False
     while True:
         yield from parser.skip_space()

@@ -120,7 +120,6 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
 
 
 def _members(parser: Parser, draft: Draft, stack: str, member: _MemberReader) -> Reading[None]:
-    """Read an object, one member after the other."""
     parser.take(1)
     stack += "{"
     char = yield from parser.skip_space()

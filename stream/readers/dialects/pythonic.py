@@ -109,7 +109,6 @@ def calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = N
 
 
 def _call(parser: Parser, array: int) -> Reading[None]:
-    """Read one call with keyword arguments."""
     found = yield from parser.read(_CALL)
     assert found is not None
     yield from _arguments_of(parser, parser.call(found.group(1), array))
@@ -140,7 +139,6 @@ def _balanced(parser: Parser) -> Reading[str]:
 
 
 def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
-    """Read a string literal with its quotes."""
     end = quote * 3
     if not (yield from parser.accept(end)):
         end = parser.take(1)

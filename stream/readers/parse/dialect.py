@@ -121,8 +121,8 @@ class Collector(Protocol):
 class Dispatcher(Protocol):
     """The `TextMachine`, which knows the table: the reader of a body reaches the other dialects through it."""
 
-    @property
-    def nested(self) -> bool: ...
+    nested: bool
+
     @property
     def clean(self) -> bool: ...
     def row_here(self) -> Reading[tuple[Dialect | None, int]]: ...
