@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Event, Usage
-from stream.readers.block_reader import BlockReader, usage_of
+from stream.readers.block_reader import BlockReader
+from stream.readers.message_reader import usage_of
 from stream.readers.values import fields_of, text_of
 
 if TYPE_CHECKING:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import TaskStatus, TranscriptDelta, Usage
+from stream.events import TaskStatus, TranscriptDelta
 from stream.readers.failures import unwrap
 from stream.readers.item_calls import ItemCalls
 from stream.readers.message_reader import MessageReader
 from stream.readers.parse.scanner import MOST_PIECES
-from stream.readers.values import audio_of, count, fields_of
+from stream.readers.values import audio_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from stream.readers.options import Tools
 
-__all__ = ["BlockReader", "usage_of"]
+__all__ = ["BlockReader"]
 
 _MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
 _MOST_PARTS = 1 << 14
@@ -117,14 +117,3 @@ class BlockReader(MessageReader):
 
     def _fail_with(self, error: Any) -> None:
         self._fail(unwrap(error))
-
-
-def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
-    """Token counts, by the names that a format has for them; `None` if there are none."""
-    fields = fields_of(usage)
-    found = Usage(
-        prompt_tokens=count(fields.get(prompt)),
-        completion_tokens=count(fields.get(completion)),
-        total_tokens=count(fields.get(total)),
-    )
-    return None if found == Usage() else found

@@ -56,8 +56,6 @@ def unwrap(value: Any) -> StreamFailed:
 def failure(error: Any, *, typed: bool = False) -> StreamFailed:
     """The failure in a server's error itself: a text or an object; `typed` if its type is its code where it has none.
 
-    Examples
-    --------
     >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
     StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
     >>> str(failure({"status": 500}))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Event, StreamFailed, Usage
 from stream.readers.arguments import PartialArguments
-from stream.readers.block_reader import BlockReader, usage_of
+from stream.readers.block_reader import BlockReader
 from stream.readers.failures import unwrap
+from stream.readers.message_reader import usage_of
 from stream.readers.rounds import Call
 from stream.readers.values import fields_of, listed, text_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stream.events import Interrupted, ToolCallCancelled, TranscriptDelta
-from stream.readers.block_reader import usage_of
 from stream.readers.gemini_reader import GeminiReader, google_fields, word_of
+from stream.readers.message_reader import usage_of
 from stream.readers.values import listed
 
 if TYPE_CHECKING:

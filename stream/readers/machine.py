@@ -155,12 +155,11 @@ class TextMachine:
             if self._superseded or (fresh and parser.turn.has_calls and self._closes(normalize(half))):
                 raise
             parser.attempt_at = parser.passed + parser.position
-            if parser.was_cut and len(half) >= _SHORTEST_HALF and table.begins_marker(half, fresh=fresh):
-                if table.begins_call(half, fresh=fresh):
-                    parser.turn.finish(parser.new_draft().call, "incomplete")
-                raise
-            parser.release()
-            parser.pass_text(len(half))
+            if not (parser.was_cut and len(half) >= _SHORTEST_HALF and table.begins_marker(half, fresh=fresh)):
+                parser.release()
+                parser.pass_text(len(half))
+            elif table.begins_call(half, fresh=fresh):
+                parser.turn.finish(parser.new_draft().call, "incomplete")
             raise
 
     def _closes(self, half: str) -> bool:

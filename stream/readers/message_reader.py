@@ -17,9 +17,9 @@ from stream.readers.machine import TextMachine
 from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
 from stream.readers.tool_calls import CallAssembler
 from stream.readers.turn import Turn
-from stream.readers.values import NOTHING, dumps, fields_of, text_of
+from stream.readers.values import NOTHING, count, dumps, fields_of, text_of
 
-__all__ = ["REASONING_FIELDS", "MessageReader", "channel_of"]
+__all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
 
 REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _KEPT_OF_A_MISFIT = 200
@@ -278,3 +278,14 @@ def channel_of(*places: Mapping[str, Any]) -> str | None:
         if channel and isinstance(channel, str):
             return channel.lower()
     return None
+
+
+def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
+    """Token counts, by the names that a format has for them; `None` if there are none."""
+    fields = fields_of(usage)
+    found = Usage(
+        prompt_tokens=count(fields.get(prompt)),
+        completion_tokens=count(fields.get(completion)),
+        total_tokens=count(fields.get(total)),
+    )
+    return None if found == Usage() else found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from stream.events import Event, Usage
 from stream.readers.failures import failure
-from stream.readers.message_reader import REASONING_FIELDS, MessageReader, channel_of
-from stream.readers.values import count, fields_of, listed, number, plain
+from stream.readers.message_reader import REASONING_FIELDS, MessageReader, channel_of, usage_of
+from stream.readers.values import fields_of, listed, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,15 +157,10 @@ class OpenAIReader(MessageReader):
             self._fail(failure(plain(fields.get("error") or fields)))
 
     def _note_usage(self, fields: Mapping[str, Any]) -> None:
-        usage = fields_of(fields.get("usage"))
+        usage = usage_of(fields.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens") or Usage()
         timings = fields_of(fields.get("timings"))
-        self._usage = Usage(
-            prompt_tokens=count(usage.get("prompt_tokens")),
-            completion_tokens=count(usage.get("completion_tokens")),
-            total_tokens=count(usage.get("total_tokens")),
-            prompt_eval_ms=number(timings.get("prompt_ms")),
-            eval_ms=number(timings.get("predicted_ms")),
-        )
+        prompt_ms, eval_ms = number(timings.get("prompt_ms")), number(timings.get("predicted_ms"))
+        self._usage = replace(usage, prompt_eval_ms=prompt_ms, eval_ms=eval_ms)
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:

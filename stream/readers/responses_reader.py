@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.readers.block_reader import BlockReader, usage_of
+from stream.readers.block_reader import BlockReader
+from stream.readers.message_reader import usage_of
 from stream.readers.parse.scanner import MOST_PIECES
 from stream.readers.rounds import clean_name
 from stream.readers.values import dumps, fields_of, listed, plain, text_of

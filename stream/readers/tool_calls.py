@@ -113,14 +113,9 @@ class CallAssembler:
             identity, name = fragment.get("id"), function.get("name")
             if not isinstance(identity, str):
                 identity = str(identity) if isinstance(identity, int | float) else ""
-            arguments = function.get("arguments")
-            self._fragment(
-                array,
-                number,
-                identity[:_LONGEST_NAME],
-                clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else "",
-                function.get("parameters") if arguments is None else arguments,
-            )
+            name = clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
+            arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
+            self._fragment(array, number, identity[:_LONGEST_NAME], name, arguments)
 
     def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:
         if not (identity or name or arguments is not None):

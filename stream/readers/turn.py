@@ -94,10 +94,9 @@ class Turn:
         if self._round.calls >= _MOST_CALLS:
             self._round = Round()
         call.home = self._round
-        doubtful = self._round.opens(call) or call.id in self._ids
-        call.duplicate = doubtful
+        call.duplicate = self._round.opens(call) or call.id in self._ids
         self._waiting.append(call)
-        if not doubtful and not self._texts_waiting:
+        if not call.duplicate and not self._texts_waiting:
             self._announce(call)
 
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
