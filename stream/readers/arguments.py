@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stream.readers.parse.scanner import JsonScanner
@@ -157,13 +158,7 @@ def _steps(path: Any) -> tuple[str | int, ...] | None:
     """The steps of a JSON path (`$.a[0].b`); `None` if it cannot be read."""
     if not isinstance(path, str) or not path.startswith("$") or path == "$":
         return None
-    steps: list[str | int] = []
-    position = 1
-    while position < len(path) and len(steps) < _DEEPEST:
-        match = _STEP.match(path, position)
-        if match is None:
-            return None
-        name, index, *quoted = match.groups()
-        steps.append(int(index) if index else name or next(text for text in quoted if text is not None))
-        position = match.end()
-    return tuple(steps) if position == len(path) else None
+    matches = list(islice(_STEP.finditer(path, 1), _DEEPEST))
+    if "".join(match[0] for match in matches) != path[1:]:
+        return None
+    return tuple(int(match[2]) if match[2] else match[1] or match[3] or match[4] or "" for match in matches)

@@ -124,8 +124,6 @@ class ResponsesReader(BlockReader):
             del self._numbers[next(iter(self._numbers))]
         return False
 
-    # --- text -----------------------------------------------------------------------------------------------------
-
     def _text_piece(self, event: Mapping[str, Any]) -> None:
         kind, _, index = _PARTS[_TEXTS[event["type"].removesuffix(".delta")]]
         part = _part_at(event, index, kind)
@@ -143,8 +141,6 @@ class ResponsesReader(BlockReader):
         kind, field, index = _PARTS.get(text_of(part.get("type")), ("", "", ""))
         if kind:
             self._repeat(kind, _part_at(event, index, kind), part.get(field))
-
-    # --- items ----------------------------------------------------------------------------------------------------
 
     def _item_added(self, event: Mapping[str, Any]) -> None:
         item = fields_of(event.get("item"))
@@ -174,8 +170,6 @@ class ResponsesReader(BlockReader):
         for name in ("content", "summary"):
             for number, part in enumerate(listed(item.get(name))):
                 self._part({**event, f"{name}_index": number}, fields_of(part))
-
-    # --- calls ----------------------------------------------------------------------------------------------------
 
     def _start(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:
         owner, place = _place(event)
@@ -227,8 +221,6 @@ class ResponsesReader(BlockReader):
     def _whole_call(self, event: Mapping[str, Any], item: Mapping[str, Any], *, cut: bool = False) -> None:
         call = self._begun(event, item)
         self._items.end(call, item.get(_CALLS[item["type"]]), cut=cut or item.get("status") == "incomplete")
-
-    # --- the end --------------------------------------------------------------------------------------------------
 
     def _ended(self, event: Mapping[str, Any]) -> None:
         response = fields_of(event.get("response"))

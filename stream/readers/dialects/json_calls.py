@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from stream.readers.parse.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.parse.patterns import NAME, SPACE, Part, Run, Shape
@@ -13,11 +13,7 @@ from stream.readers.parse.scanner import KEY, VALUE, JsonScanner
 from stream.readers.parse.values import json_scalar, json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stream.readers.parse.parser import Parser
-
-_MemberReader: TypeAlias = "Callable[[Parser, Draft, str, str, str], Reading[None]]"
 
 __all__ = ["ARRAY", "OBJECT", "alias_block", "call_array", "call_item", "json_block", "read_object", "weak_block"]
 
@@ -75,7 +71,8 @@ def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None)
 def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
     yield from _calls(parser, strong=False, named=True)
-    yield from parser.read(row.ends[0])
+    if row.closers == (">",):  # it counts only here; other closing tags are dropped wherever they stray
+        yield from parser.read(row.ends[0])
 
 
 def _calls(parser: Parser, *, strong: bool, named: bool = False) -> Reading[None]:
@@ -108,7 +105,7 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
     draft = parser.new_draft(array, strong=strong)
     draft.begun |= "{" in stack
     draft.named |= named or "{" in stack  # inside of a wrapper
-    yield from _members(parser, draft, stack, _call_member)
+    yield from _members(parser, draft, stack)
     if parser.draft is not draft:
         return  # it was a wrapper
     if not draft.announced:
@@ -119,7 +116,7 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
     parser.settle(draft, draft.arguments or "")
 
 
-def _members(parser: Parser, draft: Draft, stack: str, member: _MemberReader) -> Reading[None]:
+def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = False) -> Reading[None]:
     parser.take(1)
     stack += "{"
     char = yield from parser.skip_space()
@@ -131,7 +128,7 @@ def _members(parser: Parser, draft: Draft, stack: str, member: _MemberReader) ->
         parser.take(1)
         draft.begun = True
         char = yield from parser.skip_space()
-        yield from member(parser, draft, key, char, stack)
+        yield from _member(parser, draft, key, char, stack, in_function=in_function)
         char = yield from parser.skip_space()
         if char == ",":
             if draft.complete and not (yield from parser.test(_MORE_MEMBERS)):
@@ -157,21 +154,16 @@ def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
     return parser.take(len(found[1].group()))[1:-1]
 
 
-def _call_member(parser: Parser, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
-    if key == "function" and char == "{":
-        yield from _members(parser, draft, stack, _function_member)
-    elif key == "tool_call" and char == "{" and not draft.name:
+def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in_function: bool) -> Reading[None]:
+    if key == "function" and char == "{" and not in_function:
+        yield from _members(parser, draft, stack, in_function=True)
+    elif key == "tool_call" and char == "{" and not (draft.name or in_function):
         yield from call_item(parser, strong=draft.strong, stack=stack)
         draft.strong = True
-    elif key == "tool_calls" and char == "[" and not draft.name:
+    elif key == "tool_calls" and char == "[" and not (draft.name or in_function):
         yield from call_array(parser, strong=draft.strong, stack=stack)
         draft.strong = True
-    else:
-        yield from _function_member(parser, draft, "name" if key == "function" else key, char, stack)
-
-
-def _function_member(parser: Parser, draft: Draft, key: str, char: str, stack: str) -> Reading[None]:
-    if key in _NAME_KEYS and not draft.name:
+    elif (key in _NAME_KEYS or (key == "function" and not in_function)) and not draft.name:
         yield from _name(parser, draft, stack)
     elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
         yield from _arguments(parser, draft, char, stack)

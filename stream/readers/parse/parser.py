@@ -71,8 +71,6 @@ class Parser:
         self.ended_call = False  # the last thing read was the end of a call
         self.attempt_at = 0  # where in the text the last candidate for a call began, characters
 
-    # --- the text -----------------------------------------------------------------------------------------------------
-
     def put(self, text: str) -> None:
         """Append text that has arrived. The last character that was read stays, for patterns that look behind."""
         read = max(self.position - 1, 0)
@@ -171,8 +169,6 @@ class Parser:
                 end.text = pieces.text
                 raise
 
-    # --- text that is spoken ------------------------------------------------------------------------------------------
-
     def release(self) -> None:
         """Pass on what is held: it is text."""
         if self.held:
@@ -194,8 +190,6 @@ class Parser:
         self.passed += self.position + len(text) - 1
         self.buffer, self.position = text[-1], 1
         self.line.note(text)
-
-    # --- calls --------------------------------------------------------------------------------------------------------
 
     def excludes(self, name: str) -> bool:
         """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stream import OllamaReader, TextReader, ToolCallStart, complete_calls
+from stream import OllamaReader, TextDelta, TextReader, ToolCallStart, complete_calls
 from tests.stream.comparing import as_case_events, load, matches, splits
 
 CASES = list(load("content", "content_extra", "false_positive", "decisions"))
@@ -73,3 +73,9 @@ def test_cases_read_the_same_in_the_lines_of_a_server(pattern):
         expected = [{"type": "text", "text": before}, *case["expect"]]
         actual = as_case_events(events + reader.close())
         assert matches({"expect": expected}, actual), (case["id"], actual, expected)
+
+
+def test_a_closing_tag_that_comes_once_more_in_the_line_is_text():
+    reader = TextReader()
+    events = reader.feed('<function_call>{"name": "f"}</function_call>Go on</function_call>.\n') + reader.close()
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Go on</function_call>.\n"
