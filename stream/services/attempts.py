@@ -27,7 +27,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._outcomes: Counter[tuple[str, Position, bool]] = Counter()
-        self._seconds: Counter[tuple[str, Position]] = Counter()
+        self._seconds: dict[tuple[str, Position], float] = {}
         self._empty: Counter[str] = Counter()
         self._invalid: Counter[tuple[str, str]] = Counter()
         self._results: Counter[tuple[str, str, bool]] = Counter()
@@ -35,8 +35,7 @@ class Attempts:
     def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
         """Count and log one attempt; `retry` is the number of the retry, from 1."""
         self._outcomes[model, position, ok] += 1
-        # Counts floats; for mypy, a Counter holds integers.
-        self._seconds[model, position] += seconds  # type: ignore[assignment]  # see above
+        self._seconds[model, position] = self._seconds.get((model, position), 0) + seconds
         asked = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
         rate = self.rate(model, position)
         logger.info("%s: %s (%s, %.2f s, rate %.3f)", asked, "success" if ok else "failure", model, seconds, rate)
@@ -83,7 +82,7 @@ class Attempts:
 
     def _of(self, model: str) -> dict[str, Any]:
         positions = {
-            position: {**_outcomes(self._outcomes, model, position), "seconds": self._seconds[model, position]}
+            position: {**_outcomes(self._outcomes, model, position), "seconds": self._seconds.get((model, position), 0)}
             for position in get_args(Position)
         }
         invalid = {reason: count for (name, reason), count in sorted(self._invalid.items()) if name == model}

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from stream.errors import StreamTypeError, StreamValueError
 
@@ -72,13 +72,9 @@ class ModelCapabilities:
 
 
 CHOICES: dict[str, tuple[object, ...]] = {
-    "tools": (True, False),
-    "format": ("openai", "hermes", "custom"),
-    "parallel": (True, False),
-    "streaming": (True, False),
-    "prompt": ("standard", "agentic", "hermes"),
-    "multi_turn": ("excellent", "good", "poor"),
-    "reasoning": (True, False),
+    name: (True, False) if hint is bool else get_args(hint)
+    for name, hint in get_type_hints(ModelCapabilities).items()
+    if name != "source" and hint not in (str, int)
 }
 _KEYS = {field.name for field in dataclasses.fields(ModelCapabilities)} - {"family", "source"}
 
