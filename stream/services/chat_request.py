@@ -181,19 +181,15 @@ def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
         images = [_base64_of(url) for kind, url in content_of(message) if kind == "image"]
         if images:
             out["images"] = [*out.get("images", ()), *images]
-        calls = message.get("tool_calls") or ()
-        if calls:
-            out["tool_calls"] = [_ollama_call(call, place) for place, call in enumerate(calls)]
-            names.update({call.get("id", ""): call["function"]["name"] for call in calls})
+        for place, call in enumerate(message.get("tool_calls") or ()):
+            name = call["function"]["name"]
+            written = {"function": {"index": place, "name": name, "arguments": arguments_of(call)}}
+            out.setdefault("tool_calls", []).append({"id": call["id"], **written} if call.get("id") else written)
+            names[call.get("id", "")] = name
         if message.get("role") == "tool":
             name = message.get("tool_name") or message.get("name") or names.get(message.get("tool_call_id", ""), "")
             out["tool_name"] = name
         yield out
-
-
-def _ollama_call(call: Mapping[str, Any], place: int) -> dict[str, Any]:
-    written = {"index": place, "name": call["function"]["name"], "arguments": arguments_of(call)}
-    return {"id": call["id"], "function": written} if call.get("id") else {"function": written}
 
 
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Unpack
 
+from stream.services.chat_request import content_of
 from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
 from stream.services.source import Wrapper
 from stream.services.tier_table import Tier, load_tiers
@@ -162,13 +163,8 @@ def _last_question(messages: Sequence[Message]) -> str:
     >>> _last_question([{"role": "user", "content": "What time is it?"}, {"role": "tool", "content": "10:00"}])
     'What time is it?'
     """
-    for message in reversed(messages):
-        if message.get("role") == "user":
-            content = message.get("content") or ""
-            if isinstance(content, str):
-                return content
-            return " ".join(part["text"] for part in content if part.get("type") == "text")
-    return ""
+    last: Message = next((message for message in reversed(messages) if message.get("role") == "user"), {})
+    return " ".join(value for kind, value in content_of(last) if kind == "text")
 
 
 @lru_cache(maxsize=4096)
