@@ -23,6 +23,7 @@ from stream.events import (
 )
 from stream.readers.finish_reasons import calls_are_the_clients, calls_follow
 from stream.request_bodies import sendable_text
+from stream.services.chat_request import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,24 +104,21 @@ class Answer:
         assistant: dict[str, Any] = {
             "role": "assistant",
             "content": "".join(self.text),
+            "tool_calls": [_written(call, own_id) for call, own_id, _ in named] or None,
+            "provider_parts": {api: [*parts] for api, parts in self.parts.items()} or None,
+            "thinking": "".join(self.thinking) or None,
         }
-        if named:
-            assistant["tool_calls"] = [_written(call, own_id) for call, own_id, _ in named]
-        if self.parts:
-            assistant["provider_parts"] = {api: [*parts] for api, parts in self.parts.items()}
-        if self.thinking:
-            assistant["thinking"] = "".join(self.thinking)
-        answers = [
+        answers: list[dict[str, Any]] = [
             {
                 "role": "tool",
                 "tool_call_id": own_id,
                 "name": result.tool_name,
                 "content": result.content,
-                **({"is_error": True} if result.is_error else {}),
+                "is_error": result.is_error or None,
             }
             for _, own_id, result in named
         ]
-        return [assistant, *answers]
+        return [present(message) for message in (assistant, *answers)]
 
 
 def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
