@@ -98,6 +98,7 @@ class GeminiEndpoint(PackageEndpoint):
         options = self._types.HttpOptions(base_url=url, httpx_async_client=self._http)
         # With "none" the package does not take a key from the environment: that key is for Google only.
         self.client = genai.Client(vertexai=False, api_key=api_key or "none", http_options=options)
+        self._stream = self.client.aio.models.generate_content_stream
 
     async def _send(self, body: dict[str, Any]) -> Any:
         """Raises `StreamValueError` if the package does not take a part of the body."""
@@ -111,8 +112,7 @@ class GeminiEndpoint(PackageEndpoint):
             raise StreamValueError(f"the request has no form that Gemini takes: {error}") from error
         if body:
             options.http_options = types.HttpOptions(extra_body=body)
-        stream = self.client.aio.models.generate_content_stream
-        return await stream(model=self._model, contents=said, config=options)
+        return await self._stream(model=self._model, contents=said, config=options)
 
     async def close(self) -> None:
         """Close the sockets."""
