@@ -58,13 +58,13 @@ def server_for(base_url, model):
 
 
 async def caller(port):
-    """Call, speak once, and return what is heard until nothing has come for a second."""
+    """Call, speak once, and return what is heard until nothing has come for a second (at first: for a minute)."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"\x01\x00\x10" + uuid.uuid4().bytes + b"\x10\x01\x40" + b"\x00\x40" * 160)
     heard, began = [np.zeros(0, dtype=np.float32)], time.monotonic()
     while True:
         try:
-            header = await asyncio.wait_for(reader.readexactly(3), timeout=1.0)
+            header = await asyncio.wait_for(reader.readexactly(3), timeout=1.0 if len(heard) > 1 else 60.0)
         except TimeoutError:
             break
         gap = max(0, round((time.monotonic() - began) * 8000) - sum(map(len, heard)))

@@ -63,7 +63,7 @@ def app_for(base_url, model):
 
 
 async def caller(url):
-    """Call, speak once, and return what is heard until nothing has come for a second."""
+    """Call, speak once, and return what is heard until nothing has come for a second (at first: for a minute)."""
     heard, ends_s = [], time.monotonic()
     async with connect(url) as socket:
         start = {"streamSid": "MZ1", "mediaFormat": {"encoding": "audio/x-mulaw", "sampleRate": 8000, "channels": 1}}
@@ -72,7 +72,7 @@ async def caller(url):
         await socket.send(json.dumps({"event": "media", "media": {"track": "inbound", "payload": loud}}))
         while True:
             try:
-                message = json.loads(await asyncio.wait_for(socket.recv(), timeout=1.0))
+                message = json.loads(await asyncio.wait_for(socket.recv(), timeout=1.0 if heard else 60.0))
             except TimeoutError:
                 break
             if message["event"] == "media":
