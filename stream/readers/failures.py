@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from stream.events import StreamFailed
-from stream.readers.values import count, number, plain, text_of
+from stream.readers.values import count, listed, number, plain, text_of
 
 __all__ = ["failed_by", "failure", "retry_after_ms", "unwrap"]
 
 _MS_PER_S = 1000.0
 _NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
-_FIRST_ERROR_STATUS, _PAST_ERROR_STATUS = 400, 600
+_ERROR_STATUS = range(400, 600)
 _WAITS = (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PER_S))
 _WAIT_HEADERS = (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S))
 _DEEPEST = 4  # objects around an error
@@ -129,13 +129,12 @@ def _inside(value: Any) -> Any:
 
 def _error_status(value: Any) -> int | None:
     found = count(value)
-    return found if found is not None and _FIRST_ERROR_STATUS <= found < _PAST_ERROR_STATUS else None
+    return found if found in _ERROR_STATUS else None
 
 
 def _wait_ms(error: Mapping[str, Any]) -> float | None:
     waits = [(number(error.get(key)), scale) for key, scale in _WAITS]
-    details = error.get("details")
-    for detail in details if isinstance(details, list) else ():  # Gemini: `google.rpc.RetryInfo`
+    for detail in listed(error.get("details")):  # Gemini: `google.rpc.RetryInfo`
         with suppress(AttributeError, LookupError, TypeError, ValueError):
             waits.append((number(float(detail["retryDelay"].removesuffix("s"))), _MS_PER_S))
     return _first_ms(waits)

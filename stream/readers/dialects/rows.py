@@ -115,13 +115,10 @@ class Table:
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
-        for closer in (*(closer for row in ROWS for closer in row.closers), *reasoning.BLOCKS.values(),
-                       *blocks.RESULTS.values(), *_STRAY_TOO):  # fmt: skip
-            if len(closer) > 1:
-                self._rows.setdefault(
-                    closer, Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
-                )
-        self.closers = {closer for row in ROWS for closer in row.closers if len(closer) > 1}
+        self.closers = [closer for row in ROWS for closer in row.closers if len(closer) > 1]
+        for closer in (*self.closers, *reasoning.BLOCKS.values(), *blocks.RESULTS.values(), *_STRAY_TOO):
+            stray = Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
+            self._rows.setdefault(closer, stray)
         strong = [marker for marker in self._rows if marker not in "{["]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
@@ -174,12 +171,8 @@ class Table:
     def begins_call(self, half: str, *, fresh: bool) -> bool:
         """Return whether the marker of a call begins so."""
         half = normalize(half)
-        return any(
-            row.stands_out(fresh=fresh) and marker.startswith(half)
-            for row in ROWS
-            if row.calls
-            for marker in row.markers
-        )
+        rows = [row for row in ROWS if row.calls and row.stands_out(fresh=fresh)]
+        return any(marker.startswith(half) for row in rows for marker in row.markers)
 
     def begins_marker(self, half: str, *, fresh: bool) -> bool:
         """Return whether a marker begins so that is not spoken: of a call, a token, a closing marker or a block."""
@@ -191,7 +184,5 @@ class Table:
         )
 
 
-@lru_cache(maxsize=64)
-def table_for(declared: frozenset[str] | None) -> Table:
-    """Return the table for a set of declared tools."""
-    return Table(declared)
+table_for = lru_cache(maxsize=64)(Table)
+"""The table for a set of declared tools."""
