@@ -50,6 +50,8 @@ class _Assembly:
 class CallAssembler:
     """Puts the fragments of a round's structured calls together."""
 
+    __slots__ = ("_by_id", "_by_index", "_held", "_last", "_open", "_turn", "held_at", "text_followed")
+
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
         self._reset()
@@ -69,7 +71,7 @@ class CallAssembler:
         """Take in what nearly all fragments are: one piece of an open call's arguments; return False for others."""
         if type(fragments) is not list or len(fragments) != 1:
             return False
-        call = fields_of(fragments[0])
+        call = fragments[0] if type(fragments[0]) is dict else fields_of(fragments[0])
         function = fields_of(call.get("function"))
         piece, index = function.get("arguments"), call.get("index")
         if type(piece) is not str or call.get("id") or function.get("name"):

@@ -24,8 +24,9 @@ _WORDS = frozenset(word[:size] for word in ("true", "false", "null") for size in
 _LONGEST_ATOM = 4000  # Python reads no integer of more than 4300 digits
 _DEEPEST = 1 << 16  # more brackets than these are no JSON: each of them has to be remembered
 _CLOSED_BY = {"}": "{", "]": "["}
-_ESCAPED = re.compile(r'["\\/bfnrt]|u[0-9a-fA-F]{4}')
-_HALF_ESCAPED = re.compile(r"u[0-9a-fA-F]{0,3}")
+_SIMPLE_ESCAPES = frozenset('"\\/bfnrt')
+_ESCAPE = re.compile(r"u[0-9a-fA-F]{4}")
+_HALF_ESCAPE = re.compile(r"u[0-9a-fA-F]{0,3}")
 
 
 class Pieces:
@@ -181,9 +182,9 @@ class JsonScanner:
 
     def _in_escape(self, text: str, position: int) -> int:
         self._atom += text[position]
-        if _ESCAPED.fullmatch(self._atom):
+        if self._atom in _SIMPLE_ESCAPES or _ESCAPE.fullmatch(self._atom):
             self._state = STRING
-        elif not _HALF_ESCAPED.fullmatch(self._atom):
+        elif not _HALF_ESCAPE.fullmatch(self._atom):
             return self._fail(position)
         return position + 1
 
