@@ -18,8 +18,6 @@ __all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number", 
 def check_number(name: str, value: object) -> Any:
     """`value`, if it is a number; raises `StreamTypeError` for others and for a `bool`, `StreamValueError` for NaN.
 
-    Examples
-    --------
     >>> check_number("tool_s", "60")
     Traceback (most recent call last):
     stream.errors.StreamTypeError: tool_s is '60'; it must be a number
@@ -34,8 +32,6 @@ def check_number(name: str, value: object) -> Any:
 def check_whole_number(name: str, value: object, least: int) -> None:
     """Reject all but integers of at least `least`, by `StreamTypeError` (a `bool`, too) or `StreamValueError`.
 
-    Examples
-    --------
     >>> check_whole_number("burst", 0, 1)
     Traceback (most recent call last):
     stream.errors.StreamValueError: burst is 0; it must be 1 or more
@@ -54,8 +50,6 @@ def are_texts(values: object) -> bool:
 def check_patterns(name: str, value: object, example: str) -> None:
     """Reject everything but a collection of patterns for tool names, by `StreamTypeError`; one string is not.
 
-    Examples
-    --------
     >>> check_patterns("agent_tools", "research_*", "research_*")
     Traceback (most recent call last):
     stream.errors.StreamTypeError: agent_tools is 'research_*'; it must be patterns, as ("research_*",)
@@ -67,8 +61,6 @@ def check_patterns(name: str, value: object, example: str) -> None:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of an error message with the known name closest to `name`; empty if none is close.
 
-    Examples
-    --------
     >>> did_you_mean("sucess", ["error", "success"])
     "; did you mean 'success'?"
     """

@@ -24,13 +24,7 @@ class Clock(Protocol):
 
 
 class WallClock:
-    """Stream time that follows the machine's monotonic clock.
-
-    Parameters
-    ----------
-    speed : float
-        Stream seconds per second of real time, above 0; other values raise a `StreamValueError`.
-    """
+    """Stream time that runs at `speed` times the machine's monotonic clock; above 0, else `StreamValueError`."""
 
     __slots__ = ("_start_s", "speed")
 

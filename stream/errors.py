@@ -1,7 +1,5 @@
 """The errors of the stream layer. A server's data never raises: a fault comes as an event."""
 
-from __future__ import annotations
-
 __all__ = [
     "MissingFeatureError",
     "RecordingError",

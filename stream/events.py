@@ -127,14 +127,8 @@ def _object(text: str) -> dict[str, Any] | None:
 class ToolResult:
     """A tool has run. Only this event says whether it succeeded.
 
-    Attributes
-    ----------
-    tool_call_id, tool_name : str
-        `""` if not known.
-    content : str
-        The returned value, as text.
-    by_server : bool
-        Whether the server ran the tool and reported it in its stream; `==` ignores it.
+    `content` is the returned value, as text; id and name are `""` if not known. `by_server` says whether the server ran
+    the tool and reported it in its stream; `==` ignores it.
     """
 
     tool_call_id: str
@@ -265,12 +259,8 @@ class ToolsLeftOut:
 class InvalidToolCall:
     """A call that must not be run; comes just before its `ToolCallEnd`, whose status is `"malformed"`.
 
-    Attributes
-    ----------
-    message : str
-        The fault, in words that a model can act on; it does not quote the arguments' values.
-    suggestions : tuple of str
-        Registered names close to the one called, the closest first.
+    `message` says the fault in words that a model can act on, and does not quote the arguments' values; `suggestions`
+    are registered names close to the one called, the closest first.
     """
 
     tool_name: str

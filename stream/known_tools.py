@@ -22,8 +22,6 @@ _MOST_NAMES = 256  # A cap, because the names come from a model.
 def is_server_tool(name: str, patterns: Collection[str] = SERVER_TOOLS) -> bool:
     """Whether a name matches one of the patterns.
 
-    Examples
-    --------
     >>> is_server_tool("mcp_discover"), is_server_tool("read_file")
     (True, False)
     """
@@ -33,12 +31,8 @@ def is_server_tool(name: str, patterns: Collection[str] = SERVER_TOOLS) -> bool:
 class KnownTools:
     """Tells known tools from invented ones, across the streams of one conversation.
 
-    Parameters
-    ----------
-    declared : collection of str or None
-        Names of the declared tools; with `None` every name is known.
-    server_tools : collection of str
-        Patterns for tools that the server runs (`("*",)` matches every name); another type raises a `StreamTypeError`.
+    `declared` has the names of the declared tools; with `None` every name is known. `server_tools` are patterns for
+    tools that the server runs (`("*",)` matches every name); another type raises a `StreamTypeError`.
     """
 
     __slots__ = ("_declared", "discovered", "patterns", "server_reports")

@@ -19,13 +19,8 @@ def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str]
     A web page elsewhere can give its own name this machine's address (DNS rebinding); its requests then carry that
     name. Names are therefore checked, ports are not: a forwarded port differs from ours.
 
-    Parameters
-    ----------
-    hosts, origins : Sequence of str
-        All values of the headers `Host` and `Origin`.
-    names : Collection of str
-        Names of this machine, in lower case, besides `localhost` and addresses of loopback. If there are any, every
-        numeric address is accepted, too.
+    `hosts` and `origins` are all values of the headers `Host` and `Origin`; `names` this machine's in lower case,
+    besides those of loopback. If there are any, every numeric address is accepted, too.
     """
     name = _name_of(hosts[0]) if len(hosts) == 1 else None
     if name is None or not (name in names or is_loopback(name) or (names and _address(name))):

@@ -27,8 +27,6 @@ _in_request: ContextVar[bool] = ContextVar("in_request", default=False)
 def sendable_text(text: str) -> str:
     r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD.
 
-    Examples
-    --------
     >>> sendable_text("\ud83d\ude00 and \udcff") == "\N{GRINNING FACE} and \ufffd"
     True
     """
@@ -40,8 +38,6 @@ def sendable(value: Any, deepest: int = DEEPEST) -> Any:
 
     Raises `StreamValueError` if it nests deeper than `deepest` levels, or a number in it is not finite.
 
-    Examples
-    --------
     >>> sendable({"messages": [{"content": "a\udcff"}]}) == {"messages": [{"content": "a\ufffd"}]}
     True
     """

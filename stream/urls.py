@@ -18,8 +18,6 @@ __all__ = ["cannot_listen", "server_url", "shown_url"]
 def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
     """The parts of a server's URL, with a valid host and port; any other raises `StreamValueError`.
 
-    Examples
-    --------
     >>> server_url("base_url", "http://localhost:99999")
     Traceback (most recent call last):
     stream.errors.StreamValueError: base_url is 'http://localhost:99999'; it must be an http:// or https:// address
@@ -38,8 +36,6 @@ def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "http
 def shown_url(url: str) -> str:
     """The URL without user, password, query and fragment.
 
-    Examples
-    --------
     >>> shown_url("https://me:word@host:99999/v1?key=secret")
     'https://host:99999/v1'
     """

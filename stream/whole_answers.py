@@ -21,8 +21,6 @@ def whole_answer(api: Api, pieces: Iterable[Json], calls: Sequence[ToolCallEnd] 
 
     `calls` are the calls that a reader found; Gemini's arguments may come in pieces that only a reader joins.
 
-    Examples
-    --------
     >>> lines = [{"message": {"content": "Hel"}}, {"message": {"content": "lo"}, "done": True}]
     >>> whole_answer("ollama", lines)
     {'message': {'role': 'assistant', 'content': 'Hello'}, 'done': True}

@@ -33,8 +33,6 @@ def unwrap(value: Any) -> StreamFailed:
 
     The error may be the value itself, or stand under `error`, in a list (Gemini), or in a failed response.
 
-    Examples
-    --------
     >>> unwrap(b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}')
     StreamFailed(message='Overloaded', code='overloaded_error', status=None, retry_after_ms=None, request_id=None)
     >>> error = {"code": 429, "message": "Slow down", "details": [{"retryDelay": "2.5s"}]}

@@ -25,8 +25,6 @@ CHAT_CALLS = {"tool_calls", "function_call"}
 def ended_early(reason: str | None) -> bool:
     """Whether a finish reason says that the model was not done; `None` is a stream that broke off.
 
-    Examples
-    --------
     >>> ended_early("MAX_TOKENS"), ended_early("completed"), ended_early(None)
     (True, False, True)
     """
@@ -36,8 +34,6 @@ def ended_early(reason: str | None) -> bool:
 def calls_are_the_clients(reason: str | None) -> bool:
     """Whether the reason is of a format in which each reported call is the client's: no text or task changes that.
 
-    Examples
-    --------
     >>> calls_are_the_clients("tool_use"), calls_are_the_clients("tool_calls")
     (True, False)
     """
@@ -47,8 +43,6 @@ def calls_are_the_clients(reason: str | None) -> bool:
 def calls_follow(reason: str | None) -> bool:
     """Whether the client is to run the calls before this reason, if there are any.
 
-    Examples
-    --------
     >>> calls_follow("tool_calls"), calls_follow("STOP"), calls_follow("stop")
     (True, True, False)
     """

@@ -105,8 +105,6 @@ def _whole(recording: Recording, api: Api) -> Recording:
 def turn_index(request: Mapping[str, Any]) -> int:
     """Number of rounds of tool results, and of a pause, after the last user message of a request in any API's form.
 
-    Examples
-    --------
     >>> turn_index({"messages": [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]})
     1
     >>> turn_index({"contents": [{"role": "user", "parts": [{"functionResponse": {}}]}]})

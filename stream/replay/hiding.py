@@ -29,14 +29,7 @@ _JSON = re.compile(
 
 
 class Secrets:
-    """The secrets of one request: passwords, values of the query, headers and their words, in any spelling.
-
-    Parameters
-    ----------
-    url : str
-    headers : Mapping[str, str]
-        Of the request.
-    """
+    """The secrets of a request: passwords, values of the query, headers and their words, in any spelling."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         forms = {form for secret in {*_in_url(url), *_in_headers(headers)} for form in _forms(secret)}

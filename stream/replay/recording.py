@@ -64,28 +64,16 @@ MAX_RECORDING_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """The answer to one request.
+    """The answer to one request."""
 
-    Attributes
-    ----------
-    name, body : str, bytes
-        File name without folder and suffix; the answer, without HTTP's transfer coding.
-    reads : tuple of (int, float)
-        Size (bytes) and time (ms since the request) of each read, in order; empty if not known.
-    headers, request : Mapping, Mapping or None
-        The recorded headers, names in lower case; the request's JSON, `None` if not known.
-    complete : bool
-        Whether the answer came to its end; if not, a replay breaks the connection there.
-    """
-
-    name: str
+    name: str  # of its file, without folder and suffix
     kind: Kind
-    body: bytes
+    body: bytes  # without HTTP's transfer coding
     status: int = 200
-    reads: tuple[tuple[int, float], ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
-    request: Mapping[str, Any] | None = None
-    complete: bool = True
+    reads: tuple[tuple[int, float], ...] = ()  # size (bytes) and time (ms since the request) of each, if known
+    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
+    request: Mapping[str, Any] | None = None  # its JSON; `None` if not known
+    complete: bool = True  # whether the answer came to its end; if not, a replay breaks the connection there
 
     @property
     def content_type(self) -> str:

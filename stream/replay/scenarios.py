@@ -22,35 +22,19 @@ __all__ = ["Scenario", "names", "scenario"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """A server's script that `ReplayServer` can serve.
+    """A server's script that `ReplayServer` can serve."""
 
-    Attributes
-    ----------
-    name, about : str
-        A name that starts with the server (`fork-duplicate`), and the scenario in one sentence.
-    turns, without_tools : sequence of scripts, script or None
-        The answers, as in `ReplayServer`, and the one if no tools are offered; `None` for the same as with tools.
-    endpoints : tuple of str
-        The APIs that have it: `"chat"`, `"ollama"`, `"responses"`, `"anthropic"`, `"gemini"`.
-    refusal, refuses_tools_only : Mapping or None, bool
-        Status, headers and body of an answer that is not a stream; whether only requests with tools get it.
-    read_bytes, read_ms : int, float
-        Size of each read and time between two; 0 leaves them to the server.
-    pages : Mapping[str, Any]
-        Other paths, and their JSON answers.
-    """
-
-    name: str
-    about: str
+    name: str  # it starts with the server: `fork-duplicate`
+    about: str  # the scenario in one sentence
     behavior: Behavior = field(default_factory=Behavior)
-    turns: Sequence[Sequence[Sequence[Any]]]
-    without_tools: Sequence[Sequence[Any]] | None = None
-    endpoints: tuple[str, ...] = ("chat", "ollama")
-    refusal: Mapping[str, Any] | None = None
-    refuses_tools_only: bool = False
-    read_bytes: int = 0
-    read_ms: float = 0.0
-    pages: Mapping[str, Any] = field(default_factory=dict)
+    turns: Sequence[Sequence[Sequence[Any]]]  # the answers, as in `ReplayServer`
+    without_tools: Sequence[Sequence[Any]] | None = None  # the answer if no tools are offered, if it is another one
+    endpoints: tuple[str, ...] = ("chat", "ollama")  # the APIs that have it; also "responses", "anthropic", "gemini"
+    refusal: Mapping[str, Any] | None = None  # status, headers and body of an answer that is not a stream
+    refuses_tools_only: bool = False  # only requests with tools get the refusal
+    read_bytes: int = 0  # size of each read; 0 leaves it to the server
+    read_ms: float = 0.0  # time between two reads; 0 leaves it to the server
+    pages: Mapping[str, Any] = field(default_factory=dict)  # other paths, and their JSON answers
 
     @property
     def paths(self) -> list[str]:

@@ -63,8 +63,6 @@ def key_for(host: str, *, asks_cloud: bool) -> str | None:
 def api_and_address(base_url: str, api: str = "auto") -> tuple[Api, str, str]:
     """The API to use, the server's root URL, and the base URL for the API's client; raises `StreamValueError`.
 
-    Examples
-    --------
     >>> api_and_address("http://localhost:11434")
     ('chat', 'http://localhost:11434', 'http://localhost:11434/v1')
     >>> api_and_address("https://api.anthropic.com/v1/messages")

@@ -24,9 +24,8 @@ LONGEST_FILE_BYTES = 64 * 1024
 def _definition(name: str, description: str, path: str) -> dict[str, Any]:
     """A tool with one required argument, `path`, in OpenAI's form."""
     properties = {"path": {"type": "string", "description": path}}
-    return Tool(
-        name=name, description=description, parameters={"properties": properties, "required": ["path"]}
-    ).openai()
+    parameters = {"properties": properties, "required": ["path"]}
+    return Tool(name=name, description=description, parameters=parameters).openai()
 
 
 FILESYSTEM_TOOLS: list[dict[str, Any]] = [

@@ -145,8 +145,6 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
 def _version_of(text: object) -> tuple[int, ...] | None:
     """The three numbers of a version, without a suffix such as `-rc0`; `None` for anything else.
 
-    Examples
-    --------
     >>> _version_of("0.13.1-rc0")
     (0, 13, 1)
     """
@@ -157,8 +155,6 @@ def _version_of(text: object) -> tuple[int, ...] | None:
 def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str:
     """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or the version is unknown.
 
-    Examples
-    --------
     >>> too_old("0.33.0", "gpt-oss:20b", capabilities_of("gpt-oss:20b"))
     ''
     """

@@ -103,8 +103,6 @@ def phrases(patterns: tuple[str, ...]) -> Phrases:
 def fits(patterns: tuple[str, ...], name: str) -> bool:
     """Whether a pattern matches a whole name.
 
-    Examples
-    --------
     >>> fits(("*_light_*",), "desk_light_on"), fits(("*_light_*",), "browser_highlight")
     (True, False)
     """
@@ -120,8 +118,6 @@ def name_phrases(patterns: tuple[str, ...]) -> Phrases:
 def name_words(name: str) -> list[str]:
     """The words of a name, split at ``_ - . / :`` and at capitals.
 
-    Examples
-    --------
     >>> name_words("getDeviceState"), name_words("zwave.set_value")
     (['get', 'device', 'state'], ['zwave', 'set', 'value'])
     """
@@ -131,8 +127,6 @@ def name_words(name: str) -> list[str]:
 def sentences(text: str) -> list[list[str]]:
     """The words of each sentence and clause of a text, without polite phrases at both ends.
 
-    Examples
-    --------
     >>> sentences("Good morning! Could you please tell me what's on?")
     [['what', 'is', 'on']]
     """

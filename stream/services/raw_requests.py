@@ -43,18 +43,10 @@ class RawRequest:
 
 
 def raw_request(
-    api: str,
-    base_url: str,
-    model: str,
-    prompt: str,
-    *,
-    tools: Iterable[ToolLike] = (),
-    api_key: str | None = None,
+    api: str, base_url: str, model: str, prompt: str, *, tools: Iterable[ToolLike] = (), api_key: str | None = None
 ) -> RawRequest:
     """The question `prompt` for an API; the key, if none is given, is the host's own from the environment.
 
-    Examples
-    --------
     >>> raw_request("anthropic", "https://api.anthropic.com", "m", "Hello", api_key="k").url
     'https://api.anthropic.com/v1/messages'
     """

@@ -23,8 +23,6 @@ DEEPEST = 4
 def argument_types(value: Any, depth: int = 0) -> Any:
     """A JSON value with each text, number, boolean and null replaced by its type.
 
-    Examples
-    --------
     >>> argument_types({"city": "Oslo", "days": [1, 2], "exact": True})
     {'city': 'str', 'days': ['int'], 'exact': 'bool'}
     """
@@ -43,8 +41,6 @@ def argument_types(value: Any, depth: int = 0) -> Any:
 def logged_arguments(arguments_json: str) -> str:
     """Arguments for a log: keys and types; control characters in a key are escaped.
 
-    Examples
-    --------
     >>> logged_arguments('{"path": "hunter2"}'), logged_arguments("hunter2")
     ('{"path": "str"}', 'no JSON')
     """
@@ -58,8 +54,6 @@ def logged_arguments(arguments_json: str) -> str:
 def logged_name(name: str) -> str:
     r"""A name in quotes, cut to 64 characters; control characters are escaped.
 
-    Examples
-    --------
     >>> logged_name("read_file"), logged_name("a\nb")
     ("'read_file'", "'a\\nb'")
     """
@@ -69,8 +63,6 @@ def logged_name(name: str) -> str:
 def logged_list(items: Iterable[str]) -> str:
     """The distinct items in one line; past the eighth, only their number.
 
-    Examples
-    --------
     >>> logged_list("abcdefghijk")
     'a, b, c, d, e, f, g, h and 3 more'
     """

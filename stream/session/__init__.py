@@ -1,7 +1,5 @@
 """The live session: a model's answer in, speech with cues out, in real time. Read `voice_session` first."""
 
-from __future__ import annotations
-
 from stream.routing.rules import Limits
 from stream.session.history import ChatHistory
 from stream.session.voice_session import Sink, VoiceSession

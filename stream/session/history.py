@@ -16,10 +16,7 @@ _TOKEN = re.compile(r"\S+")
 class ChatHistory:
     """Messages in OpenAI's form, of spoken text alone; `system` is an optional system prompt.
 
-    Attributes
-    ----------
-    messages : list of dict
-        Dicts with `role` and `content`, ready to be sent to a model.
+    `messages` is a list of dicts with `role` and `content`, ready to be sent to a model.
 
     Examples
     --------
@@ -51,8 +48,6 @@ def heard_text(spoken_text: str, heard: Iterable[str], n_words: int = 0) -> str:
     Each word of `heard`, in order, is searched in the text, because a speaker may mark several words as one, or
     punctuation not at all.
 
-    Examples
-    --------
     >>> heard_text("Well - I looked it up.", ["Well", "I", "looked"])
     'Well - I looked'
     >>> heard_text("Well - I looked it up.", [], 2)

@@ -50,37 +50,19 @@ class Heard:
 
 @dataclass(slots=True)
 class TurnRecord:
-    """The record of a turn.
+    """The record of a turn: events, cues and words, each in order, and what came of it."""
 
-    Attributes
-    ----------
-    sample_rate : int
-        Of the output, Hz.
-    seen, sounded, heard : list
-        Events, cues and words, each in order.
-    spoken_text, heard_text : str
-        The text sent to the speaker, and the beginning of it that was heard.
-    interrupted : bool
-        Whether a barge-in or a cancellation ended the turn.
-    underruns : int
-        How often speech came too late for its frame.
-    speech_samples, output_samples : int
-        Samples of speech, and of the whole output.
-    failure : str or None
-        Why the turn failed.
-    """
-
-    sample_rate: int
+    sample_rate: int  # of the output, Hz
     seen: list[Seen] = field(default_factory=list)
     sounded: list[Sounded] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
-    spoken_text: str = ""
-    heard_text: str = ""
-    interrupted: bool = False
-    underruns: int = 0
+    spoken_text: str = ""  # sent to the speaker
+    heard_text: str = ""  # the beginning of it that was heard
+    interrupted: bool = False  # by a barge-in or a cancellation
+    underruns: int = 0  # how often speech came too late for its frame
     speech_samples: int = 0
-    output_samples: int = 0
-    failure: str | None = None
+    output_samples: int = 0  # of the whole output
+    failure: str | None = None  # why the turn failed
 
     def add(self, event: Event, bytes_s: float | None, known_s: float) -> Seen:
         """Record an event."""

@@ -146,8 +146,6 @@ class Engine:
 def ssml(word: str) -> str:
     """A word as SSML; runs of other scripts get a voice that can read them.
 
-    Examples
-    --------
     >>> ssml("A&東京")
     'A&amp;<voice xml:lang="cmn">東京</voice>'
     """

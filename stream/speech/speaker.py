@@ -105,8 +105,6 @@ class Phrases:
     def feed(self, word: str) -> list[str]:
         """The phrase that this word completes, in a list; else an empty list.
 
-        Examples
-        --------
         >>> phrases = Phrases()
         >>> phrases.feed("Well,"), phrases.feed(" then"), phrases.flush()
         (['Well,'], [], ['then'])
