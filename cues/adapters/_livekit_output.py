@@ -61,7 +61,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         )
         self.sink = sink
         self._rate = rate
-        self._paced = PacedCues(sample_rate=rate, **options)
+        self._paced = PacedCues(options, sample_rate=rate)
         self._ahead = 2 * round(self._paced.lead_ms * rate / 1000.0)
         self._waiting: deque[NDArray[np.float32]] = deque()
         self._recent = np.zeros(0, dtype=np.float32)

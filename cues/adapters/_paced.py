@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 import cues
-from cues.adapters._pipeline_cues import CueOptions, PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.signal.resample import Resampler
 from stream.clock import WallClock
 
@@ -28,7 +28,7 @@ FRAME_MS = 20.0
 
 
 class PacedOptions(CueOptions, total=False):
-    """Options of every adapter that paces its output by itself.
+    """Options of an adapter that paces its output by itself: those of `CueOptions`, and two more.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class PacedCues:
     belongs to the thread of the loop.
     """
 
-    def __init__(
-        self,
-        *,
-        sample_rate: int,
-        clock: Clock | None = None,
-        lead_ms: float = 80.0,
-        is_constant: bool = False,
-        **options: Unpack[CueOptions],
-    ) -> None:
-        self.clock, self.lead_ms = clock or WallClock(), lead_ms
-        self._first_lead_ms = lead_ms if is_constant else None
-        self.deck = PipelineCues(sample_rate=sample_rate, now_s=self.clock.now, **options)
+    def __init__(self, options: PacedOptions, *, sample_rate: int, is_constant: bool = False) -> None:
+        check_options(options, PacedOptions)
+        self.clock, self.lead_ms = options.get("clock") or WallClock(), options.get("lead_ms", 80.0)
+        self._first_lead_ms = self.lead_ms if is_constant else None
+        self.deck = PipelineCues(
+            sample_rate=sample_rate,
+            bank=options.get("bank"),
+            rules=options.get("rules"),
+            tools=options.get("tools"),
+            now_s=self.clock.now,
+            limits=options.get("limits"),
+        )
         self.pacer = self._new_pacer()
         self._fading = False
         self._resampler: Resampler | None = None
@@ -237,7 +237,7 @@ class PacedWriter(PacedOutput):
         self, write: Callable[[NDArray[np.float32]], None], *, sample_rate: int, **options: Unpack[PacedOptions]
     ) -> None:
         self._write, self._is_over = write, False
-        self._paced = PacedCues(sample_rate=sample_rate, **options)
+        self._paced = PacedCues(options, sample_rate=sample_rate)
 
     async def run(self) -> None:
         """Write the frames that are due, until `close`; a failure or a cancellation closes, too."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import numpy as np
 
 import cues
-from cues.errors import CueValueError
+from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_pcm16
 from stream.routing.router import DEFAULT_RULES, CueRouter
 from stream.routing.rules import Limits
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
 
-__all__ = ["CueOptions", "PipelineCues"]
+__all__ = ["CueOptions", "PipelineCues", "check_options"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,14 @@ class CueOptions(TypedDict, total=False):
     rules: CueRules | None
     tools: Tools
     limits: Limits | None
+
+
+def check_options(options: Mapping[str, Any], kind: type[CueOptions]) -> None:
+    """Raise `CueTypeError` if an adapter was given an option that it does not have."""
+    known = kind.__annotations__  # those that it inherits, too
+    for name in options:
+        if name not in known:
+            raise CueTypeError(f"{name} is no option of this adapter; its cue options are {', '.join(known)}")
 
 
 class PipelineCues:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from stream.events import Event
 
-__all__ = ["VoiceCues"]
+__all__ = ["PacedOptions", "VoiceCues"]
 
 _OUTCOMES = ("tool_output", "handoff_occured")  # as the SDK spells it
 
@@ -49,7 +49,7 @@ class VoiceCues(PacedWriter):
     is_error : callable
         Whether a tool's output is a failure: the SDK gives text to the model when a tool raises.
     **options
-        As in `RealtimeCues`.
+        `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
 
     def __init__(

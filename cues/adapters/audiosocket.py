@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["AudioSocketLine", "Digit", "Heard", "LineEvent", "Started", "Stopped"]
+__all__ = ["AudioSocketLine", "Digit", "Heard", "LineEvent", "PacedOptions", "Started", "Stopped"]
 
 _HANGUP, _UUID, _DIGIT, _AUDIO, _ERROR = 0x00, 0x01, 0x03, 0x10, 0xFF
 # Kinds of audio from `_AUDIO` on; older versions of Asterisk have the first alone.

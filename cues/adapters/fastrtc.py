@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from stream.routing.router import CueRouter
 
-__all__ = ["CuedHandler", "current_router", "with_cues"]
+__all__ = ["CuedHandler", "PacedOptions", "current_router", "with_cues"]
 
 _PATIENCE_S = 0.1  # Longest `emit`, as in FastRTC's own `wait_for_item`.
 _ASK_AGAIN_S = 0.01  # Pause before the next `emit` of a handler that returned None.
@@ -71,7 +71,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         )
         self.inner = inner
         self._options = options
-        self._paced = PacedCues(sample_rate=inner.output_sample_rate, **options)
+        self._paced = PacedCues(options, sample_rate=inner.output_sample_rate)
         self._frames: list[NDArray[np.float32]] = []
         self._asked: asyncio.Future[Any] | None = None
         self._ask_at_s = 0.0

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cues.adapters._paced import FRAME_MS, PacedOptions
+from cues.adapters._pipeline_cues import check_options
 from cues.errors import CueTypeError, CueValueError
 from cues.extras import require
 from cues.signal.resample import resample
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.routing.router import CueRouter
 
-__all__ = ["CueOutput", "SessionCues", "attach", "cue_frames"]
+__all__ = ["CueOutput", "PacedOptions", "SessionCues", "attach", "cue_frames"]
 
 
 class SessionCues:
@@ -41,10 +42,11 @@ class SessionCues:
     Parameters
     ----------
     **options
-        Passed to `CueOutput`.
+        Passed to `CueOutput`; see `PacedOptions`.
     """
 
     def __init__(self, **options: Unpack[PacedOptions]) -> None:
+        check_options(options, PacedOptions)
         self._options = options
         self._session: Any = None
         self._output: CueOutput | None = None

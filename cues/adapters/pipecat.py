@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from cues.adapters._pipeline_cues import CueOptions, PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.errors import CueTypeError
 from cues.extras import require
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from stream.events import ServiceEvent
     from stream.routing.router import CueRouter
 
-__all__ = ["CueFrame", "CueMixer", "CueTap", "create"]
+__all__ = ["CueFrame", "CueMixer", "CueOptions", "CueTap", "create"]
 
 _PAST_S = 0.04
 _TAIL_S = 0.03
@@ -272,6 +272,7 @@ def create(
     CueError, StreamError
         If a parameter is out of range or of another type.
     """
+    check_options(options, CueOptions)
     channels = checked_whole_number("channels", channels, 1, _MOST_CHANNELS)
     if wrap is not None and not isinstance(wrap, BaseAudioMixer):
         raise CueTypeError(f"wrap is {wrap!r}; it must be a BaseAudioMixer of Pipecat")

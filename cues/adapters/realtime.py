@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stream.events import Event
 
-__all__ = ["Heard", "RealtimeCues"]
+__all__ = ["Heard", "PacedOptions", "RealtimeCues"]
 
 _FADE_MS = 30.0
 _LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.

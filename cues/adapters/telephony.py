@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Digit", "Heard", "LineEvent", "Marked", "PhoneLine", "Started", "Stopped"]
+__all__ = ["Digit", "Heard", "LineEvent", "Marked", "PacedOptions", "PhoneLine", "Started", "Stopped"]
 
 _FADE_MS = 20.0
 RATE = 8000
@@ -69,7 +69,7 @@ class PhoneLine(PacedLine):
             raise CueValueError(f"provider is {provider!r}; it must be one of {', '.join(PROVIDERS)}")
         self._messages = PROVIDERS[provider]
         self._send = send
-        self._paced = PacedCues(sample_rate=RATE, is_constant=True, **options)
+        self._paced = PacedCues(options, sample_rate=RATE, is_constant=True)
         self._started: Started | None = None
         self._outbox: deque[str] = deque()
         self._due: deque[NDArray[np.float32]] = deque()

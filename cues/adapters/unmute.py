@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from cues.adapters._pipeline_cues import CueOptions, PipelineCues
+from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.fades import raised_cosine
 from cues.signal.prediction import faded_continuation
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stream.events import Event, ServiceEvent
     from stream.routing.router import CueRouter
 
-__all__ = ["PATCH", "ModelError", "UnmuteCues", "chat_events"]
+__all__ = ["PATCH", "CueOptions", "ModelError", "UnmuteCues", "chat_events"]
 
 PATCH = Path(__file__).with_name("unmute.patch")
 """The patch for unmute."""
@@ -161,6 +161,7 @@ class UnmuteCues:
     """
 
     def __init__(self, *, sample_rate: int = 24000, clock: Clock | None = None, **options: Unpack[CueOptions]) -> None:
+        check_options(options, CueOptions)
         self._clock = clock or WallClock()
         limits = options.get("limits") or _DEFAULT_LIMITS
         options["limits"] = replace(limits, model_s=math.inf, tool_s=math.inf)
