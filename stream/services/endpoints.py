@@ -29,8 +29,11 @@ __all__ = ["GeminiEndpoint", "OllamaEndpoint", "OpenAIEndpoint", "http_client"]
 
 LONGEST_PAGE = 1 << 16
 """Bytes of an error page that are read, before it is decompressed."""
-_PACKAGES = {"openai": ("AsyncOpenAI", "services", "a client needs the `services` extra"),
-             "anthropic": ("AsyncAnthropic", "anthropic", "Anthropic needs its extra")}  # fmt: skip
+# Class, extra, and the beginning of the error where the package is missing.
+_PACKAGES = {
+    "openai": ("AsyncOpenAI", "services", "a client needs the `services` extra"),
+    "anthropic": ("AsyncAnthropic", "anthropic", "Anthropic needs its extra"),
+}
 # Package, resource, and the fields that its `create` names; the typed overloads fit the providers' own servers only.
 _RESOURCES: Mapping[Api, tuple[str, str, tuple[str, ...]]] = {
     "chat": ("openai", "chat.completions", ("model", "messages", "stream")),
