@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import cues
-from cues.signal.fades import fade_edges
 from tests.support.mixer_storm import differences, faults_of, storm
 from tests.support.mixing_scripts import RATE, speech
 from tests.support.threads import forced_switching
@@ -99,7 +98,7 @@ def storms(n_events: int, seed: int) -> int:
     cues.warm_up()
     failed, started, begin = 0, 0, time.perf_counter()
     for number in range(-(-n_events // STORM)):
-        minute = fade_edges(0.6 * speech(60 * RATE, seed + number), 480, 480).astype(np.float32)
+        minute = 0.6 * speech(60 * RATE, seed + number)
         edge = np.linspace(0.0, 1.0, RATE // 50, dtype=np.float32)  # the minutes follow each other without a click
         minute[: len(edge)] *= edge
         minute[-len(edge) :] *= edge[::-1]
