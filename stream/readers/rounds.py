@@ -1,6 +1,7 @@
-"""Which calls of a round are the same call sent twice: those with one name and equal arguments.
+"""Which calls of a round are the same call sent twice.
 
-But for an index on both, ids of their own where both were raw text, or one array. The first of equal ones stays.
+Calls with one name and equal arguments are duplicates, and the first one stays. They are different calls if both have
+an index, if both are raw text with ids of their own, or if they stand in one array.
 """
 
 from __future__ import annotations

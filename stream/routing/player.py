@@ -171,8 +171,11 @@ class CuePlayer:
 
     def _play_after_words(self, name: str, event: ServiceEvent, at: int, priority: int, turn: int) -> None:
         """Play a cue, unless the turn has ended or the cue was muted meanwhile."""
+        if turn != self._turn or self.is_silent(name):
+            return
         onset = max(at, self.mixer.position)
-        if turn == self._turn and not self.is_silent(name) and (voice := self._play(name, at=onset, priority=priority)):
+        voice = self._play(name, at=onset, priority=priority)
+        if voice is not None:
             self._note(voice, Played(name, event, onset, "after_words"))
 
     def _play(self, name: str, **options: Any) -> Voice | None:

@@ -200,7 +200,7 @@ class CueRouter:
 
     @property
     def phase(self) -> Phase:
-        """The phase of the turn, after what the user waits for."""
+        """The phase of the turn, named after what the user waits for."""
         return self._turn.phase
 
     @property

@@ -15,7 +15,7 @@ NEVER = 1 << 62
 """An output sample that is never reached."""
 
 Phase: TypeAlias = Literal["thinking", "working", "answering", "done"]
-"""After what the user waits for: the first token, an outcome, the first word, nothing."""
+"""Named after what the user waits for: the first token, an outcome, the first word, nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +66,7 @@ class CallsUnderWay:
     def find(self, tool_call_id: str, tool_name: str, *, is_task: bool = False) -> CallUnderWay | None:
         """The call with this id; else the oldest of this name; else, without a name, the oldest.
 
-        `is_task` looks among the server's tasks alone, and for a name or an id in any case.
+        With `is_task`, only the server's tasks count, and an empty name stands for no other.
         """
         known = [call for call in (*self._calls, *self._given_up) if call.is_task or not is_task]
         for call in known:

@@ -8,7 +8,7 @@ __all__ = ["KEY", "MOST_PIECES", "VALUE", "JsonScanner", "Pieces"]
 
 MOST_PIECES = 4096
 """Then they are joined: a piece of one character takes 80 bytes."""
-# What is expected next; a caller may start at the first two.
+# The states, by the token that comes next; a caller may start in the first two.
 VALUE, KEY, COLON, NEXT, FIRST_KEY, FIRST_VALUE, STRING, ESCAPE, ATOM, DONE, ERROR = range(11)
 
 _SPACE = re.compile(r"[ \t\n\r]*")
