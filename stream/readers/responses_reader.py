@@ -42,6 +42,7 @@ _TEXTS = {
     "response.audio_transcript": "output_audio",
 }
 _SPEECH = "response.output_text.delta"
+_PIECES = {f"{name}.delta": (_PARTS[part][0], _PARTS[part][2]) for name, part in _TEXTS.items()}
 _MOST_NUMBERS = 1 << 16
 _MOST_CALLS = 1 << 14
 
@@ -125,7 +126,7 @@ class ResponsesReader(BlockReader):
         return False
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
-        kind, _, index = _PARTS[_TEXTS[event["type"].removesuffix(".delta")]]
+        kind, index = _PIECES[event["type"]]
         part = _part_at(event, index, kind)
         if event["type"] == _SPEECH:
             self._speaking = (event.get("response_id"), event.get("output_index"), event.get(index)), part
