@@ -41,6 +41,7 @@ class _Segment:
     heard_at_s: float | None = None
 
 
+# More than 20 methods: eight of them are those of every output of the package.
 class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the package may be absent where types are checked
     """The new tail of a session's audio chain: paces speech, mixes cues into it and feeds `sink`, the old tail.
 

@@ -25,8 +25,9 @@ REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _KEPT_OF_A_MISFIT = 200
 
 
+# More than 20 methods, of a few lines each: text, calls, results and the end of a stream are alike in every format.
 class MessageReader(ABC):
-    """Reads decoded messages; the two servers' readers say where in them everything stands.
+    """Reads decoded messages; each format's reader says where in them everything stands.
 
     Parameters
     ----------

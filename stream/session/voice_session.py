@@ -35,6 +35,7 @@ __all__ = ["Sink", "VoiceSession"]
 _DEFAULT_LIMITS = Limits()
 
 
+# More than 250 lines: the tasks of a turn, its output and its end share all of its state.
 class VoiceSession:
     """Speaks a model's answers, with cues for its tool calls. The loop's thread.
 
