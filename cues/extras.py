@@ -48,15 +48,14 @@ def needed(module: str, extra: str, purpose: str, missing: type[Exception] = Mis
 
 def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
     """The installed version of a distribution for the adapter `extra`; missing, too old and too new ones raise."""
-    wanted = f"{distribution}>={at_least},<{below}"
-    install = pip_install(extra)
+    needs = f"cues.adapters.{extra} needs {distribution}>={at_least},<{below}"
     try:
         version = metadata.version(distribution)
     except metadata.PackageNotFoundError as error:
-        raise MissingFeatureError(f"cues.adapters.{extra} needs {wanted}, which is not installed: {install}") from error
+        raise MissingFeatureError(f"{needs}, which is not installed: {pip_install(extra)}") from error
     if not _release(at_least) <= _release(version) < _release(below):
         age = "too old" if _release(version) < _release(at_least) else "newer than this adapter knows"
-        raise MissingFeatureError(f"cues.adapters.{extra} needs {wanted}; {version} is {age}: {install}")
+        raise MissingFeatureError(f"{needs}; {version} is {age}: {pip_install(extra)}")
     return version
 
 

@@ -244,7 +244,7 @@ class Connection:
         think : bool, {"low", "medium", "high", "max"} or None
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
-            Further fields of the body; they override all others.
+            Further fields of the body; they override all others, but for `stream` where only streams are read.
 
         Raises
         ------

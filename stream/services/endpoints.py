@@ -64,8 +64,8 @@ class OpenAIEndpoint(PackageEndpoint):
         super().__init__(api, str(self.client.base_url), tap)
 
     async def _send(self, body: dict[str, Any]) -> Any:
-        if self._api == "anthropic":
-            body["stream"] = True
+        if self._api != "chat":
+            body["stream"] = True  # only Chat Completions' whole answers are read
         named = {name: body.pop(name) for name in self._named if name in body}
         try:
             return await self._resource.create(**named, extra_body=body)

@@ -385,6 +385,13 @@ def test_extra_fields_override_all_others(api):
     assert exchange.bodies[0].items() >= extra.items()
 
 
+@pytest.mark.parametrize("api", ["responses", "anthropic"])
+def test_an_answer_is_a_stream_whatever_the_extra_fields_say(api):
+    exchange = chat(rounds(api, [["say", "Hi."]]), endpoint=api, model="m", extra={"stream": False})
+    assert exchange.bodies[0]["stream"] is True
+    assert [event.text for event in exchange.events if isinstance(event, TextDelta)] == ["Hi."]
+
+
 def test_what_an_api_cannot_be_sent_is_refused():
     with pytest.raises(StreamValueError, match="JSON Schema"):
         body_of("anthropic", format="json")
