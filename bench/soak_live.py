@@ -78,7 +78,9 @@ async def turn(chance: random.Random) -> AsyncIterator[stream.Event]:
     yield stream.ToolCallEnd("get_weather", call_id, arguments_json="{}")
     yield stream.Finish("tool_calls")
     await asyncio.sleep(chance.uniform(0.2, 6.0))
-    yield stream.ToolResult(call_id, "get_weather", is_error=chance.random() < 0.2, content="sunny")
+    yield stream.ToolResult(
+        tool_name="get_weather", tool_call_id=call_id, is_error=chance.random() < 0.2, content="sunny"
+    )
     await asyncio.sleep(chance.uniform(0.0, 1.0))
     for _ in range(chance.randint(3, 12)):
         yield stream.TextDelta("it is sunny. ")

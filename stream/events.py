@@ -123,16 +123,16 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """A tool has run. Only this event says whether it succeeded.
 
-    `content` is the returned value, as text; id and name are `""` if not known. `by_server` says whether the server ran
+    `content` is the returned value, as text; name and id are `""` if not known. `by_server` says whether the server ran
     the tool and reported it in its stream; `==` ignores it.
     """
 
-    tool_call_id: str
     tool_name: str
+    tool_call_id: str
     is_error: bool
     content: str
     by_server: bool = field(default=False, compare=False)

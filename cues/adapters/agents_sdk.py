@@ -36,7 +36,7 @@ def is_failure(output: Any) -> bool:
 
 def result_of(output: Any, is_error: Callable[[Any], bool], *, call_id: str = "", tool_name: str = "") -> ToolResult:
     """The result of a tool that the SDK has run; without id and name it is that of the oldest call."""
-    return ToolResult(call_id, tool_name, is_error=is_error(output), content=str(output))
+    return ToolResult(tool_name=tool_name, tool_call_id=call_id, is_error=is_error(output), content=str(output))
 
 
 class AgentCues(RealtimeCues):

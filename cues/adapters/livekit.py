@@ -143,7 +143,9 @@ class SessionCues:
                 self.router.end_call(update.call_id)
             case "tool_call_ended":
                 failed = update.status == "error"
-                self.router.handle(ToolResult(update.call_id, "", is_error=failed, content=update.message or ""))
+                self.router.handle(
+                    ToolResult(tool_name="", tool_call_id=update.call_id, is_error=failed, content=update.message or "")
+                )
 
     def _was_interrupted(self, call_id: str) -> bool:
         """Whether the turn of a call was interrupted: no answer will follow its result."""
@@ -157,7 +159,11 @@ class SessionCues:
                 is_unknown = "Unknown function" in str(output.output)
                 reason: Literal["unknown_tool", "not_json"] = "unknown_tool" if is_unknown else "not_json"
                 self.router.handle(InvalidToolCall(call.name, call.call_id, index, reason, str(output.output)))
-                self.router.handle(ToolResult(call.call_id, call.name, is_error=True, content=str(output.output)))
+                self.router.handle(
+                    ToolResult(
+                        tool_name=call.name, tool_call_id=call.call_id, is_error=True, content=str(output.output)
+                    )
+                )
             self._speech_of.pop(call.call_id, None)
 
     def _on_agent_state(self, event: Any) -> None:

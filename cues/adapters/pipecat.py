@@ -210,7 +210,16 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             case FunctionCallResultFrame():
                 return self._result(frame)
             case FunctionCallCancelFrame(run_llm=True):  # by its timeout, and by nothing else
-                return [CueFrame(ToolResult(frame.tool_call_id, frame.function_name, is_error=True, content="timeout"))]
+                return [
+                    CueFrame(
+                        ToolResult(
+                            tool_name=frame.function_name,
+                            tool_call_id=frame.tool_call_id,
+                            is_error=True,
+                            content="timeout",
+                        )
+                    )
+                ]
             case FunctionCallCancelFrame():
                 return [CueFrame(ended_call=frame.tool_call_id)]
             case LLMTextFrame():
@@ -229,7 +238,7 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             return []
         failed = frame.error is not None or self._is_error(frame.result)
         content = "" if frame.result is None else str(frame.result)
-        result = CueFrame(ToolResult(call_id, name, is_error=failed, content=content))
+        result = CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=failed, content=content))
         if content != LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
             return [result]
         return [CueFrame(InvalidToolCall(name, call_id, 0, "unknown_tool", content)), result]

@@ -101,7 +101,7 @@ class RealtimeCues(PacedWriter):
 
         `respond=False` only adds the output, for further calls of the same response.
         """
-        self.router.handle(ToolResult(call_id, "", is_error=is_error, content=output))
+        self.router.handle(ToolResult(tool_name="", tool_call_id=call_id, is_error=is_error, content=output))
         if self._send is not None:
             item = {"type": "function_call_output", "call_id": call_id, "output": output}
             await self._send({"type": "conversation.item.create", "item": item})

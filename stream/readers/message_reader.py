@@ -196,7 +196,7 @@ class MessageReader(ABC):
         failed = bool(error) or result.get("is_error") is True
         content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
         text = content if isinstance(content, str) else dumps(content)
-        return ToolResult(identity, name, failed, text, by_server=True)
+        return ToolResult(tool_name=name, tool_call_id=identity, is_error=failed, content=text, by_server=True)
 
     def _task_status(self, fields: Mapping[str, Any]) -> None:
         status = fields.get("task_status")

@@ -143,7 +143,9 @@ class ToolRunner(Wrapper):
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."
                 for call in answer.calls:
-                    unrun = ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=why)
+                    unrun = ToolResult(
+                        tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=True, content=why
+                    )
                     self._count(unrun)
                     yield unrun
                 return
@@ -201,7 +203,12 @@ class ToolRunner(Wrapper):
                 why = problem.message
             else:
                 why = self.validator.unknown(call.tool_name) if tool is None else "its arguments are not a JSON object"
-            return ToolResult(call.tool_call_id, call.tool_name, is_error=True, content=f"The tool was not run: {why}.")
+            return ToolResult(
+                tool_name=call.tool_name,
+                tool_call_id=call.tool_call_id,
+                is_error=True,
+                content=f"The tool was not run: {why}.",
+            )
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
         try:
@@ -211,7 +218,7 @@ class ToolRunner(Wrapper):
         logger.debug("%s %s, %d characters", logged_name(tool.name), "failed" if is_error else "is done", len(content))
         if len(content) > self._longest:
             content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
-        return ToolResult(call.tool_call_id, call.tool_name, is_error=is_error, content=content)
+        return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=is_error, content=content)
 
     def _log_unknown(self, answer: Answer) -> None:
         """Log valid calls of tools that are not registered: they cannot run."""

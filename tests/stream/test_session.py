@@ -64,7 +64,7 @@ SPOKEN = [
 ]
 CALL = [(0.2, ToolCallStart("read_file", "1")), (0.3, ToolCallEnd("read_file", "1")), (0.31, Finish("tool_calls"))]
 ANSWER = [
-    (1.5, ToolResult("1", "read_file", is_error=False, content="x")),
+    (1.5, ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content="x")),
     (1.6, TextDelta("Done.")),
     (1.7, Finish("stop")),
 ]

@@ -32,7 +32,7 @@ PARTING = [
     ToolCallEnd("lock", status="incomplete"),
     ToolCallEnd("lock", status="malformed"),
     InvalidToolCall("lock", "", 0, "unknown_tool", "there is no such tool"),
-    ToolResult("", "lock", is_error=False, content="done"),
+    ToolResult(tool_name="lock", tool_call_id="", is_error=False, content="done"),
     TaskStatus("1", "working"),
     Finish("tool_calls"),
 ]

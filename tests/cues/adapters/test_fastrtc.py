@@ -155,7 +155,7 @@ def test_a_cue_makes_the_speech_no_longer_and_clicks_nowhere():
         await clock.sleep(0.5)
         talker.cues.handle(ToolCallStart("read_file", "1"))
         await clock.sleep(0.6)
-        talker.cues.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        talker.cues.handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""))
         await clock.sleep(len(x) / RATE)
 
     a, b = (np.concatenate([f for _, f in run(script, **options)[0].frames]) for options in ({}, {"bank": {}}))
@@ -178,7 +178,7 @@ def test_two_calls_with_a_long_silence_between_them_both_sound():
         for call_id in "12":
             talker.cues.handle(ToolCallStart("read_file", call_id))
             await clock.sleep(0.3)
-            talker.cues.handle(ToolResult(call_id, "read_file", is_error=False, content=""))
+            talker.cues.handle(ToolResult(tool_name="read_file", tool_call_id=call_id, is_error=False, content=""))
             await clock.sleep(20.0)
 
     _, outer = run(script, rules=CueRules(success=None, working=None))
@@ -189,7 +189,7 @@ def test_a_call_of_thirty_seconds_gets_a_waiting_sound_that_ends_with_the_answer
     async def script(talker, clock):
         talker.cues.handle(ToolCallStart("slow", "1"))
         await clock.sleep(30.0)
-        talker.cues.handle(ToolResult("1", "slow", is_error=True, content=""))
+        talker.cues.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content=""))
         talker.cues.handle(Finish("stop"))
         await clock.sleep(3.0)
 
@@ -209,7 +209,9 @@ def test_a_cleared_queue_fades_within_its_fade_and_the_next_answer_is_heard(mome
         await clock.sleep(moment_s - clock.now())
         talker.clear_queue()
         await clock.sleep(1.0)
-        talker.cues.handle(ToolResult("1", "read_file", is_error=False, content=""))  # Late: its turn is over.
+        talker.cues.handle(
+            ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content="")
+        )  # Late: its turn is over.
         await clock.sleep(6.0)
         talker.say(steady_voice(1.0))
         await clock.sleep(1.5)

@@ -55,7 +55,9 @@ class Assistant(AsyncStreamHandler):
             self.cues.handle(Finish("tool_calls"))
             await asyncio.sleep(1e6 if call.ends == "never" else call.runs_s)
             failed = call.ends != "success"
-            self.cues.handle(ToolResult(str(number), call.name, is_error=failed, content=call.ends))
+            self.cues.handle(
+                ToolResult(tool_name=call.name, tool_call_id=str(number), is_error=failed, content=call.ends)
+            )
         await asyncio.sleep(self._turn.think_s)
         self.cues.handle(TextDelta(self._turn.answer))
         self.cues.handle(Finish("stop"))

@@ -67,7 +67,7 @@ def reply_in_a_thread(audio):
     seen.append((current_router(), threading.current_thread()))
     current_router().handle(ToolCallStart("read_file", "1"))
     yield RATE, steady_voice(0.5).reshape(1, -1)
-    current_router().handle(ToolResult("1", "read_file", is_error=True, content=""))
+    current_router().handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=True, content=""))
 
 
 async def reply_on_the_loop(audio):

@@ -177,7 +177,9 @@ def test_after_a_barge_in_the_browser_hears_a_fade_and_then_the_next_answer_alon
         await browser.hear(lambda signal: sounding(signal[-1920:], CUE_HZ).any())
         talker.clear_queue()
         heard["cut_s"] = mixer.position / RATE
-        talker.cues.handle(ToolResult("1", "read_file", is_error=False, content=""))  # Late: its turn is over.
+        talker.cues.handle(
+            ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content="")
+        )  # Late: its turn is over.
         talker.say(tone(NEXT_HZ, 1.0))
         await browser.hear(lambda signal: sounding(signal[-9600:], NEXT_HZ).all())
         heard["signal"] = browser.signal

@@ -116,7 +116,7 @@ def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere
         await clock.sleep(0.5)
         output.router.handle(ToolCallStart("read_file", "1"))
         await clock.sleep(0.6)
-        output.router.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        output.router.handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""))
         await clock.sleep(len(x) / RATE)
 
     (a, events_a, _), (b, events_b, _) = run(script), run(script, bank={})
@@ -150,7 +150,9 @@ def test_a_cleared_buffer_fades_and_reports_what_was_heard(moment_s):
         await output.wait_for_playout()
         waited_s.append(clock.now() - moment_s)
         await clock.sleep(1.0)
-        output.router.handle(ToolResult("1", "read_file", is_error=True, content=""))  # Late: its turn is over.
+        output.router.handle(
+            ToolResult(tool_name="read_file", tool_call_id="1", is_error=True, content="")
+        )  # Late: its turn is over.
         await clock.sleep(5.0)
 
     waited_s = []

@@ -111,7 +111,9 @@ def test_a_barge_in_is_silent_within_40_ms_and_does_not_click(moment_s):
         line.barge_in()
         line.barge_in()  # A second one adds nothing.
         await clock.sleep(1.0)
-        line.router.handle(ToolResult("1", "read_file", is_error=True, content=""))  # Late: its turn is over.
+        line.router.handle(
+            ToolResult(tool_name="read_file", tool_call_id="1", is_error=True, content="")
+        )  # Late: its turn is over.
         await clock.sleep(5.0)
 
     far = call(script)

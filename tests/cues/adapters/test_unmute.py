@@ -312,7 +312,7 @@ def test_an_interruption_fades_what_sounds_and_what_is_still_written_is_not_hear
         await clock.sleep(0.1)
         cues_.interrupt()
         await clock.sleep(1.0)  # The old task goes on writing.
-        cues_.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        cues_.handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""))
         await clock.sleep(1.0)
         speaking.cancel()
         cues_.begin_response()
@@ -336,7 +336,7 @@ def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_ba
         await clock.sleep(0.5)
         cues_.handle(ToolCallStart("read_file", "1"))
         await clock.sleep(1.5)
-        cues_.handle(ToolResult("1", "read_file", is_error=False, content=""))
+        cues_.handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""))
         await queue.put((RATE, voice[half:]))
         await clock.sleep(2.0)
 

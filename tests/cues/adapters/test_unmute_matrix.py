@@ -62,7 +62,7 @@ async def answer(turn, finish="stop"):
         if finish == "tool_calls":
             break
         await asyncio.sleep(call.runs_s if call.ends != "never" else 1e6)
-        yield ToolResult(str(n), call.name, is_error=call.ends != "success", content=call.ends)
+        yield ToolResult(tool_name=call.name, tool_call_id=str(n), is_error=call.ends != "success", content=call.ends)
     else:
         await asyncio.sleep(turn.think_s)
         yield TextDelta(turn.answer)
@@ -234,7 +234,7 @@ def test_after_a_long_tool_a_cue_is_as_late_as_ever_because_speech_is_kept_to_36
         cues_.handle(ToolCallStart("search", "1"))
         cues_.handle(ToolCallEnd("search", "1"))
         await asyncio.sleep(12.0)
-        cues_.handle(ToolResult("1", "search", is_error=False, content=""))
+        cues_.handle(ToolResult(tool_name="search", tool_call_id="1", is_error=False, content=""))
         cues_.handle(TextDelta("Here."))
         burst_s = clock.now()
         await voice.speak(SPEECH)

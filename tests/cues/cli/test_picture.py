@@ -26,7 +26,7 @@ def turn(words=WORDS, name="get_weather", **result):
     call = journal.add(start, 1.0, 1.0)
     journal.add(ToolCallEnd(name, "1", 0, "{}", "ok"), 1.1, 1.1)
     if result:
-        journal.add(ToolResult("1", name, **result), None, 2.0)
+        journal.add(ToolResult(tool_name=name, tool_call_id="1", **result), None, 2.0)
     journal.sounded = [Sounded("tool_call", call, RATE, 1.0)]
     journal.heard = [Heard(word, round(k * len(SPEECH) / len(words))) for k, word in enumerate(words)]
     journal.output_samples = len(SPEECH)

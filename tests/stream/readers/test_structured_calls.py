@@ -269,7 +269,7 @@ def test_native_tool_loop_tells_status_calls_results_and_timings():
     )  # fmt: skip
     assert events == [
         TaskStatus("t", "working"), ToolCallStart("f", "k", 0), ToolCallEnd("f", "k", 0, "{}", "ok"),
-        Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), Finish("stop"), ToolResult("k", "f", True, "not there"),
+        Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), Finish("stop"), ToolResult(tool_name="f", tool_call_id="k", is_error=True, content="not there"),
         TextDelta("Sorry.", "text"), TaskStatus("t", "completed"), Finish("stop"),
     ]  # fmt: skip
 
@@ -297,7 +297,10 @@ def test_in_ollamas_lines_a_channel_stands_beside_the_message_or_in_it(field):
 def test_messages_of_role_tool_are_results_and_never_spoken():
     said = {"role": "tool", "content": "12 degrees", "tool_call_id": "a"}
     events = read(calls(call("f", "{}", 0, "a")), chunk(said), chunk({"content": "It is 12."}, "stop"))
-    assert events[2:4] == [ToolResult("a", "f", False, "12 degrees"), TextDelta("It is 12.")]
+    assert events[2:4] == [
+        ToolResult(tool_name="f", tool_call_id="a", is_error=False, content="12 degrees"),
+        TextDelta("It is 12."),
+    ]
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])

@@ -115,7 +115,10 @@ def test_the_old_name_of_use_mixer_works_and_names_the_new_one():
 def test_no_cue_and_motifs_may_be_written_into_the_rules(option, sounds):
     pipeline = Pipeline(cues.load_bank(), rules=CueRules(**option))
     assert (
-        pipeline.handle(ToolCallStart("read_file"), ToolResult("", "read_file", is_error=False, content="")) == sounds
+        pipeline.handle(
+            ToolCallStart("read_file"), ToolResult(tool_name="read_file", tool_call_id="", is_error=False, content="")
+        )
+        == sounds
     )
 
 

@@ -47,7 +47,7 @@ def test_a_call_whose_outcome_nobody_tells_keeps_the_loop_alive_until_the_turn_i
 def test_after_every_outcome_there_is_nothing_to_wait_for():
     loop = Loop()
     loop.router.handle(ToolCallStart("get_weather", "1"))
-    loop.router.handle(ToolResult("1", "get_weather", is_error=False, content=""))
+    loop.router.handle(ToolResult(tool_name="get_weather", tool_call_id="1", is_error=False, content=""))
     loop.speak(1.0)
     loop.pacer.end()
     loop.pass_s(3.0)

@@ -28,8 +28,8 @@ from tests.support.routing import ALL, RATE, Pipeline, bank
         (ToolCallEnd("read_file", arguments_json="{}"), []),
         (ToolCallEnd("read_file", status="incomplete"), ["error"]),
         (ToolCallEnd("read_file", status="malformed"), ["error"]),
-        (ToolResult("", "read_file", is_error=False, content=""), ["success"]),
-        (ToolResult("", "read_file", is_error=True, content=""), ["error"]),
+        (ToolResult(tool_name="read_file", tool_call_id="", is_error=False, content=""), ["success"]),
+        (ToolResult(tool_name="read_file", tool_call_id="", is_error=True, content=""), ["error"]),
         (StreamFailed("gone"), ["error"]),
         (TextDelta("hello"), []),
     ],
@@ -52,7 +52,11 @@ def test_nothing_sounds_after_a_hangup_whatever_is_handled():
     pipeline.handle(ToolCallStart("read_file", "1"))
     pipeline.pass_s(0.02)
     pipeline.mixer.close()
-    answer = [ToolResult("1", "read_file", is_error=False, content=""), ToolCallStart("search", "2"), TextDelta("so")]
+    answer = [
+        ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""),
+        ToolCallStart("search", "2"),
+        TextDelta("so"),
+    ]
     assert pipeline.handle(*answer, StreamFailed("gone")) == []
     pipeline.router.begin_turn()
     pipeline.pass_s(0.02)
@@ -108,7 +112,9 @@ def test_a_burst_is_thinned_to_three_and_then_to_one_a_second():
 def test_muted_cues_stay_silent_until_they_are_wanted_again():
     pipeline = Pipeline()
     pipeline.router.muted = True
-    assert pipeline.handle(ToolCallStart("a"), ToolResult("", "a", is_error=True, content="")) == []
+    assert (
+        pipeline.handle(ToolCallStart("a"), ToolResult(tool_name="a", tool_call_id="", is_error=True, content="")) == []
+    )
     assert not pipeline.mixer.active
     pipeline.router.muted = False
     assert pipeline.handle(ToolCallStart("b")) == ["tool_call"]
@@ -155,7 +161,7 @@ def test_one_call_told_twice_by_its_id_sounds_once():
     assert pipeline.handle(ToolCallStart("a", "1")) == ["tool_call"]
     pipeline.pass_s(1.0)
     assert pipeline.handle(ToolCallStart("a", "1")) == []
-    pipeline.handle(ToolResult("1", "a", is_error=False, content=""))
+    pipeline.handle(ToolResult(tool_name="a", tool_call_id="1", is_error=False, content=""))
     pipeline.pass_s(1.0)
     assert pipeline.handle(ToolCallStart("a", "1")) == ["tool_call"]  # Some servers begin anew with every answer.
 
@@ -180,7 +186,7 @@ def test_a_failure_that_was_told_is_not_told_again_by_the_result(told_first):
         assert pipeline.handle(InvalidToolCall("read_file", "1", 0, "schema", "path is missing")) == ["error"]
     pipeline.pass_s(0.5)
     name = "reed_file" if told_first == "invented" else "read_file"
-    assert pipeline.handle(ToolResult("1", name, is_error=True, content="")) == []
+    assert pipeline.handle(ToolResult(tool_name=name, tool_call_id="1", is_error=True, content="")) == []
 
 
 def test_a_server_that_says_completed_ends_the_phase_without_a_sound():
@@ -215,9 +221,9 @@ def test_one_cue_can_be_switched_off_and_on_by_its_name():
     pipeline.router.mute("success", "working")
     pipeline.handle(ToolCallStart("slow", "1"))
     assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() == 0.0
-    assert pipeline.handle(ToolResult("1", "slow", is_error=False, content="")) == []
+    assert pipeline.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=False, content="")) == []
     pipeline.router.unmute("success")
-    assert pipeline.handle(ToolResult("2", "fast", is_error=False, content="")) == ["success"]
+    assert pipeline.handle(ToolResult(tool_name="fast", tool_call_id="2", is_error=False, content="")) == ["success"]
     pipeline.router.unmute()
     pipeline.handle(ToolCallStart("slow", "3"))
     assert np.abs(pipeline.pass_s(6.0)[RATE:]).max() > 0.0
@@ -230,13 +236,13 @@ def test_a_barge_in_ends_every_cue_and_wants_no_outcome_of_its_calls():
     pipeline.router.barge_in(30.0)
     assert np.abs(pipeline.pass_s(1.0)[round(0.04 * RATE) :]).max() == 0.0
     results = [
-        ToolResult("1", "slow", is_error=True, content=""),
-        ToolResult("", "nameless", is_error=True, content=""),
+        ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content=""),
+        ToolResult(tool_name="nameless", tool_call_id="", is_error=True, content=""),
     ]
     assert pipeline.handle(*results) == []
     pipeline.pass_s(1.0)
     assert pipeline.handle(ToolCallStart("slow", "2")) == ["tool_call"]
-    assert pipeline.handle(ToolResult("2", "slow", is_error=True, content="")) == ["error"]
+    assert pipeline.handle(ToolResult(tool_name="slow", tool_call_id="2", is_error=True, content="")) == ["error"]
 
 
 def test_a_hush_ends_every_cue_and_awaits_the_outcome():
@@ -245,7 +251,7 @@ def test_a_hush_ends_every_cue_and_awaits_the_outcome():
     pipeline.pass_s(0.02)
     pipeline.router.hush()
     assert np.abs(pipeline.pass_s(6.0)[round(0.04 * RATE) :]).max() == 0.0
-    assert pipeline.handle(ToolResult("1", "slow", is_error=True, content="")) == ["error"]
+    assert pipeline.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content="")) == ["error"]
 
 
 def test_after_the_words_is_in_a_pause_where_nobody_knows_the_words():
@@ -262,7 +268,7 @@ def test_results_of_several_nameless_calls_are_taken_oldest_first():
         pipeline.handle(ToolCallStart("a"))
     for _ in range(3):
         assert pipeline.router.waits
-        pipeline.handle(ToolResult("", "a", is_error=False, content=""))
+        pipeline.handle(ToolResult(tool_name="a", tool_call_id="", is_error=False, content=""))
     assert not pipeline.router.waits
 
 

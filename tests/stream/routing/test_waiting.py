@@ -73,7 +73,7 @@ def call(call_id="1", name="read_file"):
 
 
 def result(call_id="1", name="read_file", *, is_error=False):
-    return ToolResult(call_id, name, is_error=is_error, content="x")
+    return ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content="x")
 
 
 def longest_silence_s(samples):

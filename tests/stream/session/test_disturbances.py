@@ -29,7 +29,7 @@ TURN = [
     *said(TEXT),
     (1.03, ToolCallStart("get_weather", "1")),
     (1.2, ToolCallEnd("get_weather", "1", arguments_json="{}")),
-    (4.0, ToolResult("1", "get_weather", is_error=False, content="x")),
+    (4.0, ToolResult(tool_name="get_weather", tool_call_id="1", is_error=False, content="x")),
     (4.1, Finish("stop")),
 ]
 

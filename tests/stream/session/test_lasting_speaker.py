@@ -87,7 +87,7 @@ def conversation(kind, turns, **options):
 LONG_TOOL = [
     (0.0, TextDelta("Wait a little.")),
     (0.5, ToolCallStart("slow", "1")),
-    (30.0, ToolResult("1", "slow", is_error=False, content="")),
+    (30.0, ToolResult(tool_name="slow", tool_call_id="1", is_error=False, content="")),
     (30.1, TextDelta("Here it is.")),
 ]
 

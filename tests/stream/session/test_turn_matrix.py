@@ -59,7 +59,7 @@ def steps(turn):
         if call.ends == "never":
             return [*events, (1e6, Finish("stop"))]
         is_error = call.ends != "success"
-        events += [(at_s, ToolResult(str(n), call.name, is_error=is_error, content=call.ends))]
+        events += [(at_s, ToolResult(tool_name=call.name, tool_call_id=str(n), is_error=is_error, content=call.ends))]
     at_s += turn.think_s
     return [*events, (at_s, TextDelta(turn.answer)), (at_s, Finish("stop"))]
 

@@ -32,7 +32,7 @@ def call(at_s, call_id="1", name="read_file"):
 
 
 def answered(at_s, call_id="1", name="read_file", *, is_error=False):
-    return [(at_s, ToolResult(call_id, name, is_error=is_error, content="x"))]
+    return [(at_s, ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content="x"))]
 
 
 LONG = "Let me look that up in the big book of birds, and then tell you all about the finches in it."
