@@ -3,11 +3,11 @@
 import asyncio
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 from cues.cli._watching import Sounds
 from cues.cli.live.browser.app import LivePages
-from cues.cli.live.browser.command import _conversations
-from cues.cli.live.browser.conversation import Setup
+from cues.cli.live.browser.conversation import Conversation, Setup
 from cues.cli.live.browser.server import LiveServer
 from cues.cli.live.scripts import built_in_scripts, served
 
@@ -18,7 +18,6 @@ def live_server(
     speaker="voice-like",
     pack="",
     scripts=None,
-    pipeline="websocket",
     buffer_ms=80,
     poll_s=0.02,
     targets=None,
@@ -34,8 +33,7 @@ def live_server(
             setup = Setup(targets=targets or recorded, bank=sounds.bank, speaker=speaker)
             shown = [{"title": script.title, "prompt": script.prompt} for script in scripts]
             hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
-            hello["pipeline"] = pipeline
-            pages = LivePages(_conversations(pipeline, setup), sounds, hello, poll_s)
+            pages = LivePages(partial(Conversation, setup), sounds, hello, poll_s)
             server = LiveServer(pages.app(), **address)
             server.pages = pages
             servers.append(server)

@@ -8,7 +8,6 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from importlib import metadata
 
 import numpy as np
 import pytest
@@ -273,7 +272,6 @@ def test_a_model_that_cannot_be_reached_is_a_failure_on_the_page_and_the_next_tu
         '{"type":"ask","text":"a","script":9}',
         '{"type":"ask","text":"a","script":-1}',
         '{"type":"ask","text":1,"script":0}',
-        '{"type":"offer","sdp":"v=0"}',
         json.dumps({"type": "ask", "text": "a" * 4001, "script": 0}),
         "[" * 9000,
         b"\x00\xff",
@@ -387,7 +385,7 @@ def status_of(url, **headers):
         return error.code
 
 
-@pytest.mark.parametrize("path", ["", "live.js", "live.css", "rtc.js", "timeline.js", "worker.js", "worklet.js"])
+@pytest.mark.parametrize("path", ["", "live.js", "live.css", "timeline.js", "worker.js", "worklet.js"])
 def test_the_page_and_its_files_are_served_to_this_machine_alone(path):
     with live_server() as server:
         assert status_of(server.url + path) == 200
@@ -516,19 +514,6 @@ asyncio.run(turn())
 def test_a_turn_after_the_rehearsal_imports_nothing_and_no_collection_walks_what_was_imported():
     done = subprocess.run([sys.executable, "-c", FIRST_TURN], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "[] True\n"
-
-
-def test_without_fastrtc_its_pipeline_is_refused_with_the_command_that_installs_it(monkeypatch):
-    def missing(_):
-        raise metadata.PackageNotFoundError
-
-    monkeypatch.setattr(metadata, "version", missing)
-    for module in ("cues.adapters.fastrtc", "cues.cli.live.browser.rtc"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    result = CliRunner().invoke(group, ["live", "--pipeline", "fastrtc", "--speaker", "voice-like", "--port", "0"])
-    assert result.exit_code == 1
-    assert "fastrtc" in str(result.exception)
-    assert "pip install" in str(result.exception)
 
 
 def test_every_built_in_script_has_a_question_and_its_tools_have_results():

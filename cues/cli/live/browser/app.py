@@ -39,7 +39,7 @@ MAX_PAGES = 64
 _FILES = {
     "live.html": "text/html; charset=utf-8",
     "live.css": "text/css; charset=utf-8",
-    **dict.fromkeys(("live.js", "rtc.js", "timeline.js", "worker.js", "worklet.js"), "text/javascript; charset=utf-8"),
+    **dict.fromkeys(("live.js", "timeline.js", "worker.js", "worklet.js"), "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -138,8 +138,6 @@ def _obey(command: object, conversation: Conversation) -> None:
     match command:
         case {"type": "interrupt"}:
             conversation.interrupt()
-        case {"type": "offer", "sdp": str(sdp)}:
-            conversation.offer(sdp)
         case {"type": "ask", "text": str(text), "script": int(script)} if 0 < len(text.strip()) <= MAX_TEXT:
             # JSON may hold half of a surrogate pair, which no server takes.
             conversation.ask(text.encode("utf-8", "replace").decode("utf-8"), script)

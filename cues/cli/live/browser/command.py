@@ -19,10 +19,10 @@ from cues.cli._terminal import harmless
 from stream.local_requests import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cues.cli._watching import Sounds
-    from cues.cli.live.browser.conversation import Conversation, Setup
+    from cues.cli.live.browser.conversation import Setup
     from cues.cli.live.scripts import Script
     from cues.cli.live.turn import Target
 
@@ -54,13 +54,6 @@ _FORWARD = (
     type=click.Path(path_type=Path),
     help="A recording that answers; give it again for the answer to a tool's result. Default: the demo's.",
 )
-@click.option(
-    "--pipeline",
-    type=click.Choice(["websocket", "fastrtc"]),
-    default="websocket",
-    show_default=True,
-    help="How the sound gets to the page: fastrtc is WebRTC through FastRTC and its adapter.",
-)
 @_options.speaker
 @_options.pack
 @_options.host
@@ -81,7 +74,6 @@ def command(
     folder: Path | None,
     system: str,
     recordings: tuple[Path, ...],
-    pipeline: str,
     speaker: str,
     pack: Path | None,
     host: str,
@@ -119,7 +111,6 @@ def command(
     setup = Setup(targets=asked, bank=sounds.bank, speaker=speaker, system=system)
     hello = {
         "answers": f"{model} at {base_url}" if asked else "recordings of model servers",
-        "pipeline": pipeline,
         "buffer_ms": buffer_ms,
         "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
     }
@@ -141,6 +132,7 @@ async def _serve(
 ) -> None:
     """Serve until Ctrl-C; without targets in `setup`, the scripts answer."""
     from cues.cli.live.browser.app import LivePages
+    from cues.cli.live.browser.conversation import Conversation
     from cues.cli.live.browser.server import LiveServer
     from cues.cli.live.scripts import served
     from stream.speech import choose_speaker
@@ -151,23 +143,11 @@ async def _serve(
     async with served(scripts) as recorded:
         setup = replace(setup, targets=setup.targets or recorded)
         token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
-        pages = LivePages(_conversations(hello["pipeline"], setup), sounds, hello)
+        pages = LivePages(partial(Conversation, setup), sounds, hello)
         server = LiveServer(pages.app(), token=token, **address)
         watched = f", watching {harmless(str(sounds.pack))}" if sounds.pack else ""
         click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watched} (Ctrl-C ends)")
         await server.serve()
-
-
-def _conversations(pipeline: str, setup: Setup) -> Callable[[], Conversation]:
-    """The function that makes the conversation of a page."""
-    from cues.cli.live.browser.app import MAX_PAGES
-    from cues.cli.live.browser.conversation import Conversation
-
-    if pipeline == "websocket":
-        return partial(Conversation, setup)
-    from cues.cli.live.browser.rtc import Peers, RtcConversation
-
-    return partial(RtcConversation, Peers(setup.bank, MAX_PAGES), setup)
 
 
 async def rehearse(sounds: Sounds) -> None:

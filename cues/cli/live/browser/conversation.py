@@ -98,10 +98,6 @@ class Conversation:
         if self._session is not None:
             self._session.barge_in()
 
-    def offer(self, sdp: str) -> None:
-        """Refuse a page's offer of a WebRTC connection with a `ValueError`: the sound goes over its WebSocket."""
-        raise ValueError(f"an offer of {len(sdp)} characters; the sound goes over the WebSocket")
-
     async def answered(self) -> None:
         """Wait until every question asked so far is answered or dropped."""
         await asyncio.wait(self._turns)

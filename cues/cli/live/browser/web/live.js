@@ -12,7 +12,7 @@ window.live = { state, timeline, context: null, player: null, events: [], report
 // Sound: the context starts with the first question, because browsers want a gesture.
 
 let starting = null;
-const startSound = () => (starting ??= state.pipeline === "fastrtc" ? startCall() : startPlayer());
+const startSound = () => (starting ??= startPlayer());
 window.live.startSound = startSound;
 
 async function startPlayer() {
@@ -27,28 +27,6 @@ async function startPlayer() {
   player.connect(context.destination);
   Object.assign(window.live, { context, player });
   await context.resume();
-}
-
-// Over WebRTC the server says when it released each level; the sound is heard when the jitter buffer has passed.
-async function startCall() {
-  const call = new Call((offer) => worker.postMessage({ send: offer }), ({ peak, waitingS, concealedS }) => {
-    const last = timeline.levels.at(-1);
-    const heardS = Math.max(state.heardS, last ? Math.min(last.atS + last.lengthS, state.levelS + performance.now() / 1000 - waitingS) : 0);
-    const playing = state.running || (last && heardS < last.atS + last.lengthS);
-    takeReport({ state: playing ? "playing" : "idle", turn: state.turn, position: heardS * RATE_HZ, underruns: concealedS, peak, waitingS });
-  }, () => {
-    hangUp();
-    note("the WebRTC connection was lost; the next question makes a new one", "error");
-  });
-  Object.assign(window.live, { call, context: call.context });
-  await call.start();
-}
-
-function hangUp() {
-  window.live.call.close();
-  window.live.call = window.live.report = starting = null;
-  state.heardS = 0;
-  timeline.clear();
 }
 
 function takeReport(report) {
@@ -88,8 +66,7 @@ setInterval(() => {
   showLevel(state.peak);
   state.peak = 0;
   write("buffer", report.state === "idle" ? "–" : `${Math.round(1000 * report.waitingS)} ms`);
-  write("missing", state.pipeline === "fastrtc" ? "concealed" : "underruns");
-  write("underruns", state.pipeline === "fastrtc" ? `${Math.round(1000 * report.underruns)} ms` : `${report.underruns}`, report.underruns > 0);
+  write("underruns", `${report.underruns}`, report.underruns > 0);
   if (state.lateS === null) { return; }
   const late = `${Math.round(1000 * state.lateS)} ms`, isLate = state.lateS > LATE_S;
   write("late", late, isLate);
@@ -130,7 +107,6 @@ async function ask(text, script = 0) {
 // The sound fades out here at once; the server ends the turn when it hears of it.
 function silence() {
   window.live.player?.port.postMessage({ stop: state.turn });
-  window.live.call?.silence();
 }
 
 function interrupt() {
@@ -184,10 +160,8 @@ function hear(text) {
 // What happens. Words and cues have their own place in the output; the rest happens where the output is.
 
 const shown = {
-  "live.hello": ({ answers, speaker, scripts, problem, buffer_ms, pipeline }) => {
+  "live.hello": ({ answers, speaker, scripts, problem, buffer_ms }) => {
     state.bufferMs = buffer_ms;
-    state.pipeline = pipeline;
-    if (window.live.call) { hangUp(); }  // It ended with the old conversation.
     window.live.player?.port.postMessage({ restart: true });
     timeline.clear();
     state.turn = 0;
@@ -198,13 +172,7 @@ const shown = {
     setOpen(true);
     if (problem) { note(`pack: ${problem}`, "error"); }
   },
-  "live.answer": ({ sdp }) => { window.live.call?.take(sdp); },
-  "live.level": ({ at_s, length_s, mixed, speech }) => {
-    state.levelS = at_s + length_s - performance.now() / 1000;
-    timeline.level(at_s, length_s, mixed, speech);
-  },
   "live.turn": ({ turn, text, at_s }) => {
-    window.live.call?.sound();
     Object.assign(state, { turn, running: true, answer: null, words: [] });
     at("interrupt").disabled = false;
     line("you", text);
@@ -260,7 +228,7 @@ function setOpen(open, text = "connected") {
 
 worker.onmessage = ({ data }) => {
   if (data.event) {
-    if (data.event.type !== "live.level") { window.live.events.push(data.event); }
+    window.live.events.push(data.event);
     shown[data.event.type]?.(data.event);
     drawSoon();
   } else if (data.levels) {
