@@ -23,9 +23,8 @@ import soundfile
 import cues
 from bench.interleaved import best_s
 from cues.batch.measuring import COLUMNS, Measure
-from cues.batch.runner import run_batch
+from cues.batch.runner import run_batch, run_task
 from cues.batch.sources import find_sources
-from cues.batch.tasks import run_tasks
 from cues.synthesis.voicelike import speak_voice_like
 
 GOAL = 5.0
@@ -80,8 +79,8 @@ def main() -> None:
         quick, exact = ([Measure(source, exact) for source in sources[:N_COMPARED]] for exact in (False, True))
         contenders = {
             "decoding alone": lambda: decoding(files),
-            "cues: loudness, true peak 4×, clicks": lambda: run_tasks(quick),
-            "the same with --exact (16×)": lambda: run_tasks(exact),
+            "cues: loudness, true peak 4×, clicks": lambda: [run_task(task) for task in quick],
+            "the same with --exact (16×)": lambda: [run_task(task) for task in exact],
             "pyloudnorm + scipy: loudness, true peak 4×": lambda: theirs(files),
         }
         best = best_s(contenders, rounds=15)
@@ -91,7 +90,7 @@ def main() -> None:
         print(f"one process: {their / ours:.1f} × faster (goal {GOAL:g} ×)")
         differences = [
             (abs(row["integrated_lufs"] - lufs), abs(row["true_peak_dbtp"] - dbtp))
-            for row, (lufs, dbtp) in zip((o.row for o in run_tasks(quick)), theirs(files), strict=True)
+            for row, (lufs, dbtp) in zip(map(run_task, quick), theirs(files), strict=True)
         ]
         print("largest differences: {:.3f} LU, {:.3f} dB".format(*np.max(differences, axis=0)))
         start = time.perf_counter()

@@ -19,8 +19,8 @@ import stream
 from bench.goals import Figure, at_most, run
 from bench.interleaved import best_s
 from cues.batch.measuring import Measure
+from cues.batch.runner import run_task
 from cues.batch.sources import find_sources
-from cues.batch.tasks import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,7 +115,7 @@ def batch_files() -> Curve:
         for path in paths:
             soundfile.write(path, tone().samples, 24_000)
         tasks = [Measure(source) for source in find_sources(work)]
-        return curve(lambda count: lambda: run_tasks(tasks[:count]), sizes)
+        return curve(lambda count: lambda: [run_task(task) for task in tasks[:count]], sizes)
 
 
 def bend(points: Curve) -> float:

@@ -15,7 +15,7 @@ from cues.units import gain_to_db
 
 if TYPE_CHECKING:
     from cues.batch.sources import Source
-    from cues.batch.tasks import Row
+    from cues.batch.table import Row
 
 __all__ = ["COLUMNS", "KERNELS", "Measure"]
 

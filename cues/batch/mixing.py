@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.batch.tasks import FATAL_ERRNOS
-from cues.errors import AudioFileError, CueValueError, reason_of
-from cues.files import replacing, unfinished_name
+from cues.errors import AudioFileError, CueValueError
+from cues.files import explained, replacing, unfinished_name
 from cues.library.audiofile import in_memory, read_channels
 from cues.signal.pcm import dithered_int16, int16_of_float
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.batch.sources import Source
-    from cues.batch.tasks import Row
+    from cues.batch.table import Row
     from cues.library.bank import Bank
 
 __all__ = ["COLUMNS", "Mix", "sweep"]
@@ -64,14 +62,11 @@ class Mix:
         if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
             subtype = "PCM_24"
         output = Path(self.output)
-        try:
+        data = in_memory(_encoded(channels, mixed, subtype), rate, file_format, subtype)
+        with explained(output, kind=AudioFileError):
             output.parent.mkdir(parents=True, exist_ok=True)
             with replacing(output) as part:
-                part.write_bytes(in_memory(_encoded(channels, mixed, subtype), rate, file_format, subtype))
-        except (RuntimeError, OSError) as error:
-            if getattr(error, "errno", None) in FATAL_ERRNOS:
-                raise
-            raise AudioFileError(f"{output}: cannot be written: {reason_of(error)}") from error
+                part.write_bytes(data)
         return {
             "output": self.output,
             "length_s": round(len(mixed) / rate, 6),
@@ -102,14 +97,11 @@ def _mixed(
 
 def sweep(outputs: Iterable[str]) -> None:
     """Delete temporary files that killed workers left beside these outputs."""
-    names: dict[Path, set[str]] = {}
-    for output in map(Path, outputs):
-        names.setdefault(output.parent, set()).add(output.name)
-    for folder, wanted in names.items():
-        with contextlib.suppress(OSError):  # the folder may not be there yet
-            for path in folder.iterdir():
-                if unfinished_name(path) in wanted:
-                    path.unlink(missing_ok=True)
+    paths = {Path(output) for output in outputs}
+    for folder in {path.parent for path in paths}:
+        for part in folder.glob(".*"):
+            if folder / (unfinished_name(part) or ".") in paths:
+                part.unlink(missing_ok=True)
 
 
 def _encoded(before: NDArray[np.float32], mixed: NDArray[np.float32], subtype: str) -> NDArray[Any]:

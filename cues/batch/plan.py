@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 from cues.errors import CueError, CueValueError, did_you_mean, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable
 
 __all__ = ["Planned", "read_plan"]
 
 _NEEDED = ("file", "cue", "time_s")
-_OPTIONAL = ("gain_db", "output")
-_COLUMNS = f"must have {', '.join(_NEEDED)}, and may have {', '.join(_OPTIONAL)}"
+_COLUMNS = (*_NEEDED, "gain_db", "output")
 _MAX_TIME_S = 86_400.0
 _GAIN_DB = (-60.0, 12.0)
-_MAX_FAULTS_TOLD = 20
+_MAX_FAULTS_SHOWN = 20
 _WRITTEN = (".wav", ".flac")
 
 
@@ -46,65 +45,58 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CueError(f"{path}: cannot be read: {reason_of(error)}") from error
-    faults: list[str] = []
-    lines = _json_lines(text, faults) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_lines(text, faults)
     cues: dict[str, list[tuple[str, float, float]]] = {}
     outputs: dict[str, str] = {}
-    for number, line in lines:
+    owners: dict[PurePath, str] = {}
+    faults: list[str] = []
+    json_lines = path.suffix.lower() in (".jsonl", ".ndjson")
+    for number, line in _json_lines(text) if json_lines else _csv_lines(path, text):
         try:
             file, output, cue = _entry(line, path.parent, known_cues)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             faults.append(f"line {number}: {error}")
             continue
         cues.setdefault(file, []).append(cue)
-        outputs.setdefault(file, output)
-    faults += _shared_outputs(outputs)
+        output = outputs.setdefault(file, output)
+        owner = owners.setdefault(PurePath(output), file)
+        if owner != file:
+            faults.append(f"{file} and {owner} would both be written to {output}; give one of them another output")
     if not cues and not faults:
         faults.append("it names no recording")
     if faults:
-        more = [f"… and {len(faults) - _MAX_FAULTS_TOLD} more"] if len(faults) > _MAX_FAULTS_TOLD else []
-        raise CueValueError("\n  ".join([f"{path}:", *faults[:_MAX_FAULTS_TOLD], *more]))
+        more = [f"… and {len(faults) - _MAX_FAULTS_SHOWN} more"] if len(faults) > _MAX_FAULTS_SHOWN else []
+        raise CueValueError("\n  ".join([f"{path}:", *faults[:_MAX_FAULTS_SHOWN], *more]))
     return [Planned(file, tuple(wanted), outputs[file]) for file, wanted in cues.items()]
 
 
-def _csv_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _csv_lines(path: Path, text: str) -> Iterable[tuple[int, Any]]:
     reader = csv.DictReader(io.StringIO(text), restkey="")
-    names = reader.fieldnames or []
-    missing = [name for name in _NEEDED if name not in names]
-    unknown = [name for name in names if name not in (*_NEEDED, *_OPTIONAL)]
-    if missing or unknown:
-        said = [f"lacks {', '.join(missing)}"] if missing else []
-        said += [f"has {', '.join(map(repr, unknown))}, which is unknown"] if unknown else []
-        faults.append(f"its heading {' and '.join(said)}; it {_COLUMNS}")
-        return
+    try:
+        _check_names(reader.fieldnames or ())
+    except CueValueError as error:
+        raise CueValueError(f"{path}: its heading {error}") from None
     for line in reader:
         yield reader.line_num, {name: value for name, value in line.items() if value not in ("", None)}
 
 
-def _json_lines(text: str, faults: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            faults.append(f"line {number}: is not JSON: {error}")
-            continue
-        if isinstance(entry, dict):
-            yield number, entry
-        else:
-            faults.append(f"line {number}: is {type(entry).__name__}; it must be an object with {', '.join(_NEEDED)}")
+def _json_lines(text: str) -> Iterable[tuple[int, Any]]:
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
-def _entry(
-    line: Mapping[str, Any], folder: Path, known_cues: Collection[str]
-) -> tuple[str, str, tuple[str, float, float]]:
-    for name in line:
-        if name not in (*_NEEDED, *_OPTIONAL):
-            raise CueValueError(f"{name!r} is unknown; a line {_COLUMNS}")
-    for name in _NEEDED:
-        if name not in line:
-            raise CueValueError(f"lacks {name}")
+def _check_names(names: Collection[str]) -> None:
+    missing = [name for name in _NEEDED if name not in names]
+    unknown = [repr(name) for name in names if name not in _COLUMNS]
+    if missing or unknown:
+        fault = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is unknown"
+        raise CueValueError(f"{fault}; needed: {', '.join(_NEEDED)}; optional: {', '.join(_COLUMNS[3:])}")
+
+
+def _entry(line: Any, folder: Path, known_cues: Collection[str]) -> tuple[str, str, tuple[str, float, float]]:
+    if isinstance(line, str):
+        line = json.loads(line)
+    if not isinstance(line, dict):
+        raise CueValueError(f"is {type(line).__name__}; it must be an object with {', '.join(_NEEDED)}")
+    _check_names(line)
     file, cue = _text("file", line["file"]), _text("cue", line["cue"])
     if cue not in known_cues:
         raise CueValueError(f"cue is {cue!r}; it must be one of {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
@@ -141,13 +133,3 @@ def _default_output(file: str) -> str:
 def _inside(output: str) -> bool:
     path = PurePath(output)
     return not path.is_absolute() and ".." not in path.parts and path.name not in ("", ".")
-
-
-def _shared_outputs(outputs: Mapping[str, str]) -> list[str]:
-    owners: dict[PurePath, str] = {}
-    faults = []
-    for file, output in outputs.items():
-        owner = owners.setdefault(PurePath(output), file)
-        if owner != file:
-            faults.append(f"{file} and {owner} would both be written to {output}; give one of them another output")
-    return faults

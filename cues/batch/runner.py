@@ -1,26 +1,51 @@
-"""One run of a batch: reuse the results in the journal, run the other tasks, write the table."""
+"""One run of a batch: keep the rows that are in the table, run the other tasks, put the table in order."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import multiprocessing
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import signal
+import threading
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from errno import EDQUOT, ENOSPC
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
-from cues.batch.journal import Journal
-from cues.batch.on_dask import check_dask, run_on_dask
-from cues.batch.processes import run_on_processes
-from cues.batch.tables import check_table_name, write_table
-from cues.batch.tasks import FATAL_ERRNOS, key_of
+from cues.batch.table import Table
 from cues.errors import CueError, reason_of
+from cues.extras import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from cues.batch.tasks import Outcome, Row, Task
+    from cues.batch.table import Row
 
-__all__ = ["Run", "run_batch"]
+__all__ = ["Run", "Task", "key_of", "run_batch", "run_task"]
+
+_IN_FLIGHT = 3
+"""Submitted tasks per worker: one that runs, and the next ones."""
+
+_CONNECT_S = 10.0
+_RETRIES = 2
+
+
+class Task(Protocol):
+    """One unit of work: a frozen dataclass that can be pickled."""
+
+    @property
+    def file(self) -> str:
+        """Path or URL of the recording."""
+        ...
+
+    def run(self) -> Row:
+        """Columns of the result; an exception becomes a failed row."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +63,7 @@ class Run:
 
 def run_batch(
     tasks: Sequence[Task],
-    table: Path,
+    path: Path,
     columns: Sequence[str],
     *,
     workers: int | None = None,
@@ -49,14 +74,14 @@ def run_batch(
 ) -> Run:
     """Run the remaining `tasks`, and write the table of all results.
 
-    The journal, `TABLE.journal`, keeps results between runs. A task runs again only if it failed, its file changed or
-    its result is not `still_good` (its output is gone, for example), so an interrupted run resumes. If the table or
-    the journal cannot be written, or on Ctrl-C, the error counts the results that are kept.
+    A task runs again only if it failed, its file changed or its result is not `still_good` (its output is gone, for
+    example), so an interrupted run resumes. If the table cannot be written, or on Ctrl-C, the error counts the results
+    that are kept.
 
     Parameters
     ----------
-    table : Path
-        `.csv`, `.jsonl` or `.parquet` file for the results; another extension is a `CueValueError`.
+    path : Path
+        `.csv` or `.jsonl` file for the results; another extension is a `CueValueError`.
     workers : int, optional
         Processes; the default is one per core.
     dask : str, optional
@@ -64,49 +89,133 @@ def run_batch(
     fresh : bool
         Discard the results of earlier runs.
     progress : callable
-        Called with the number of finished tasks, failed ones included: at the start and after each increase.
+        Called with the number of finished tasks, failed ones included: at the start and after each further one.
     """
-    check_table_name(table)
-    if dask is not None:
-        check_dask()
-    path = table.with_name(table.name + ".journal")
-    if fresh:
-        path.unlink(missing_ok=True)
-    with Journal(path) as journal:
-        keys = [key_of(task) for task in tasks]
-        left = [task for task, key in zip(tasks, keys, strict=True) if not _done(journal.rows.get(key), still_good)]
-        done = resumed = len(tasks) - len(left)
-        tried = done
-        progress(tried)
-        resumes = "the same command resumes"
-        try:
-            with contextlib.closing(_stream(left, workers, dask)) as stream:
-                for outcomes in stream:
-                    journal.add(outcomes)
-                    tried += len(outcomes)
-                    done += sum(outcome.row["status"] == "ok" for outcome in outcomes)
-                    progress(tried)
-        except KeyboardInterrupt:
-            kept = f"{done} of {len(tasks)} are done and kept"
-            failed = f", {tried - done} failed" if tried > done else ""
-            raise KeyboardInterrupt(f"{kept}{failed}: {resumes}") from None
-        except OSError as error:
-            fault = "the disk is full" if error.errno in FATAL_ERRNOS else f"{path}: {reason_of(error)}"
-            raise CueError(f"{fault}; {done} of {len(tasks)} are done and kept: {resumes}") from error
-        rows = [journal.rows[key] for key in keys]
+    table = Table(path, columns)
+    keys = [key_of(task) for task in tasks]
+    earlier = {} if fresh else table.done()
+    rows = {key: earlier[key] for key in keys if key in earlier and still_good(earlier[key])}
+    left = [task for task, key in zip(tasks, keys, strict=True) if key not in rows]
+    resumed = len(rows)
+    progress(resumed)
     try:
-        write_table(table, rows, columns)
-    except CueError as error:
-        raise CueError(f"{error}; {done} of {len(tasks)} are done and kept in {path}: {resumes}") from error
-    return Run(rows, resumed)
+        if left:
+            with _dask_cluster(dask) if dask is not None else _processes(workers) as (new_executor, in_flight):
+                table.write(rows.values())
+                with contextlib.closing(_run_tasks(left, new_executor, in_flight)) as results:
+                    for row in results:
+                        table.add(row)
+                        rows[row["key"]] = row
+                        progress(len(rows))
+    except (KeyboardInterrupt, OSError) as error:
+        done = sum(row["status"] == "ok" for row in rows.values())
+        failed = f", {len(rows) - done} failed" if len(rows) > done else ""
+        kept = f"{done} of {len(tasks)} are done and kept{failed}: the same command resumes"
+        if isinstance(error, OSError):
+            raise CueError(f"{reason_of(error)}; {kept}") from error
+        raise KeyboardInterrupt(kept) from None
+    run = Run([rows[key] for key in keys], resumed)
+    table.write(run.rows)
+    return run
 
 
-def _done(row: Row | None, still_good: Callable[[Row], bool]) -> bool:
-    return row is not None and row["status"] == "ok" and still_good(row)
+def key_of(task: Any) -> str:
+    """Key of a task in the table; equal for the same task on the same, unchanged file."""
+    text = json.dumps([type(task).__name__, asdict(task)], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def _stream(tasks: Sequence[Task], workers: int | None, dask: str | None) -> Generator[list[Outcome]]:
-    if tasks and dask is not None:
-        yield from run_on_dask(tasks, dask)
-    elif tasks:
-        yield from run_on_processes(tasks, workers or os.cpu_count() or 1)
+def run_task(task: Task) -> Row:
+    """Row of a task that runs in this process; an error becomes a failed row, but a full disk is raised."""
+    try:
+        return {"file": task.file, "status": "ok", "error": None, **task.run(), "key": key_of(task)}
+    except Exception as error:  # noqa: BLE001  (a bad file may raise anything; the other tasks go on)
+        for fault in (error, error.__cause__):
+            if isinstance(fault, OSError) and fault.errno in (ENOSPC, EDQUOT):
+                raise fault from None  # all other tasks would fail, too
+        # The row names the file already.
+        return _failed(task, " ".join(reason_of(error).split()).removeprefix(f"{task.file}: "))
+
+
+def _run_tasks(tasks: Iterable[Task], new_executor: Callable[[], Executor], in_flight: int) -> Generator[Row]:
+    """Rows of all tasks, in order of completion.
+
+    If a worker dies, a new executor runs the tasks that were in flight one at a time, which finds the one that kills
+    its worker: that one gets a failed row. Then the others go on.
+    """
+    waiting = deque(tasks)
+    while waiting:
+        suspects: list[Task] = []
+        running: dict[Future[Row], Task] = {}
+        with new_executor() as executor:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < in_flight:
+                        task = waiting.popleft()
+                        running[executor.submit(run_task, task)] = task
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        task = running.pop(future)
+                        yield _row(future, task)
+            except BrokenExecutor:
+                suspects = [task, *running.values()]
+            finally:
+                for future in running:
+                    future.cancel()
+        if in_flight == 1:
+            yield from (_failed(task, "its worker process died, also with no other file") for task in suspects)
+        else:
+            yield from _run_tasks(suspects, new_executor, 1)
+
+
+@contextlib.contextmanager
+def _processes(workers: int | None) -> Iterator[tuple[Callable[[], Executor], int]]:
+    """Executors of `workers` processes here, by default one per core, and the tasks to keep in flight."""
+    workers = workers or os.cpu_count() or 1
+    # Spawn: a fork would copy locks of threads in numba and in the sound libraries.
+    context = multiprocessing.get_context("spawn")
+    yield partial(ProcessPoolExecutor, workers, context, _end_with_the_parent), workers * _IN_FLIGHT
+
+
+@contextlib.contextmanager
+def _dask_cluster(address: str) -> Iterator[tuple[Callable[[], Executor], int]]:
+    """Executors on the workers of the Dask scheduler at `address`, and the tasks to keep in flight.
+
+    The workers need the same files and this package. If one dies, Dask runs its tasks on another one, and gives up on
+    a task that killed several. A scheduler that cannot be reached or has no workers raises `CueError`.
+    """
+    distributed = needed("distributed", "batch", "a cluster needs Dask")
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_S)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise CueError(f"no Dask scheduler at {address}: {str(error) or 'no answer'}") from error
+    with client:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise CueError(f"the Dask scheduler at {address} has no workers")
+        yield partial(client.get_executor, retries=_RETRIES), threads * _IN_FLIGHT
+
+
+def _row(future: Future[Row], task: Task) -> Row:
+    try:
+        return future.result()
+    except (BrokenExecutor, OSError):  # a dead worker; a full disk
+        raise
+    except Exception as error:  # noqa: BLE001  (a cluster may raise anything; the other tasks go on)
+        return _failed(task, f"its worker gave up: {' '.join(str(error).split())[:200] or type(error).__name__}")
+
+
+def _failed(task: Task, error: str) -> Row:
+    return {"file": task.file, "status": "failed", "error": error, "key": key_of(task)}
+
+
+def _end_with_the_parent() -> None:
+    """Exit on Ctrl-C without a traceback, and if the parent is killed, which cannot end its workers then."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

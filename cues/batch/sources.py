@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import io
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,7 @@ from cues.library.audiofile import ENDINGS
 __all__ = ["Source", "find_sources"]
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+(::|://)")
+_STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class Source:
 
     def open(self) -> Path | IO[bytes]:
         """Path or binary file for `read_recording`; `AudioFileError` if it is missing or not a regular file."""
-        if not _REMOTE.match(self.file):
-            path = Path(self.file)
-            with explained(path, "cannot be read", AudioFileError):
-                regular = stat.S_ISREG(path.stat().st_mode)
-            if not regular:
-                raise AudioFileError(f"{path}: is not a regular file")
-            return path
-        with _fsspec().open(self.file, "rb") as remote:
-            return io.BytesIO(remote.read())
+        if _REMOTE.match(self.file):
+            with _fsspec().open(self.file, "rb") as remote:
+                return io.BytesIO(remote.read())
+        path = Path(self.file)
+        with explained(path, "cannot be read", AudioFileError):
+            path.stat()
+        if not path.is_file():
+            raise AudioFileError(f"{path}: is not a regular file")
+        return path
 
 
 def find_sources(place: str) -> list[Source]:
@@ -78,28 +78,25 @@ def _local_sources(place: str) -> list[Source]:
 def _remote_sources(place: str) -> list[Source]:
     try:
         system, path = _fsspec().core.url_to_fs(place)
-        if any(sign in path for sign in "*?["):
-            found = system.glob(path, detail=True)
-        elif system.isdir(path):
+        if system.isdir(path):
             entries = system.find(path, detail=True)
             found = {name: entry for name, entry in entries.items() if name.lower().endswith(ENDINGS)}
         else:
-            found = {path: system.info(path)}
+            found = system.glob(path, detail=True)
     except MissingFeatureError:
         raise
     except Exception as error:
         # Each remote file system raises different errors.
         raise CueError(f"{place}: cannot be listed: {' '.join(str(error).split()) or type(error).__name__}") from error
     return [
-        Source(system.unstrip_protocol(name), int(entry.get("size") or 0), _remote_stamp(entry))
+        Source(
+            system.unstrip_protocol(name),
+            int(entry.get("size") or 0),
+            next((str(entry[key]) for key in _STAMPS if entry.get(key)), ""),
+        )
         for name, entry in found.items()
         if entry.get("type") != "directory"
     ]
-
-
-def _remote_stamp(entry: dict[str, Any]) -> str:
-    keys = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
-    return next((str(entry[key]) for key in keys if entry.get(key)), "")
 
 
 def _fsspec() -> Any:

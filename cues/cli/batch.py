@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +10,7 @@ import click
 
 from cues.batch.runner import Run, run_batch
 from cues.batch.sources import Source, find_sources
-from cues.batch.tables import ENDINGS as TABLES
+from cues.batch.table import ENDINGS as TABLES
 from cues.cli import _options
 from cues.cli._progress import progress_bar
 from cues.cli._records import bank_of, number, print_json
@@ -22,9 +19,9 @@ from cues.errors import CueError
 from cues.mixing.warmup import are_cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from cues.batch.tasks import Task
+    from cues.batch.runner import Task
 
 __all__ = ["command"]
 
@@ -41,8 +38,8 @@ _fresh = click.option("--fresh", is_flag=True, help="Discard the results of earl
 def command() -> None:
     """Measure thousands of recordings, or mix cues into them.
 
-    A journal beside the table keeps all results. After a failure (a broken file, a dead worker, a full disk) or Ctrl-C,
-    the same command resumes. Exit code 1 if a file failed.
+    Each result is in the table as soon as its file is done: after a failure (a broken file, a dead worker, a full disk)
+    or Ctrl-C, the same command resumes. Exit code 1 if a file failed.
     """
 
 
@@ -55,7 +52,7 @@ def command() -> None:
     type=_options.OutFile(*TABLES),
     default="measures.csv",
     show_default=True,
-    help="The table: .csv, .jsonl or .parquet.",
+    help="The table: .csv or .jsonl.",
 )
 @click.option("--exact", is_flag=True, help="True peak at 16 times the rate instead of 4.")
 @_workers
@@ -157,7 +154,7 @@ def _run(
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     started = False
-    with _one_interrupt(), progress_bar(len(tasks)) as advance:
+    with progress_bar(len(tasks)) as advance:
 
         def progress(so_far: int) -> None:
             nonlocal started
@@ -167,25 +164,6 @@ def _run(
             advance(so_far)
 
         return run_batch(tasks, table, columns, workers=workers, dask=dask, progress=progress, **how)
-
-
-@contextlib.contextmanager
-def _one_interrupt() -> Iterator[None]:
-    """Let the first Ctrl-C end the run, and ignore further ones: the workers must end before the program can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, before)
 
 
 def _finish(

@@ -30,7 +30,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "play": ("loudspeakers: cues play", ("miniaudio",)),
     "page": ("the sound board: cues page", ("jinja2",)),
     "live": ("the assistant in a browser: cues live", ("starlette", "uvicorn", "websockets")),
-    "batch": ("Parquet, remote folders and Dask: cues batch", ("pyarrow", "fsspec", "distributed")),
+    "batch": ("remote folders and Dask: cues batch", ("fsspec", "distributed")),
 }
 
 

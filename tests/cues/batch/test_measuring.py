@@ -1,15 +1,10 @@
-import csv
-import json
-
 import numpy as np
 import pytest
 
 import cues
 from cues.batch.measuring import COLUMNS, Measure
-from cues.batch.runner import run_batch
+from cues.batch.runner import run_batch, run_task
 from cues.batch.sources import find_sources
-from cues.batch.tables import write_table
-from cues.batch.tasks import run_tasks
 from cues.errors import CueError
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
@@ -45,10 +40,9 @@ def test_a_place_without_recordings_is_an_error(tmp_path):
 
 
 def test_the_columns_are_those_of_the_single_meters(folder):
-    (outcome,) = run_tasks([Measure(find_sources(str(folder / "a.wav"))[0])])
+    row = run_task(Measure(find_sources(str(folder / "a.wav"))[0]))
     samples = soft(tone(440.0, 24000)).astype(np.float32)
-    row = outcome.row
-    assert set(row) == set(COLUMNS)
+    assert set(row) == {*COLUMNS, "key"}
     assert row["integrated_lufs"] == round(cues.integrated_lufs(samples), 4)
     assert row["true_peak_dbtp"] == round(cues.true_peak_dbtp(samples), 4)
     assert (row["length_s"], row["sample_rate"], row["channels"], row["n_clicks"]) == (1.0, 24000, 1, 0)
@@ -56,21 +50,21 @@ def test_the_columns_are_those_of_the_single_meters(folder):
 
 def test_exact_takes_sixteen_points_a_sample(folder):
     source = find_sources(str(folder / "a.wav"))[0]
-    quick, exact = (run_tasks([Measure(source, exact)])[0].row["true_peak_dbtp"] for exact in (False, True))
+    quick, exact = (run_task(Measure(source, exact))["true_peak_dbtp"] for exact in (False, True))
     samples = soft(tone(440.0, 24000)).astype(np.float32)
     assert exact == round(cues.true_peak_dbtp(samples, oversampling=16), 4)
     assert exact >= quick - 0.01
 
 
 def test_clicks_are_counted_with_their_times(folder):
-    row = run_tasks([Measure(find_sources(str(folder / "b.flac"))[0])])[0].row
+    row = run_task(Measure(find_sources(str(folder / "b.flac"))[0]))
     assert (row["n_clicks"], row["clicks_s"]) == (1, "0.1000")
 
 
 def test_a_broken_file_and_one_that_vanished_are_rows_that_failed(folder):
     sources = find_sources(str(folder))
     (folder / "a.wav").unlink()
-    rows = {outcome.row["file"].rpartition("/")[2]: outcome.row for outcome in run_tasks([*map(Measure, sources)])}
+    rows = {row["file"].rpartition("/")[2]: row for row in map(run_task, map(Measure, sources))}
     assert rows["a.wav"]["error"] == "cannot be read: No such file or directory"
     assert rows["broken.wav"]["error"].startswith("cannot be read as audio")
     assert [rows[name]["status"] for name in ("b.flac", "c.wav")] == ["ok", "ok"]
@@ -84,8 +78,8 @@ def test_a_remote_folder_is_measured_like_a_local_one(folder):
         remote.pipe(f"/calls/{path.name}", path.read_bytes())
     sources = find_sources("memory://calls")
     assert names(sources) == ["a.wav", "b.flac", "broken.wav", "c.wav"]
-    rows = [outcome.row for outcome in run_tasks([*map(Measure, sources)])]
-    local = [outcome.row for outcome in run_tasks([*map(Measure, find_sources(str(folder)))])]
+    rows = map(run_task, map(Measure, sources))
+    local = map(run_task, map(Measure, find_sources(str(folder))))
     for far, near in zip(rows, local, strict=True):
         assert {key: far.get(key) for key in COLUMNS[3:]} == {key: near.get(key) for key in COLUMNS[3:]}
 
@@ -93,35 +87,6 @@ def test_a_remote_folder_is_measured_like_a_local_one(folder):
 def test_a_remote_place_that_is_not_there_is_an_error():
     with pytest.raises(CueError, match="nowhere"):
         find_sources("memory://nowhere/x.wav")
-
-
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_all_kinds_of_tables_hold_the_same(tmp_path, ending):
-    rows = [
-        {"file": 'a,\n"b".wav', "status": "ok", "error": None, "n_clicks": 2, "dc": 1e-5},
-        {"file": "\udce9.wav", "status": "failed", "error": "gone"},
-    ]
-    path = tmp_path / f"t.{ending}"
-    write_table(path, rows, ("file", "error", "n_clicks", "dc"))
-    if ending == "parquet":
-        from pyarrow import parquet
-
-        table = parquet.read_table(path).to_pylist()
-        assert table[1]["file"] == "\\udce9.wav"
-    elif ending == "csv":
-        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            table = [{key: value or None for key, value in row.items()} for row in csv.DictReader(file)]
-        assert table[1]["file"] == "\udce9.wav"
-    else:
-        table = [json.loads(line) for line in path.read_text().splitlines()]
-        assert table[1]["file"] == "\udce9.wav"
-    assert (table[0]["file"], float(table[0]["dc"]), int(table[0]["n_clicks"])) == ('a,\n"b".wav', 1e-5, 2)
-    assert (table[1]["error"], table[1]["n_clicks"]) == ("gone", None)
-
-
-def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path):
-    with pytest.raises(CueError, match="cannot be written"):
-        write_table(tmp_path / "nowhere" / "t.csv", [], ("file",))
 
 
 def test_processes_and_a_cluster_of_two_workers_give_the_same_table(folder, tmp_path):
@@ -138,6 +103,6 @@ def test_processes_and_a_cluster_of_two_workers_give_the_same_table(folder, tmp_
 
 
 def test_a_scheduler_that_is_not_there_is_an_error(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("cues.batch.on_dask._CONNECT_S", 0.2)
+    monkeypatch.setattr("cues.batch.runner._CONNECT_S", 0.2)
     with pytest.raises(CueError, match="no Dask scheduler at"):
         run_batch([Measure(find_sources(str(folder))[0])], tmp_path / "t.csv", COLUMNS, dask="tcp://127.0.0.1:9")

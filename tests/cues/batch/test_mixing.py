@@ -6,8 +6,8 @@ import soundfile
 
 from cues.batch.mixing import Mix, sweep
 from cues.batch.plan import read_plan
+from cues.batch.runner import run_task
 from cues.batch.sources import find_sources
-from cues.batch.tasks import run_tasks
 from cues.errors import CueError, CueValueError
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import tone, write
@@ -19,8 +19,7 @@ def plan(tmp_path, text, name="plan.csv"):
 
 
 def mixed(path, cues, output):
-    (outcome,) = run_tasks([Mix(find_sources(str(path))[0], cues, str(output))])
-    return outcome.row
+    return run_task(Mix(find_sources(str(path))[0], cues, str(output)))
 
 
 def test_lines_with_the_same_file_put_several_cues_into_it(tmp_path):

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from cues.batch.processes import run_on_processes
-from cues.batch.tasks import Outcome, key_of
+from cues.batch.runner import run_task
 from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write
 
@@ -48,19 +47,16 @@ def test_a_run_that_finds_all_done_says_so_and_that_no_cluster_was_asked(run, ca
     assert result.out.splitlines()[1] == "nothing left to do; the cluster was not used"
 
 
-@pytest.mark.parametrize("fresh", [(), ("--fresh",)], ids=["resumed", "fresh"])
-def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch, fresh):
+def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    result = run("batch", "measure", "calls", "-o", "none.csv", "--dask", "tcp://127.0.0.1:1", *fresh)
-    assert (result.code, result.err) == (1, f"cues: a cluster needs Dask: {pip_install('batch')}\n")
-    assert not list(tmp_path.glob("none*"))
     run("batch", "measure", "calls", "--workers", 1)
-    before = (tmp_path / "measures.csv.journal").read_bytes()
-    assert run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1", *fresh).code == 1
-    assert (tmp_path / "measures.csv.journal").read_bytes() == before
+    before = (tmp_path / "measures.csv").read_bytes()
+    result = run("batch", "measure", "calls", "--fresh", "--dask", "tcp://127.0.0.1:1")
+    assert (result.code, result.err) == (1, f"cues: a cluster needs Dask: {pip_install('batch')}\n")
+    assert (tmp_path / "measures.csv").read_bytes() == before
 
 
-def test_a_cluster_that_cannot_be_reached_leaves_no_journal(run, calls, tmp_path):
+def test_a_cluster_that_cannot_be_reached_leaves_no_table(run, calls, tmp_path):
     result = run("batch", "measure", "calls", "--dask", "nonsense://127.0.0.1:1")
     assert result.code == 1
     assert "no Dask scheduler at nonsense://127.0.0.1:1" in result.err
@@ -73,11 +69,11 @@ def test_processes_and_a_cluster_exclude_each_other(run, calls):
 
 def test_a_broken_file_is_told_and_the_rest_done(run, calls, tmp_path):
     (calls / "broken.wav").write_bytes(b"RIFF")
-    result = run("batch", "measure", "calls/*.wav", "-o", "x.parquet", "--workers", 1)
+    result = run("batch", "measure", "calls/*.wav", "-o", "x.jsonl", "--workers", 1)
     assert result.code == 1
-    assert result.out.startswith("2 of 3 done: x.parquet")
+    assert result.out.startswith("2 of 3 done: x.jsonl")
     assert "failed: calls/broken.wav: cannot be read as audio: " in result.err
-    assert (tmp_path / "x.parquet").read_bytes().startswith(b"PAR1")
+    assert (tmp_path / "x.jsonl").read_text().count('"status": "failed"') == 1
 
 
 def test_measure_as_json_keeps_its_keys(run, calls):
@@ -95,7 +91,7 @@ def test_an_empty_place_and_an_unknown_table_are_one_line(run, calls, tmp_path):
     assert run("batch", "measure", "nowhere").err == "cues: nowhere: there is no such folder or file\n"
     result = run("batch", "measure", "calls", "-o", "x.xls")
     assert result.code == 2
-    assert "'x.xls' must end in .csv, .jsonl or .parquet" in result.err
+    assert "'x.xls' must end in .csv or .jsonl" in result.err
     assert not list(tmp_path.glob("x.xls*"))
 
 
@@ -136,13 +132,13 @@ def test_what_is_wrong_with_a_plan_is_told_line_by_line(run, calls):
 def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls, monkeypatch):
     write(calls / "c.wav", tone(440.0))
 
-    def interrupted(tasks, _workers):
-        for status in ("ok", "failed"):
-            task, *tasks = tasks
-            yield [Outcome(key_of(task), {"file": task.file, "status": status, "error": None})]
+    (calls / "b.wav").write_bytes(b"RIFF")
+
+    def interrupted(tasks, *_):
+        yield from map(run_task, tasks[:2])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cues.batch.runner.run_on_processes", interrupted)
+    monkeypatch.setattr("cues.batch.runner._run_tasks", interrupted)
     result = run("batch", "measure", "calls")
     assert result.code == 130
     assert result.err.endswith("cues: interrupted; 1 of 3 are done and kept, 1 failed: the same command resumes\n")
@@ -192,7 +188,7 @@ def test_half_files_that_an_earlier_run_left_are_gone_after_the_next(run, calls,
     assert [path.name for path in (tmp_path / "mixed").glob(".*")] == [".mine.wav.ab_d1234.cues-part"]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path, ending):
     name = os.fsdecode(b"\xff\xfe.wav")
     (calls / "a.wav").rename(calls / name)
@@ -203,17 +199,3 @@ def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path
     assert run("batch", "mix", "plan.jsonl", "--workers", 1).code == 0
     assert os.fsencode(name) in {os.fsencode(path.name) for path in (tmp_path / "mixed").rglob("*.wav")}
     assert run("mix", calls / name, "--cue", "agent@0.1").code == 0
-
-
-def test_ctrl_c_at_the_first_result_keeps_it(run, calls, monkeypatch):
-    for k in range(20):
-        write(calls / f"{k}.wav", tone(440.0))
-
-    def interrupted(tasks, workers):
-        for outcomes in run_on_processes(tasks, workers):
-            yield outcomes
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("cues.batch.runner.run_on_processes", interrupted)
-    result = run("batch", "measure", "calls", "--workers", 1)
-    assert result.err.endswith("interrupted; 1 of 22 are done and kept: the same command resumes\n")
