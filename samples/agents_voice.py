@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import soundfile
-from agents import Agent, OpenAIResponsesModel, function_tool, set_tracing_disabled
+from agents import Agent, OpenAIChatCompletionsModel, function_tool, set_tracing_disabled
 from agents.voice import AudioInput, STTModel, TTSModel, VoicePipeline
 from openai import AsyncOpenAI
 
@@ -78,9 +78,9 @@ class Voice(TTSModel):
 async def loopback(path):
     set_tracing_disabled(True)
     says = [[["call", "read_folder", {}]], [["say", "There are two files."]]]
-    script = Scenario(name="folder", about="", turns=says, endpoints=("responses",))
+    script = Scenario(name="folder", about="", turns=says)
     async with ReplayServer(script) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
-        model = OpenAIResponsesModel("any", client)
+        model = OpenAIChatCompletionsModel("any", client)
         await talk(np.zeros(RATE, np.int16), path, model=model, stt_model=Ears(), tts_model=Voice())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +49,6 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
 )
 @click.option("--as-recorded", is_flag=True, help="Play each read at its recorded time.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each request.")
-@click.option("--certfile", type=_options.EXISTING_FILE, help="Certificate, for TLS.")
-@_options.keyfile
 def command(
     *,
     files: tuple[Path, ...],
@@ -61,17 +58,14 @@ def command(
     tokens_per_s: float,
     as_recorded: bool,
     verbose: bool,
-    certfile: Path | None,
-    keyfile: Path | None,
 ) -> None:
-    """Serve recordings or a scenario over HTTP or WebSocket, at the pace of a model.
+    """Serve recordings or a scenario over HTTP, at the pace of a model.
 
-    Each FILE is a recording of one turn: the first answers a new conversation, the second follows the first tool
-    results, and so on. Point a client of the recordings' API at the printed address: OpenAI's (Chat Completions,
-    Responses, Realtime), Ollama's, Anthropic's or Google's (Gemini, Live). The model and the messages of a request do
-    not matter. A Realtime or Live session is one FILE (.jsonl); google-genai opens Live sessions over TLS alone.
+    Each FILE is a recording of one turn, of Chat Completions or Ollama's /api/chat: the first answers a new
+    conversation, the second follows the first tool results, and so on. Point a client of that API at the printed
+    address. The model and the words of a request do not matter.
 
-    A scenario is a server's behavior with tool calls, such as `fork-duplicate` or `anthropic-spliced`.
+    A scenario is a server's behavior with tool calls, such as `fork-duplicate`.
     """
     if (scenario is None) == (not files):
         raise click.UsageError("give either recordings or --scenario")
@@ -84,24 +78,13 @@ def command(
         return
     script = [load_recording(file) for file in files] if scenario is None else _scenario(scenario)
     pace = None if as_recorded else tokens_per_s
-    tls = _tls(certfile, keyfile) if certfile else None
-    on_answer = _print_answer if verbose else None
-    server = ReplayServer(script, tokens_per_s=pace, host=host, port=port, on_answer=on_answer, tls=tls)
+    server = ReplayServer(script, tokens_per_s=pace, host=host, port=port, on_answer=_print_answer if verbose else None)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(server))
 
 
 def _print_answer(method: str, path: str, status: int) -> None:
     click.echo(f"{method} {harmless(path)} {status}")
-
-
-def _tls(certfile: Path, keyfile: Path | None) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certfile, keyfile)
-    except (OSError, ssl.SSLError) as error:
-        raise click.UsageError(f"--certfile {str(certfile)!r} and --keyfile cannot be used: {error}") from error
-    return context
 
 
 def _scenario(name: str) -> Script:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stream.errors import StreamValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["Behavior", "call_id", "dumped", "grouped", "native_lines", "parts", "sse_events", "words", "written"]
+__all__ = ["Behavior", "native_lines", "sse_events"]
 
 Json = dict[str, Any]
 Steps: TypeAlias = Sequence[Sequence[Any]]
@@ -48,27 +48,22 @@ class Behavior:
     task: bool = False  # `task_id` and `task_status`, because the server runs the tools itself
     reasoning: str = "reasoning"  # the field for reasoning on the OpenAI-compatible endpoint
     kind: str = ""  # the channel of the text
-    # Of `provider_streams`: "comments" (between events), "rotating-ids" (of items, in every event), "spliced" (a second
-    # message begins in the middle of a call), "no-end" (of streamed arguments).
-    quirks: tuple[str, ...] = ()
 
 
-def written(events: Iterable[Json], write: Callable[[Json], bytes]) -> tuple[list[bytes], bool]:
-    """Each event as bytes, and whether the answer is complete: not if the connection breaks, as `grouped` reports."""
-    pieces: list[bytes] = []
-    try:
-        pieces.extend(write(event) for event in events)
-    except ConnectionError:
-        return pieces, False
-    return pieces, True
+def sse_events(steps: Steps, behavior: Behavior, model: str) -> list[bytes]:
+    """The server-sent events of a script on Chat Completions."""
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
+    chunks = (value if "error" in value else {**head, **value} for value in _chunks(steps, behavior))
+    events = [b"data: %b\n\n" % _dumped(chunk) for chunk in chunks]
+    if behavior.done and not (steps and steps[-1][0] in ("fail", "break")):
+        events.append(b"data: [DONE]\n\n")
+    return events
 
 
-def grouped(steps: Steps) -> Iterator[Sequence[Any]]:
-    """The steps, with consecutive calls as one: `["calls", [Call, …]]`; a `break` raises `ConnectionError`."""
+def _grouped(steps: Steps) -> Iterator[Sequence[Any]]:
+    """The steps, with consecutive calls as one: `["calls", [Call, …]]`."""
     calls = 0
     for kind, group in groupby(steps, lambda step: step[0]):
-        if kind == "break":
-            raise ConnectionError
         if kind == "call":
             row = [(place, name, arguments) for place, (_, name, arguments) in enumerate(group, calls)]
             calls += len(row)
@@ -77,33 +72,22 @@ def grouped(steps: Steps) -> Iterator[Sequence[Any]]:
             yield from group
 
 
-def sse_events(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
-    """The server-sent events of a script, and whether the answer is complete."""
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": model}
-
-    def write(value: Json) -> bytes:
-        return b"data: " + dumped(value if "error" in value else {**head, **value}) + b"\n\n"
-
-    pieces, complete = written(_chunks(steps, behavior), write)
-    if complete and behavior.done and not (steps and steps[-1][0] == "fail"):
-        pieces.append(b"data: [DONE]\n\n")
-    return pieces, complete
-
-
 def _chunks(steps: Steps, behavior: Behavior) -> Iterator[Json]:
     first, reason = True, "stop"
-    for step in grouped(steps):
+    for step in _grouped(steps):
         deltas: list[Json] = []
         match step:
+            case ("break",):
+                return
             case "fail", error:
                 yield {"error": error}
                 return
             case "finish", why:
                 yield _chunk({}, behavior, finish=why, first=first)
             case "say", text:
-                reason, deltas = "stop", [{"content": word} for word in words(text)]
+                reason, deltas = "stop", [{"content": word} for word in _words(text)]
             case "think", text:
-                deltas = [{behavior.reasoning: word} for word in words(text)]
+                deltas = [{behavior.reasoning: word} for word in _words(text)]
             case ("announce",):
                 reason, deltas = "tool_calls", [{"tool_calls": []}]
             case "calls", calls:
@@ -138,28 +122,31 @@ def _call_pieces(call: Call, behavior: Behavior) -> Iterator[Json]:
     place, name, arguments = call
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     index = {"index": 0 if behavior.same_index else place}
-    head = {**index, "id": call_id(place, behavior), "type": "function"}
+    head = {**index, "id": _call_id(place, behavior), "type": "function"}
+    size = behavior.fragment
     for _ in range(2 if behavior.duplicate else 1):
-        yield {**head, "function": {"name": name, "arguments": "" if behavior.fragment else text}}
-        for piece in parts(text, behavior.fragment) if behavior.fragment else ():
+        yield {**head, "function": {"name": name, "arguments": "" if size else text}}
+        for piece in [text[start : start + size] for start in range(0, len(text), size)] if size else ():
             if behavior.repeat_head:
                 yield {**head, "function": {"name": name, "arguments": piece}}
             else:
                 yield {**index, "function": {"arguments": piece}}
 
 
-def native_lines(steps: Steps, behavior: Behavior, model: str) -> tuple[list[bytes], bool]:
-    """The JSON lines of a script, as on Ollama's own endpoint, and whether the answer is complete."""
+def native_lines(steps: Steps, behavior: Behavior, model: str) -> list[bytes]:
+    """The JSON lines of a script on Ollama's own endpoint."""
     head = {"model": model, "created_at": "2026-01-02T03:04:05.678901Z"}
-    lines = _lines(steps, behavior)
-    return written(lines, lambda one: dumped(one if set(one) == {"error"} else {**head, **one}) + b"\n")
+    lines = (line if set(line) == {"error"} else {**head, **line} for line in _lines(steps, behavior))
+    return [_dumped(line) + b"\n" for line in lines]
 
 
 def _lines(steps: Steps, behavior: Behavior) -> Iterator[Json]:
     on_done: list[Json] = []
     has_called = False
-    for step in grouped(steps):
+    for step in _grouped(steps):
         match step:
+            case ("break",):
+                return
             case "fail", str(error):
                 yield {"error": error}
                 return
@@ -167,9 +154,9 @@ def _lines(steps: Steps, behavior: Behavior) -> Iterator[Json]:
                 yield {**_line(behavior), "done": True, "error": error}
                 return
             case "say", text:
-                yield from (_line(behavior, content=word) for word in words(text))
+                yield from (_line(behavior, content=word) for word in _words(text))
             case "think", text:
-                yield from (_line(behavior, thinking=word) for word in words(text))
+                yield from (_line(behavior, thinking=word) for word in _words(text))
             case ("announce",):
                 yield _line(behavior, tool_calls=[])
             case "results", results:
@@ -201,7 +188,7 @@ def _task(behavior: Behavior, status: str) -> Json:
 
 def _native_call(call: Call, behavior: Behavior) -> Json:
     place, name, arguments = call
-    identity = call_id(place, behavior)
+    identity = _call_id(place, behavior)
     function = {"index": 0 if behavior.same_index else place, "name": name, "arguments": arguments}
     return {"id": identity, "function": function} if identity else {"function": function}
 
@@ -218,23 +205,18 @@ _DONE = {
 }
 
 
-def call_id(place: int, behavior: Behavior) -> str:
+def _call_id(place: int, behavior: Behavior) -> str:
     """The id of a call; `""` if the server gives none."""
     if behavior.ids == "none":
         return ""
     return f"call_{place:08x}" if behavior.ids == "call" else f"chatcmpl-tool-{place:032x}"
 
 
-def words(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     """The text in pieces of about one token: words with the space before them."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text) or [text]
 
 
-def parts(text: str, size: int) -> list[str]:
-    """The text in pieces of `size` characters; 0 leaves it whole."""
-    return [text[start : start + size] for start in range(0, len(text), size)] if size else [text]
-
-
-def dumped(value: Json) -> bytes:
+def _dumped(value: Json) -> bytes:
     """An object as JSON; lone surrogates, which UTF-8 does not have, become `?`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,8 +1,8 @@
 """A recording: the bytes that a model server streamed, and how they arrived.
 
-On disk: `NAME.sse` (server-sent events), `NAME.ndjson` (JSON lines), `NAME.json` (Gemini's array) or `NAME.jsonl` (the
-server's messages of a WebSocket, one a line) with the body, and two optional files, `NAME.http.json` (status, some
-headers, size and time of each read) and `NAME.request.json`.
+On disk: `NAME.sse` (server-sent events), `NAME.ndjson` (JSON lines) or `NAME.json` (an array, as from Gemini) with the
+body, and two optional files, `NAME.http.json` (status, some headers, size and time of each read) and
+`NAME.request.json`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import RecordingError
 from stream.readers.formats import format_of
@@ -27,24 +27,19 @@ __all__ = [
     "SERVED_HEADERS",
     "SIDE_ENDINGS",
     "Kind",
-    "RecordedApi",
     "Recording",
     "load_recording",
     "samples_folder",
     "save_recording",
 ]
 
-Kind: TypeAlias = Literal["sse", "ndjson", "json", "jsonl"]
-RecordedApi: TypeAlias = Literal["chat", "responses", "ollama", "anthropic", "gemini", "realtime", "live"]
+Kind: TypeAlias = Literal["sse", "ndjson", "json"]
 
 CONTENT_TYPES: dict[Kind, str] = {
     "sse": "text/event-stream",
     "ndjson": "application/x-ndjson",
     "json": "application/json",
-    "jsonl": "application/jsonl",
 }
-# Between two pieces of a body: server-sent events end with an empty line, Gemini's array has a comma in between.
-SEPARATORS: dict[Kind, bytes] = {"sse": rb"(?<=\n\n)|(?<=\r\n\r\n)", "json": rb"(?<=\n,)"}
 
 ENDINGS = tuple(f".{kind}" for kind in CONTENT_TYPES)
 """Suffixes of the body's file."""
@@ -81,19 +76,19 @@ class Recording:
         return self.headers.get("content-type") or CONTENT_TYPES[self.kind]
 
     def pieces(self) -> list[bytes]:
-        """The body in whole events, lines or messages, as a server writes it; a cut end is a piece, too."""
-        return [piece for piece in re.split(SEPARATORS.get(self.kind, rb"(?<=\n)"), self.body) if piece]
+        """The body in whole events or lines, as a server writes it; a cut end is a piece, too."""
+        end = rb"(?<=\n\n)|(?<=\r\n\r\n)" if self.kind == "sse" else rb"(?<=\n)"
+        return [piece for piece in re.split(end, self.body) if piece]
 
     def messages(self) -> list[dict[str, Any]]:
         """The decoded objects of the body; those that cannot be read are left out."""
         return list(MessageDecoder(MAX_RECORDING_BYTES).feed(self.body + b"\n\n"))
 
     @property
-    def api(self) -> RecordedApi | None:
-        """The format of the body; `None` if nothing in it tells, as in the answer to a refused request."""
+    def api(self) -> str | None:
+        """The format of the body, as in `stream.readers`; `None` in the answer to a refused request, for example."""
         said = (message for message in self.messages() if not message.get("error") and message.get("type") != "error")
-        found = next((api for message in said if (api := format_of(message))), None)
-        return next((api for api in get_args(RecordedApi) if api == found), None)
+        return next((api for message in said if (api := format_of(message))), None)
 
 
 def load_recording(path: Path | str) -> Recording:
@@ -181,7 +176,7 @@ def _kind(file: Path, body: bytes) -> Kind:
     if head.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         return "sse"
     if head.startswith(b"{"):
-        return "jsonl" if file.suffix == ".jsonl" else "ndjson"
+        return "ndjson"
     if head.startswith(b"["):
         return "json"
     if not head and file.suffix in ENDINGS:

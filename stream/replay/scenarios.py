@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from stream.errors import StreamValueError
 from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.endpoints import PATHS, api_of_path, turn_index
-from stream.replay.provider_streams import anthropic_events, gemini_events, responses_events
 from stream.replay.recording import Recording
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class Scenario:
     behavior: Behavior = field(default_factory=Behavior)
     turns: Sequence[Sequence[Sequence[Any]]]  # the answers, as in `ReplayServer`
     without_tools: Sequence[Sequence[Any]] | None = None  # the answer if no tools are offered, if it is another one
-    endpoints: tuple[str, ...] = ("chat", "ollama")  # the APIs that have it; also "responses", "anthropic", "gemini"
+    endpoints: tuple[str, ...] = ("chat", "ollama")  # the APIs that have it
     refusal: Mapping[str, Any] | None = None  # status, headers and body of an answer that is not a stream
     refuses_tools_only: bool = False  # only requests with tools get the refusal
     read_bytes: int = 0  # size of each read; 0 leaves it to the server
@@ -58,13 +57,13 @@ class Scenario:
         steps = None if request.get("tools") else self.without_tools
         if steps is None:
             steps = self.turns[min(turn_index(request), len(self.turns) - 1)]
-        pieces, complete = _WRITERS[api](steps, self.behavior, str(request.get("model", "model")))
+        pieces = _WRITERS[api](steps, self.behavior, str(request.get("model", "model")))
         return Recording(
             name=self.name,
             kind="ndjson" if api == "ollama" else "sse",
             body=b"".join(pieces),
             reads=self._reads(pieces),
-            complete=complete,
+            complete=not (steps and steps[-1][0] == "break"),
         )
 
     def _reads(self, pieces: Sequence[bytes]) -> tuple[tuple[int, float], ...]:
@@ -95,13 +94,7 @@ def scenario(name: str) -> Scenario:
     return _table()[name]
 
 
-_WRITERS = {
-    "chat": sse_events,
-    "ollama": native_lines,
-    "responses": responses_events,
-    "anthropic": anthropic_events,
-    "gemini": gemini_events,
-}
+_WRITERS = {"chat": sse_events, "ollama": native_lines}
 
 
 @cache
@@ -114,5 +107,4 @@ def _made(entry: dict[str, Any], behaviors: Mapping[str, Mapping[str, Any]]) -> 
     own = {**behaviors[entry.pop("as")], **entry.pop("with", {})}
     endpoints = own.pop("endpoints", ("chat", "ollama"))
     entry["endpoints"] = tuple(entry.get("endpoints", endpoints))
-    own["quirks"] = tuple(own.get("quirks", ()))
     return Scenario(behavior=Behavior(**own), **entry)

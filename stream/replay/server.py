@@ -1,4 +1,4 @@
-"""A server that replays recordings or scenarios over HTTP and WebSocket, at the pace of a model.
+"""A server that replays recordings or scenarios over HTTP, at the pace of a model.
 
 The requests say which turn a conversation has reached, so it keeps no state and serves any number of clients.
 """
@@ -18,16 +18,16 @@ from stream.errors import StreamError, StreamValueError
 from stream.local_requests import names_of, refusal
 from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
-from stream.replay.sockets import play_session
 from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["ReplayServer", "Script", "turn_index"]
+__all__ = ["ReplayServer", "Script"]
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
+NO_QUESTIONS = ("/api/show",)
+"""Paths that are asked for something else than a model's answer, with a body, too."""
 
 
 class Script(Protocol):
@@ -64,8 +64,11 @@ class Turns:
             raise StreamValueError("turns is empty; a replay needs at least one recording")
         self._turns = tuple((turn, turn.api) for turn in turns)
         known = {api for _, api in self._turns}
-        if len(known - {None}) > 1:
-            raise StreamValueError(f"turns are of {sorted(filter(None, known))}; they must be of one API")
+        if len(known - {None}) > 1 or not known <= {None, *PATHS.values()}:
+            formats = ", ".join(sorted(filter(None, known)))
+            raise StreamValueError(
+                f"turns are of {formats}; they must be of Chat Completions, or of Ollama's /api/chat"
+            )
         self.paths = [path for path, api in PATHS.items() if api in known or None in known]
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
@@ -86,8 +89,8 @@ class ReplayServer:
     on_request, on_answer : callable or None
         They get the path and the JSON of every chat request; method, path and status of every answer.
     clock : Clock or None
-    host, port, tls : str, int, ssl.SSLContext or None
-        The address to listen on, port 0 takes a free one; with `tls` the server speaks TLS.
+    host, port : str, int
+        The address to listen on; port 0 takes a free one.
 
     Examples
     --------
@@ -104,7 +107,6 @@ class ReplayServer:
         clock: Clock | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         if tokens_per_s is not None and not tokens_per_s > 0.0:
             raise StreamValueError(
@@ -114,7 +116,7 @@ class ReplayServer:
         self._tokens_per_s = None if self._script.as_recorded else tokens_per_s
         self._on_request, self._on_answer = on_request, on_answer
         self._clock = clock or WallClock()
-        self._host, self._port, self._tls = host, port, tls
+        self._host, self._port = host, port
         self._names = names_of(host)
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -122,7 +124,7 @@ class ReplayServer:
     async def __aenter__(self) -> Self:
         """Listen; raises `StreamError` if the port is not available."""
         try:
-            self._server = await asyncio.start_server(self._accept, self._host, self._port, ssl=self._tls)
+            self._server = await asyncio.start_server(self._accept, self._host, self._port)
         except OSError as error:
             raise StreamError(cannot_listen(self._host, self._port, error)) from error
         self._port = self._server.sockets[0].getsockname()[1]
@@ -140,7 +142,7 @@ class ReplayServer:
     @property
     def base_url(self) -> str:
         """The `base_url` for an OpenAI client."""
-        return f"{'https' if self._tls else 'http'}://{self._host}:{self._port}/v1"
+        return f"http://{self._host}:{self._port}/v1"
 
     async def serve_forever(self) -> None:
         """Serve until cancelled."""
@@ -168,17 +170,16 @@ class ReplayServer:
         request, body = await _receive(connection, reader)
         if request is None:
             return False
-        path, _, query = request.target.decode("latin-1").partition("?")
-        upgrade = dict(request.headers).get(b"upgrade", b"").lower() == b"websocket"
+        path = request.target.decode("latin-1").partition("?")[0]
         hosts, origins = (
             [value.decode("latin-1") for name, value in request.headers if name == header]
             for header in (b"host", b"origin")
         )
         method = request.method.decode()
         if reason := refusal(hosts, origins, self._names):
-            recording, status, value = None, 403, error_of(path, 403, reason)
+            recording, status, value = None, 403, error_of(path, reason)
         else:
-            recording, status, value = self._chosen(method, path, query, body, upgrade=upgrade)
+            recording, status, value = self._chosen(method, path, body)
         if self._on_answer is not None:
             self._on_answer(method, path, status)
         if recording is None:
@@ -186,39 +187,32 @@ class ReplayServer:
             headers = [("content-type", "application/json"), ("content-length", str(len(data)))]
             writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
             return await self._play(connection, writer, [] if method == "HEAD" else [(data, 0.0)])
-        schedule = self._schedule(recording)
-        if upgrade:
-            await play_session(reader, writer, _written(request), recording, schedule=schedule, clock=self._clock)
-            return False
         kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
         headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
         writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
-        return await self._play(connection, writer, schedule, complete=recording.complete)
+        return await self._play(connection, writer, self._schedule(recording), complete=recording.complete)
 
-    def _chosen(
-        self, method: str, path: str, query: str, body: bytes, *, upgrade: bool
-    ) -> tuple[Recording | None, int, Any]:
+    def _chosen(self, method: str, path: str, body: bytes) -> tuple[Recording | None, int, Any]:
         """The recording to play, or `None`; and the status with the JSON of any other answer."""
-        api = api_of_path(path)
-        if api in ("realtime", "live") if upgrade else api is not None and method == "POST":
-            try:
-                payload = json.loads(body) if body else {}
-                broken = "" if isinstance(payload, dict) and (body or upgrade) else "it must be a JSON object"
-            except (ValueError, RecursionError) as error:
-                payload, broken = {}, str(error)
-            if broken:
-                return None, 400, error_of(path, 400, f"the body of the request cannot be parsed: {broken}")
-            if self._on_request is not None:
-                self._on_request(path, payload)
-            recording = self._script.answer(path, payload)
-            if recording is not None and (upgrade or recording.kind != "jsonl"):
-                recording = served(recording, api, path, query, payload)
-                return recording, 101 if upgrade else recording.status, None
         page = self._script.pages.get(path, pages(path))
         if page is not None and (method in ("GET", "HEAD") or path in self._script.pages):
             return None, 200, page
+        if method == "POST" and path not in NO_QUESTIONS:
+            try:
+                request = json.loads(body)
+                broken = "" if isinstance(request, dict) else "it must be a JSON object"
+            except (ValueError, RecursionError) as error:
+                request, broken = {}, str(error)
+            if broken:
+                return None, 400, error_of(path, f"the body of the request cannot be parsed: {broken}")
+            if self._on_request is not None:
+                self._on_request(path, request)
+            recording = self._script.answer(path, request)
+            if recording is not None:
+                recording = served(recording, api_of_path(path), request)
+                return recording, recording.status, None
         known = ", ".join(f"…{one}" for one in self._script.paths)
-        return None, 404, error_of(path, 404, f"no answer to {method} {path}; this replay answers {known}")
+        return None, 404, error_of(path, f"no answer to {method} {path}; this replay answers {known}")
 
     async def _play(
         self,
@@ -250,12 +244,6 @@ class ReplayServer:
         for size, at_ms in recording.reads or ((len(recording.body), 0.0),):
             yield recording.body[start : start + size], at_ms / 1000.0
             start += size
-
-
-def _written(request: h11.Request) -> bytes:
-    """A request without a body, as it was on the wire."""
-    lines = [b"GET " + request.target + b" HTTP/1.1", *(name + b": " + value for name, value in request.headers)]
-    return b"\r\n".join([*lines, b"", b""])
 
 
 async def _receive(connection: h11.Connection, reader: asyncio.StreamReader) -> tuple[h11.Request | None, bytes]:

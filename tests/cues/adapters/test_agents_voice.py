@@ -16,6 +16,7 @@ from stream.replay.scenarios import Scenario
 from stream.replay.server import ReplayServer
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
 from tests.support.paced_turns import Played
+from tests.support.responses_server import ResponsesScript
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 UNTRACED = RunConfig(tracing_disabled=True)
@@ -42,14 +43,14 @@ def voice_of(*speeches):
     return ScriptedTTSModel([x if isinstance(x, Exception) else [pcm16_of_float(x)] for x in speeches])
 
 
-def converse(script, *says, api="responses", stt=None, tts=None, workflow=None, dtype=np.int16, **options):
-    """Run `script(pipeline, voice, clock)` at a server that answers with `says`; what was written, and the requests."""
+def converse(talk, *says, api="chat", stt=None, tts=None, workflow=None, dtype=np.int16, **options):
+    """Run `talk(pipeline, voice, clock)` at a server that answers with `says`; what was written, and the requests."""
 
     async def go():
         clock, requests = LoopClock(), []
         played = Played(clock)
-        scenario = Scenario(name="own", about="", turns=says, endpoints=(api,))
-        async with ReplayServer(scenario, clock=clock, on_request=lambda _, body: requests.append(body)) as server:
+        script = ResponsesScript(says) if api == "responses" else Scenario(name="own", about="", turns=says)
+        async with ReplayServer(script, clock=clock, on_request=lambda _, body: requests.append(body)) as server:
             client = AsyncOpenAI(base_url=server.base_url, api_key="none")
             voice = VoiceCues(played.add, clock=clock, **options)
             model = MODELS[api]("model", client)
@@ -62,7 +63,7 @@ def converse(script, *says, api="responses", stt=None, tts=None, workflow=None, 
                 ),
             )
             running = asyncio.create_task(voice.run())
-            await script(pipeline, voice, clock)
+            await talk(pipeline, voice, clock)
             await asyncio.sleep(70.0)
             assert voice.router.is_over
             voice.close()
@@ -129,7 +130,7 @@ def test_after_a_barge_in_the_next_turn_of_the_session_is_heard_alone():
     assert first_sound(heard[6 * RATE :]) < RATE
     assert ends_with(heard, SHORT)
     assert new_clicks(heard, np.zeros_like(heard)) == []
-    assert [item["role"] for item in requests[1]["input"]] == ["user", "assistant", "user"]
+    assert [item["role"] for item in requests[1]["messages"]] == ["system", "user", "assistant", "user"]
 
 
 def test_a_barge_in_while_a_tool_runs_leaves_no_call_without_an_output_in_the_conversation():
@@ -141,7 +142,7 @@ def test_a_barge_in_while_a_tool_runs_leaves_no_call_without_an_output_in_the_co
 
     stt = ScriptedSTTModel(sessions=[Ears([(1.0, "First?"), (6.0, "Second?")])])
     heard, sounded, requests = converse(script, CALL, SAY, stt=stt)
-    assert [item.get("role") for item in requests[1]["input"]] == ["user", "user"]
+    assert [item["role"] for item in requests[1]["messages"]] == ["system", "user", "user"]
     assert sounded == ["tool_call", "tool_call", "success"]
     assert ends_with(heard, SHORT)
 
@@ -177,7 +178,7 @@ def test_a_failure_sounds_as_one_error_and_is_raised(part):
     failure = RuntimeError("out of order")
     stt = ScriptedSTTModel([failure]) if part == "recognizer" else None
     tts = voice_of(failure) if part == "voice" else None
-    says = [["fail", "out of order"]] if part == "model" else SAY
+    says = [["fail", {"message": "out of order"}]] if part == "model" else SAY
 
     async def script(*parts):
         with pytest.raises(Exception, match="out of order"):
@@ -200,5 +201,5 @@ def test_a_workflow_of_ones_own_takes_its_text_from_the_voice():
 
     heard, sounded, requests = converse(answer, SAY, workflow=Own)
     assert sounded == []
-    assert requests[0]["input"] == [{"role": "user", "content": "Hello?"}]
+    assert requests[0]["messages"][1:] == [{"role": "user", "content": "Hello?"}]
     assert ends_with(heard, SHORT)

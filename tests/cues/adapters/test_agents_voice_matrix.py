@@ -5,14 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from agents import Agent, OpenAIResponsesModel, RunConfig, function_tool
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, function_tool
 from agents.voice import AudioInput, STTModel, TTSModel, TTSModelSettings, VoicePipeline, VoicePipelineConfig
 from openai import AsyncOpenAI
 
 from cues.adapters.agents_voice import VoiceCues
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
+from stream.replay.endpoints import turn_index
 from stream.replay.scenarios import Scenario
-from stream.replay.server import ReplayServer, turn_index
+from stream.replay.server import ReplayServer
 from stream.routing.rules import CueRules
 from tests.support.listening import new_clicks, steady_voice
 from tests.support.paced_turns import Played
@@ -68,7 +69,7 @@ class SlowModel:
 
     def __init__(self, turn):
         says = [[["call", call.name, {"text": "a"}]] for call in turn.calls] + [[["say", turn.answer]]]
-        self._scenario = Scenario(name="turn", about="", turns=says, endpoints=("responses",))
+        self._scenario = Scenario(name="turn", about="", turns=says)
         self._think_ms = turn.think_s * 1000.0
 
     def answer(self, path, request):
@@ -101,7 +102,7 @@ def play(turn, *, lasts_s, interrupt_s=None, run_config=UNTRACED, **options):
         played = Played(clock)
         async with ReplayServer(SlowModel(turn), tokens_per_s=None, clock=clock) as server:
             client = AsyncOpenAI(base_url=server.base_url, api_key="none")
-            model = OpenAIResponsesModel("model", client)
+            model = OpenAIChatCompletionsModel("model", client)
             agent = Agent(name="test", instructions="test", tools=tools_of(turn), model=model)
             voice = VoiceCues(played.add, clock=clock, **options)
             pipeline = VoicePipeline(

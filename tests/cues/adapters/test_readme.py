@@ -163,7 +163,7 @@ def test_the_lines_for_the_agents_sdk_end_with_their_session():
 
 
 def test_the_lines_for_the_voice_pipeline_speak_an_answer():
-    from agents import Agent, OpenAIResponsesModel, set_tracing_disabled
+    from agents import Agent, OpenAIChatCompletionsModel, set_tracing_disabled
     from agents.voice.testing import ScriptedSTTModel, ScriptedTTSModel
     from openai import AsyncOpenAI
 
@@ -174,9 +174,9 @@ def test_the_lines_for_the_voice_pipeline_speak_an_answer():
     heard = []
 
     async def go():
-        scenario = Scenario(name="own", about="", turns=[[["say", "Hello."]]], endpoints=("responses",))
+        scenario = Scenario(name="own", about="", turns=[[["say", "Hello."]]])
         async with ReplayServer(scenario) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
-            agent = Agent(name="test", instructions="test", model=OpenAIResponsesModel("any", client))
+            agent = Agent(name="test", instructions="test", model=OpenAIChatCompletionsModel("any", client))
             models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": ScriptedTTSModel([[b"\1\2" * 2400]])}
             await block("agents-voice")["talk"](agent, [np.zeros(480, np.int16)], heard.append, **models)
 

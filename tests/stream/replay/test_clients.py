@@ -5,20 +5,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import anthropic
-import httpx
 import httpx2
 import openai
 import pytest
-from google import genai
 
 import stream
 from stream.replay.recording import load_recording, samples_folder
-from stream.replay.scenarios import names, scenario
+from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 
 PROVIDERS = Path(__file__).parent.parent / "data" / "providers"
-EXPECTED = json.loads((PROVIDERS / "expected.json").read_text(encoding="utf-8"))
 FAST = 1_000_000.0
 
 
@@ -30,79 +26,6 @@ def serving(script, ask, **options):
             return await ask(server.base_url.removesuffix("/v1"))
 
     return asyncio.run(asyncio.wait_for(go(), 20.0))
-
-
-def recorded(name):
-    return [load_recording(PROVIDERS / name)]
-
-
-def recordings(api):
-    return [name for name in EXPECTED if name.startswith(api) and not EXPECTED[name].get("error")]
-
-
-async def responses(root):
-    async with openai.AsyncOpenAI(base_url=f"{root}/v1", api_key="none", max_retries=0) as client:
-        answer = await client.responses.create(model="m", input="hello")
-    calls = [item for item in answer.output if item.type in ("function_call", "custom_tool_call")]
-    found = [
-        [call.name, json.loads(call.arguments) if call.type == "function_call" else {"input": call.input}]
-        for call in calls
-    ]
-    return found, answer.output_text
-
-
-async def messages(root):
-    async with anthropic.AsyncAnthropic(base_url=root, api_key="none", max_retries=0) as client:
-        answer = await client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}])
-    calls = [[block.name, block.input] for block in answer.content if block.type == "tool_use"]
-    return calls, "".join(block.text for block in answer.content if block.type == "text")
-
-
-async def gemini(root):
-    async with httpx.AsyncClient() as http:  # with aiohttp's, the package makes a deprecated class
-        options = genai.types.HttpOptions(base_url=root, httpx_async_client=http)
-        client = genai.Client(vertexai=False, api_key="none", http_options=options)
-        answer = await client.aio.models.generate_content(model="m", contents="hello")
-    parts = answer.candidates[0].content.parts
-    calls = [[part.function_call.name, part.function_call.args or {}] for part in parts if part.function_call]
-    return calls, "".join(part.text for part in parts if part.text and not part.thought)
-
-
-WHOLE = [
-    *((name, responses) for name in recordings("responses")),
-    *((name, messages) for name in recordings("anthropic")),
-    *((name, gemini) for name in recordings("gemini/") if "partial" not in name),
-]
-
-
-@pytest.mark.parametrize(("name", "ask"), WHOLE, ids=[name for name, _ in WHOLE])
-def test_a_client_that_does_not_stream_gets_the_whole_answer(name, ask):
-    calls, text = serving(recorded(name), ask)
-    assert calls == EXPECTED[name]["calls"]
-    assert " ".join(text.split()) == " ".join(EXPECTED[name]["text"].split())
-
-
-@pytest.mark.parametrize("name", recordings("gemini/"))
-def test_googles_package_streams_every_recording_arrays_too(name):
-    async def ask(root):
-        async with stream.connect(root, "m", api="gemini") as model:
-            return [event async for event in model.chat([{"role": "user", "content": "hello"}])]
-
-    events = serving(recorded(name), ask)
-    calls = [[event.tool_name, event.arguments] for event in events if isinstance(event, stream.ToolCallEnd)]
-    assert calls == EXPECTED[name]["calls"]
-    assert [event.reason for event in events if isinstance(event, stream.Finish)] == EXPECTED[name]["finish"]
-
-
-def test_gemini_without_server_sent_events_is_one_array():
-    async def ask(root):
-        async with httpx2.AsyncClient() as client:
-            return await client.post(f"{root}/v1beta/models/m:streamGenerateContent", json={})
-
-    assert (
-        serving(recorded("gemini/partial-arguments.sse"), ask).json()
-        == recorded("gemini/partial-arguments.sse")[0].messages()
-    )
 
 
 async def completion(root):
@@ -154,31 +77,17 @@ def test_a_servers_quirks_with_calls_are_gone_in_its_whole_answer(name):
     assert calls == [(step[1], step[2]) for step in scenario(name).turns[0] if step[0] == "call"]
 
 
-PATHS = {
-    "chat": "/v1/chat/completions",
-    "responses": "/v1/responses",
-    "ollama": "/api/chat",
-    "anthropic": "/v1/messages",
-    "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
-}
-SCRIPTS = {api: next(scenario(name) for name in names() if api in scenario(name).endpoints) for api in PATHS}
+PATHS = {"chat": "/v1/chat/completions", "ollama": "/api/chat"}
 
 
 def _message(api, body):
     """The words of an error in the form of an API; any other form raises."""
-    if api == "ollama":
-        return body["error"]
-    if api == "anthropic":
-        assert body["type"] == "error"
-        assert set(body["error"]) == {"type", "message"}
-    if api == "gemini":
-        assert set(body["error"]) == {"code", "message", "status"}
-    return body["error"]["message"]
+    return body["error"] if api == "ollama" else body["error"]["message"]
 
 
 @pytest.mark.parametrize("api", PATHS)
-def test_another_apis_path_is_refused_in_the_form_of_the_api_that_was_asked(api):
-    other = SCRIPTS["ollama" if api == "gemini" else "gemini"]
+def test_another_path_is_refused_in_the_form_of_the_server_that_was_asked(api):
+    other = scenario("fork-error-in-done" if api == "chat" else "vllm-fragments")
 
     async def ask(root):
         async with httpx2.AsyncClient() as client:
@@ -200,7 +109,7 @@ def test_a_body_that_is_no_object_is_refused_in_the_form_of_the_api(api, body):
         async with httpx2.AsyncClient() as client:
             return await client.post(root + PATHS[api], content=body)
 
-    answer = serving(SCRIPTS[api], ask)
+    answer = serving(scenario("ollama-plain-text"), ask)
     assert answer.status_code == 400
     assert "cannot be parsed" in _message(api, answer.json())
 
@@ -220,16 +129,6 @@ def test_pages_answer_and_head_has_their_headers_without_a_body():
     assert heads[1].headers["content-length"] == again.headers["content-length"]
 
 
-def test_the_packages_list_the_models_of_a_replay():
-    async def ask(root):
-        async with openai.AsyncOpenAI(base_url=f"{root}/v1", api_key="none") as client:
-            listed = [model.id async for model in client.models.list()]
-        async with anthropic.AsyncAnthropic(base_url=root, api_key="none") as client:
-            return listed + [model.id async for model in client.models.list()]
-
-    assert serving(scenario("ollama-plain-text"), ask) == ["replay", "replay"]
-
-
 def test_every_answer_is_reported_with_its_status():
     seen = []
 
@@ -243,10 +142,15 @@ def test_every_answer_is_reported_with_its_status():
     assert seen == [("POST", "/api/chat", 200), ("GET", "/nothing", 404), ("POST", "/api/chat", 400)]
 
 
-def test_recordings_of_two_apis_are_refused():
-    both = [*recorded("anthropic/two-calls.sse"), *recorded("gemini/array-call.json")]
-    with pytest.raises(stream.errors.StreamValueError, match=r"'anthropic', 'gemini'.*must be of one API"):
-        ReplayServer(both)
+def test_recordings_of_two_apis_or_of_one_that_is_not_served_are_refused():
+    chat, native = (
+        load_recording(samples_folder() / "ollama" / name)
+        for name in ("v1-template-hermes-plain-text.sse", "api-chat-template-hermes-two-calls.ndjson")
+    )
+    with pytest.raises(stream.errors.StreamValueError, match="turns are of chat, ollama; they must be"):
+        ReplayServer([chat, native])
+    with pytest.raises(stream.errors.StreamValueError, match="turns are of anthropic; they must be"):
+        ReplayServer([load_recording(PROVIDERS / "anthropic" / "two-calls.sse")])
 
 
 def test_halves_of_characters_in_a_request_do_not_end_the_answer():

@@ -6,10 +6,11 @@ import httpx2
 import openai
 import pytest
 
-from stream.errors import StreamError, StreamValueError
+from stream.errors import StreamError, StreamTypeError, StreamValueError
+from stream.replay.endpoints import turn_index
 from stream.replay.recorder import record
 from stream.replay.recording import Recording, load_recording, samples_folder, save_recording
-from stream.replay.server import ReplayServer, turn_index
+from stream.replay.server import ReplayServer
 
 FIRST = Recording(name="first", kind="sse", body=b'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n')
 SECOND = Recording(name="second", kind="sse", body=b'data: {"choices":[{"delta":{"content":"b"}}]}\n\n')
@@ -80,15 +81,13 @@ def test_the_native_path_is_answered_and_any_other_says_what_is():
         pytest.param({"Origin": "null"}, id="a-page-without-an-address"),
     ],
 )
-@pytest.mark.parametrize("upgrade", [{}, {"Upgrade": "websocket", "Connection": "Upgrade"}], ids=["http", "websocket"])
-def test_a_request_to_another_name_or_from_another_page_is_refused(headers, upgrade):
+def test_a_request_to_another_name_or_from_another_page_is_refused(headers):
     asked = []
 
     async def go():
         replay = ReplayServer([FIRST], on_request=lambda *request: asked.append(request))
         async with replay as server, httpx2.AsyncClient() as client:
-            url = server.base_url + ("/realtime" if upgrade else "/chat/completions")
-            return await client.post(url, json={"messages": []}, headers={**headers, **upgrade})
+            return await client.post(server.base_url + "/chat/completions", json={"messages": []}, headers=headers)
 
     answer = asyncio.run(go())
     assert answer.status_code == 403
@@ -217,6 +216,12 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password():
 def test_an_address_that_is_none_is_refused_before_anything_is_sent(url):
     with pytest.raises(StreamValueError, match="must be an http"):
         record(url, {})
+
+
+@pytest.mark.parametrize("request_", [[], "text", 5, None])
+def test_a_request_that_is_no_object_is_refused(request_):
+    with pytest.raises(StreamTypeError, match="must be a JSON object"):
+        record("http://127.0.0.1:9/v1", request_)
 
 
 def test_halves_of_characters_are_sent_and_recorded_as_text(tmp_path):
