@@ -60,14 +60,21 @@ class OnLoop:
 class PacedCues:
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
-    With `is_constant`, the jitter buffer depth starts at `lead_ms`. `router` may be called from any thread; all else
-    belongs to the thread of the loop.
+    With `is_constant`, the jitter buffer depth starts at `lead_ms`; `silence_lead_ms` is that of `cues.Pacer`. `router`
+    may be called from any thread; all else belongs to the thread of the loop.
     """
 
-    def __init__(self, options: PacedOptions, *, sample_rate: int, is_constant: bool = False) -> None:
+    def __init__(
+        self,
+        options: PacedOptions,
+        *,
+        sample_rate: int,
+        is_constant: bool = False,
+        silence_lead_ms: float | None = None,
+    ) -> None:
         check_options(options, PacedOptions)
         self.clock, self.lead_ms = options.get("clock") or WallClock(), options.get("lead_ms", 80.0)
-        self._first_lead_ms = self.lead_ms if is_constant else None
+        self._first_lead_ms, self._silence_lead_ms = self.lead_ms if is_constant else None, silence_lead_ms
         self.deck = PipelineCues(
             sample_rate=sample_rate,
             bank=options.get("bank"),
@@ -91,6 +98,7 @@ class PacedCues:
             frame_samples=round(FRAME_MS * self.sample_rate / 1000.0),
             lead_ms=self.lead_ms,
             first_lead_ms=self._first_lead_ms,
+            silence_lead_ms=self._silence_lead_ms,
             clock=self.clock.now,
         )
 
@@ -145,7 +153,7 @@ class PacedCues:
 
     def pause(self, fade_ms: float = 30.0) -> int:
         """As `interrupt`, but outcomes of pending calls will still sound."""
-        is_silent = not (self.pacer.queued_samples or self.deck.mixer.active)
+        is_silent = self.pacer.is_silent
         self.deck.router.hush(fade_ms)
         if is_silent:  # No frame is due: the fade would begin with the next answer.
             return 0
@@ -166,9 +174,9 @@ class PacedCues:
 
     def last_frames(self, fade_ms: float = 30.0) -> list[NDArray[np.float32]]:
         """Fade out and return the frames of the fade at once; nothing is queued afterwards."""
-        was_audible = self.pacer.queued_samples > 0 or self.deck.mixer.active
+        is_silent = self.pacer.is_silent
         self.pause(fade_ms)
-        return self.pacer.drain(ceil(fade_ms / FRAME_MS)) if was_audible else []
+        return [] if is_silent else self.pacer.drain(ceil(fade_ms / FRAME_MS))
 
     def wake(self) -> None:
         """Wake `wait`, from any thread: there is something to play."""

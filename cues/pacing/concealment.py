@@ -43,14 +43,18 @@ class Concealment:
         else:
             self._past = [speech]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the released speech clicks if no more follows."""
+        return bool(self._past) and _is_audible(self._past[-1][-self._n_edge :])
+
     def fade_out(self, n_samples: int) -> Samples | None:
         """Fade-out for speech that stopped: float32, shape `(n_samples,)`; None if its last samples do not click."""
         if not self._past:
             return None
+        is_open, past, self._past = self.is_open, np.concatenate(self._past)[-self._n_past :], []
         self._is_interrupted = True
-        past = np.concatenate(self._past)[-self._n_past :]
-        self._past = []
-        if not _is_audible(past[-self._n_edge :]):
+        if not is_open:
             return None
         end = np.zeros(n_samples, dtype=np.float32)
         n_end = min(self._n_end, n_samples)

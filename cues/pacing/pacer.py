@@ -47,6 +47,7 @@ class Pacer:
     Properties: The mixing thread only.
 
     On underrun, speech fades out over 10 ms if a frame is released there; it fades in over 5 ms when it resumes.
+    `interrupt` fades it out even if no more of it is queued.
 
     The lead adapts to your loop. A call of `due` that comes after the released frames ran out, while more were queued,
     makes it one frame longer; `cues.pacing.jitter_buffer` describes when it shrinks. The lead changes when frames are
@@ -66,6 +67,9 @@ class Pacer:
     first_lead_ms : float, optional
         Lead at the start; one frame … `lead_ms`. With `lead_ms`, the lead is constant. None is two frames, or `lead_ms`
         if that is less.
+    silence_lead_ms : float, optional
+        Largest lead of frames without speech, one frame … `lead_ms`: speech that arrives after them is heard sooner.
+        None is `lead_ms`.
     continuous : bool
         Release frames of silence too, so that output samples are time.
     clock : callable
@@ -104,6 +108,7 @@ class Pacer:
         frame_samples: int = 480,
         lead_ms: float = 80.0,
         first_lead_ms: float | None = None,
+        silence_lead_ms: float | None = None,
         continuous: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -116,6 +121,9 @@ class Pacer:
         lead_ms = checked_number("lead_ms", lead_ms, least_ms, _LONGEST_LEAD_MS)
         first_lead_ms = min(2.0 * least_ms, lead_ms) if first_lead_ms is None else first_lead_ms
         first_lead_ms = checked_number("first_lead_ms", first_lead_ms, least_ms, lead_ms)
+        silence_lead_ms = lead_ms if silence_lead_ms is None else silence_lead_ms
+        silence_lead_ms = checked_number("silence_lead_ms", silence_lead_ms, least_ms, lead_ms)
+        self._silence_lead = ms_to_samples(silence_lead_ms, mixer.sample_rate)
         self._mixer, self._continuous = mixer, continuous
         self._depth = JitterBufferDepth(
             first_samples=ms_to_samples(first_lead_ms, mixer.sample_rate),
@@ -155,6 +163,12 @@ class Pacer:
     def unheard_samples(self) -> int:
         """Released samples that have not been heard yet, by the clock."""
         return max(0, math.ceil(self._ahead(self._clock())))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is queued or sounds, and the released speech has ended in silence."""
+        speech_stops = self._concealment.is_open and self.unheard_samples > 0
+        return not (self.queued_samples or self._active or speech_stops)
 
     def __repr__(self) -> str:
         rate = self._mixer.sample_rate
@@ -234,6 +248,13 @@ class Pacer:
         """
         fade_ms = checked_fade_ms(fade_ms, LONGEST_RELEASE_MS)  # as the mixer limits it: keep speech for the whole fade
         self._mixer.release(fade_ms=fade_ms)
+        n_fade = ms_to_samples(fade_ms, self._mixer.sample_rate)
+        if self.unheard_samples and self.queued_samples < n_fade:
+            for speech in tuple(self._queue):  # another thread may push
+                self._concealment.released(speech)
+            end = self._concealment.fade_out(n_fade - self.queued_samples)
+            if end is not None:
+                self.push(end)
         return self.clear(keep_ms=fade_ms)
 
     def recall(self) -> int:
@@ -284,11 +305,11 @@ class Pacer:
 
     def _limit(self) -> int:
         """The most released, unheard samples at which the next frame is due."""
-        limit = self._depth.samples - self._frame
-        if self.queued_samples >= self._frame or not self._speaking:
-            return limit
-        # An incomplete frame of an unfinished utterance: wait for the rest until the last moment.
-        return min(self._frame, limit)
+        limit, queued = self._depth.samples - self._frame, self.queued_samples
+        if queued < self._frame and self._speaking and not self._dry:
+            # An incomplete frame of an unfinished utterance: wait for the rest until the last moment.
+            return min(self._frame, limit)
+        return limit if queued else min(self._silence_lead - self._frame, limit)
 
     def _ahead(self, now: float) -> float:
         """Released, unheard samples; negative after they ran out."""

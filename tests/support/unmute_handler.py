@@ -40,8 +40,7 @@ class ProtocolHandler:
             assert msgpack.unpackb(await tts.recv())["type"] == "Ready"
             self._tasks.append(asyncio.create_task(self._tts_loop(tts)))
             request = {"model": "loopback", "messages": [{"role": "user", "content": "Birds?"}]}
-            async for event in chat_events(self._client, **request):
-                self.cues.handle(event)
+            async for event in self.cues.in_time(chat_events(self._client, **request)):
                 if isinstance(event, ToolCallStart):
                     self.on_call()
                 if isinstance(event, ToolCallEnd):

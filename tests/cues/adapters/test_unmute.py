@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,7 +129,7 @@ def test_all_that_the_patch_asks_of_us_is_there():
     exec("\n".join(ours), names)
     assert names["chat_events"] is chat_events
     methods = re.findall(r"self\.cues\.(\w+)\(", added)
-    assert sorted(methods) == ["begin_response", "end_response", "finish", "handle", "interrupt", "next_item"]
+    assert sorted(methods) == ["begin_response", "end_response", "finish", "in_time", "interrupt", "next_item"]
     assert all(hasattr(UnmuteCues, method) for method in methods)
     (statuses,) = re.findall(r"status: (Literal\[.*\])", added)
     assert statuses == str(CallStatus).replace("typing.", "").replace("'", '"')
@@ -139,19 +140,34 @@ def test_all_that_the_patch_asks_of_us_is_there():
 
 def ask(model, tools=stream.services.FILESYSTEM_TOOLS):
     """The events of an answer, and the error that ended it."""
+    return ask_all(model, 1, tools)[0]
+
+
+def ask_all(model, n_turns, tools=stream.services.FILESYSTEM_TOOLS):
+    """The same for some questions to one server."""
+    request = {"model": "loopback", "messages": [{"role": "user", "content": "Birds?"}], "temperature": 0.3}
 
     async def go():
-        events, error = [], None
+        turns = []
         async with servers(model) as (_, _, url), AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
-            question = [{"role": "user", "content": "Birds?"}]
-            try:
-                async for event in chat_events(client, tools, model="loopback", messages=question, temperature=0.3):
-                    events.append(event)  # noqa: PERF401  (what came before the error counts)
-            except ModelError as raised:
-                error = raised
-        return events, error
+            for _ in range(n_turns):
+                turns.append(([], None))
+                try:
+                    async for event in chat_events(client, tools, **request):
+                        turns[-1][0].append(event)
+                except ModelError as raised:
+                    turns[-1] = (turns[-1][0], raised)
+        return turns
 
     return asyncio.run(go())
+
+
+def unfinished(steps, *, is_done):
+    """A stream without a finish reason, with or without its `[DONE]`."""
+    whole = recording(steps, finish="stop")
+    lines = [line for line in whole.body.split(b"\n\n") if b'"finish_reason": "stop"' not in line]
+    body = b"\n\n".join(line for line in lines if is_done or b"[DONE]" not in line)
+    return replace(whole, body=body, reads=((len(body), 0.0),))
 
 
 def text_of(events):
@@ -202,12 +218,31 @@ def test_a_server_that_refuses_the_tools_is_asked_without_them(status, caplog):
     assert record.getMessage().endswith(": 'list_directory', 'read_file'")
 
 
-def test_a_request_that_is_refused_without_tools_too_fails():
+def test_a_request_that_is_refused_without_tools_too_fails_and_says_nothing_of_the_tools():
     model = Model(refusal(400, "too long"))
-    events, error = ask(model)
-    assert [type(event) for event in events] == [ToolsLeftOut, StreamFailed]
-    assert error.event.status == 400
-    assert len(model.requests) == 2
+    for _ in range(2):
+        events, error = ask(model)
+        assert [type(event) for event in events] == [ToolsLeftOut, StreamFailed]
+        assert error.event.status == 400
+    assert ["tools" in request for request in model.requests] == [True, False, True, False]
+
+
+def test_a_model_that_refused_the_tools_is_not_offered_them_again(caplog):
+    model = Model(refusal(400, "no tools here"), without_tools=recording(said(BEFORE)))
+    turns = ask_all(model, 3)
+    assert [text_of(events) for events, _ in turns] == [BEFORE] * 3
+    assert all(events[0] == ToolsLeftOut(("list_directory", "read_file"), "refused") for events, _ in turns)
+    assert ["tools" in request for request in model.requests] == [True, False, False, False]
+    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["[DONE]", "no end"])
+def test_an_answer_that_ends_with_done_needs_no_finish_reason(is_done, caplog):
+    caplog.set_level(logging.INFO)
+    events, error = ask(Model(unfinished(said(BEFORE), is_done=is_done)))
+    assert text_of(events) == BEFORE
+    assert (error is None) == is_done
+    assert ("without a finish reason" in caplog.text) == is_done
 
 
 def test_a_call_is_logged_with_its_name_and_no_value_of_an_argument(caplog):
@@ -226,6 +261,31 @@ def test_a_call_is_logged_with_its_name_and_no_value_of_an_argument(caplog):
         ("WARNING", "Tool call: list_directory\\n(no JSON), malformed"),
     ]
     assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("between", "fails_s"),
+    [(ToolResult("1", "read_file", is_error=False, content=""), 360.0), (TextDelta("One moment."), 900.0)],
+    ids=["a result", "text"],
+)
+def test_while_a_call_is_open_the_limit_is_that_of_the_tools(between, fails_s):
+    async def events():
+        for call_id in "12":
+            yield ToolCallStart("read_file", call_id)
+            yield ToolCallEnd("read_file", call_id)
+        yield between
+        await asyncio.sleep(300.0)
+        yield ToolResult("2", "read_file", is_error=False, content="")
+        await asyncio.sleep(1e6)
+
+    async def go():
+        begin_s = asyncio.get_running_loop().time()
+        with pytest.raises(ModelError, match="stalled"):
+            async for _ in UnmuteCues(clock=LoopClock()).in_time(events()):
+                pass
+        return asyncio.get_running_loop().time() - begin_s
+
+    assert run_virtually(go) == pytest.approx(fails_s, abs=1.0)
 
 
 # The details, on a clock that is passed in.
@@ -324,7 +384,7 @@ def test_an_interruption_fades_what_sounds_and_what_is_still_written_is_not_hear
     until = sum(len(item[1]) for at_s, item in items if at_s < 1.1 - 1e-6)
     assert last_sound(before, 0.0) <= until + 0.05 * RATE
     assert new_clicks(before, np.zeros_like(before)) == []
-    assert np.abs(items[-1][1][1]).max() > 0.05
+    assert max(np.abs(item[1]).max() for at_s, item in items if at_s > 3.05) > 0.05
 
 
 def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_back_without_a_click():
@@ -426,14 +486,27 @@ def test_an_interruption_after_silence_brings_nothing_back():
         await clock.sleep(0.5)
 
     items, _ = on_virtual_clock(script)
-    assert len(items) == 3
+    assert sum(len(item[1]) for _, item in items) <= 10 * TTS_FRAME
     assert not items[-1][1][1].any()
 
 
-def test_audio_that_cues_cannot_be_mixed_into_is_refused_with_a_sentence():
-    cues_ = UnmuteCues()
-    with pytest.raises(CueValueError, match="48000 Hz"):
-        cues_._with_cues((48000, np.zeros(1920, dtype=np.float32)))
-    with pytest.raises(CueTypeError, match="int16"):
-        cues_._with_cues((RATE, np.zeros(1920, dtype=np.int16)))
-    assert cues_._with_cues((RATE, np.zeros((1, 1920))))[1].shape == (1920,)
+@pytest.mark.parametrize(
+    ("item", "error"),
+    [
+        ((48000, np.zeros(1920, dtype=np.float32)), (CueValueError, "48000 Hz")),
+        ((RATE, np.zeros(1920, dtype=np.int16)), (CueTypeError, "int16")),
+        ((RATE, np.zeros((1, 1920))), None),
+    ],
+    ids=["rate", "dtype", "2-D float64"],
+)
+def test_audio_that_cues_cannot_be_mixed_into_is_refused_with_a_sentence(item, error):
+    async def emit():
+        queue = asyncio.Queue()
+        queue.put_nowait(item)
+        return await UnmuteCues().next_item(queue)
+
+    if error is None:
+        assert asyncio.run(emit())[1].shape == (1920,)
+        return
+    with pytest.raises(error[0], match=error[1]):
+        asyncio.run(emit())

@@ -128,6 +128,33 @@ def test_wait_says_when_the_next_frame_is_due():
     assert len(pacer.due()) == 1
 
 
+def test_an_interrupt_fades_speech_out_that_has_been_released_to_its_last_sample():
+    pacer, _, clock = paced()
+    talk = tone(24000).samples[:980]
+    pacer.push(talk)
+    out = pacer.due()
+    assert pacer.queued_samples < 30
+    assert not pacer.is_silent
+    pacer.interrupt()
+    out.append(ask(pacer, clock, [k * 0.01 for k in range(20)]))
+    heard = np.concatenate(out)
+    np.testing.assert_array_equal(heard[: len(talk)][:960], talk[:960])
+    assert find_clicks(heard).tolist() == []
+    assert pacer.is_silent
+
+
+def test_without_speech_frames_are_released_at_most_their_own_lead_ahead():
+    pacer, mixer, clock = paced(lead_ms=300, first_lead_ms=300, silence_lead_ms=80)
+    mixer.play(tone(24000))
+    for k in range(10):
+        clock.now_s = 100 + k * 0.01
+        pacer.due()
+        assert mixer.position <= round(k * 240) + 1920
+    pacer.push(speech(24000))
+    pacer.due()
+    assert mixer.position >= 90 * 24 + 7200 - 480
+
+
 def test_an_interrupt_fades_and_tells_what_was_never_spoken():
     pacer, mixer, clock = paced()
     pacer.push(np.full(24000, 0.3, dtype=np.float32))
