@@ -265,7 +265,10 @@ def test_a_call_is_logged_with_its_name_and_no_value_of_an_argument(caplog):
 
 @pytest.mark.parametrize(
     ("between", "fails_s"),
-    [(ToolResult("1", "read_file", is_error=False, content=""), 360.0), (TextDelta("One moment."), 900.0)],
+    [
+        (ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""), 360.0),
+        (TextDelta("One moment."), 900.0),
+    ],
     ids=["a result", "text"],
 )
 def test_while_a_call_is_open_the_limit_is_that_of_the_tools(between, fails_s):
@@ -275,7 +278,7 @@ def test_while_a_call_is_open_the_limit_is_that_of_the_tools(between, fails_s):
             yield ToolCallEnd("read_file", call_id)
         yield between
         await asyncio.sleep(300.0)
-        yield ToolResult("2", "read_file", is_error=False, content="")
+        yield ToolResult(tool_name="read_file", tool_call_id="2", is_error=False, content="")
         await asyncio.sleep(1e6)
 
     async def go():
