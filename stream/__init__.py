@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stream import errors as errors
+    from stream import events as events
+    from stream import readers as readers
+    from stream import replay as replay
     from stream import services as services
     from stream import session as session
+    from stream import speech as speech
     from stream.errors import StreamError as StreamError
     from stream.events import AskedAgain as AskedAgain
     from stream.events import AudioDelta as AudioDelta
@@ -82,18 +86,7 @@ _HOMES = {
     for name in names.split()
 }
 
-_ROOMS = ("errors", "services", "session")
-# Names that were exported here before 0.2, with their new places; they go in 0.3.
-_MOVED = {
-    name: home
-    for home, names in {
-        "stream.errors": "MissingFeatureError RecordingError SpeakerError StreamTypeError StreamValueError",
-        "stream.events": "ServiceEvent",
-        "stream.services": "Attempts Connection Fallback KeywordClassifier ModelCapabilities Recovery Retries Tier "
-        "ToolTiers Validator capabilities_of filesystem_tools load_tiers normalize_model",
-    }.items()
-    for name in names.split()
-}
+_ROOMS = ("errors", "events", "readers", "replay", "services", "session", "speech")
 
 __all__ = [*_HOMES]  # noqa: PLE0604  (the keys are strings)
 
@@ -104,12 +97,6 @@ def __getattr__(name: str) -> object:
 
     if name in _ROOMS:
         return import_module(f"stream.{name}")
-    if name in _MOVED:
-        import warnings
-
-        home = _MOVED[name]
-        warnings.warn(f"stream.{name} is now {home}.{name}; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        return getattr(import_module(home), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'stream' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
@@ -118,4 +105,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 __all__ = [
-    "AnswerParts",
     "AskedAgain",
     "AudioDelta",
     "CallStatus",
@@ -272,18 +271,6 @@ class InvalidToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerParts:
-    """An answer with calls in the provider's own form, with signed thinking and thought signatures.
-
-    It goes back unchanged with the results: as `{api: parts}` under `provider_parts` in the assistant's message. The
-    parts are JSON values: output items (`"responses"`), content blocks (`"anthropic"`) or parts (`"gemini"`).
-    """
-
-    api: str
-    parts: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AskedAgain:
     """The answer was empty, and the model is asked again; nothing of the empty answer was spoken.
 
@@ -312,5 +299,5 @@ Event: TypeAlias = (
     | StreamFailed
 )
 """Events of the readers."""
-ServiceEvent: TypeAlias = Event | ToolsLeftOut | InvalidToolCall | AskedAgain | AnswerParts
+ServiceEvent: TypeAlias = Event | ToolsLeftOut | InvalidToolCall | AskedAgain
 """Events of the model services, which stand above the readers."""

@@ -18,10 +18,12 @@ __all__ = [
     "PackFolder",
     "ServerUrl",
     "api",
+    "base_url",
     "fast",
     "host",
     "json_output",
     "keyfile",
+    "model",
     "one_standard_output",
     "out",
     "pack",
@@ -97,12 +99,18 @@ out = click.option(
     show_default="the current folder",
     help="Folder for the files.",
 )
+base_url = click.option(
+    "--base-url",
+    type=ServerUrl(),
+    help="Model server, such as http://localhost:11434; without it OLLAMA_LOCAL_BASE, else OLLAMA_HOST.",
+)
+model = click.option("--model", help="The model's name on the server; without it ACTOR_MODEL.")
 api = click.option(
     "--api",
-    type=click.Choice(["auto", "chat", "responses", "ollama", "anthropic", "gemini"]),
+    type=click.Choice(["auto", "chat", "ollama"]),
     default="auto",
     show_default=True,
-    help="Chat Completions, OpenAI's Responses, Ollama's own, Anthropic's or Gemini's; auto decides by the address.",
+    help="Chat Completions, or Ollama's own endpoint; auto takes the latter for Ollama's cloud alone.",
 )
 speaker = click.option(
     "--speaker",

@@ -20,15 +20,9 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.option(
-    "--base-url",
-    type=_options.ServerUrl(),
-    required=True,
-    help="Address of the server, such as http://localhost:11434.",
-)
-@click.option("--model", required=True, help="The model's name on the server.")
+@_options.base_url
+@_options.model
 @_options.api
-@click.option("--endpoint", type=click.Choice(["auto", "openai", "ollama"]), hidden=True)  # the old name of --api
 @click.option("--api-key", envvar="CUES_API_KEY", help="Key of the server (CUES_API_KEY).")
 @click.option(
     "--timeout-s",
@@ -40,10 +34,9 @@ __all__ = ["command"]
 @_options.json_output
 def command(
     *,
-    base_url: str,
-    model: str,
+    base_url: str | None,
+    model: str | None,
     api: str,
-    endpoint: str | None,
     api_key: str | None,
     timeout_s: float,
     as_json: bool,
@@ -53,8 +46,7 @@ def command(
     The exit code is 1 if the model made no valid call, gave no answer after the results, or did not answer the plain
     question without a call; the first line says which. The last lines are an entry for a file of model capabilities.
     """
-    chosen = "chat" if endpoint == "openai" else endpoint or api
-    report = asyncio.run(_check(base_url, model, chosen, api_key, timeout_s))
+    report = asyncio.run(_check(base_url, model, api, api_key, timeout_s))
     if as_json:
         # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
@@ -64,7 +56,9 @@ def command(
         sys.exit(1)
 
 
-async def _check(base_url: str, model: str, api: Any, api_key: str | None, timeout_s: float) -> ProbeReport:
+async def _check(
+    base_url: str | None, model: str | None, api: Any, api_key: str | None, timeout_s: float
+) -> ProbeReport:
     from stream.services.probe import Observer, probe
 
     observer = Observer()

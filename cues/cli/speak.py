@@ -6,30 +6,38 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 import stream
 from cues.cli import _options
 from cues.cli._terminal import harmless
+from cues.cli.live.scripts import script_of
 from cues.cli.live.timeline import report
 from cues.cli.live.turn import Setup, Target, TurnReport, key_for, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
-from stream.replay.recording import load_recording
+from stream.readers.failures import unwrap
+from stream.replay.recording import DEFAULT_TOKENS_PER_S
+from stream.services.addresses import default_model, local_address
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+
+    from stream.events import ServiceEvent
+    from stream.replay.recording import Recording
+    from stream.services.source import ChatFields
+    from stream.services.tool import ToolLike
 
 __all__ = ["command"]
 
 
 @click.command()
 @click.argument("prompt", required=False, default="")
-@click.option("--base-url", type=_options.ServerUrl(), help="Model server, such as http://localhost:11434/v1.")
-@click.option("--model", help="The model's name on the server.")
+@_options.base_url
+@_options.model
 @_options.api
 @click.option(
     "--tools",
@@ -74,12 +82,13 @@ def command(
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
 
-    The API key is read from OPENAI_API_KEY (Anthropic: ANTHROPIC_API_KEY, Gemini: GEMINI_API_KEY); local servers need
-    none. Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, the waits for a
+    The API key is read from OPENAI_API_KEY; local servers need none.
+
+    Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, the waits for a
     live model are four times as long in these files. Ctrl-C interrupts the answer, like a barge-in.
     """
-    if not recordings and not (prompt and base_url and model):
-        raise click.UsageError("give PROMPT, --base-url and --model, or --replay FILE")
+    if not (recordings or prompt):
+        raise click.UsageError("give PROMPT, or --replay FILE")
     if tools and folder:
         raise click.UsageError("--tools offers tools without running them, --folder runs its own: give one of them")
     if recordings and base_url:
@@ -93,8 +102,7 @@ def command(
     if recordings:
         turn = asyncio.run(_speak_recordings(recordings, messages, setup))
     else:
-        assert base_url is not None
-        assert model is not None
+        base_url, model = base_url or local_address(), model or default_model()
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
         target = Target(base_url=base_url, model=model, api=api, api_key=key_for(base_url, api), tools=offered)
         turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
@@ -102,17 +110,47 @@ def command(
 
 
 async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[str, Any]], setup: Setup) -> TurnReport:
-    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
+    script = script_of(files)
+    tools = script.tools(setup.clock)
+    names = ", ".join(file.name for file in files)
+    target = Target(
+        base_url=names, model="replay", tools=tools, source=lambda tap: _Recorded(script.turns, setup.clock, tap)
+    )
+    return await run_turn(target, messages, setup, title=names)
 
-    turns = [load_recording(file) for file in files]
-    api: Any = turns[0].api or "chat"
-    if api in ("realtime", "live"):
-        raise click.UsageError(f"{files[0].name} is a recording of a WebSocket session; speak takes those of answers")
-    async with ReplayServer(turns, clock=setup.clock) as server:
-        target = Target(base_url=server.base_url, model="replay", api=api)
-        names = ", ".join(file.name for file in files)
-        # An error comes from the recording, not from the replay server.
-        return replace(await run_turn(target, messages, setup, title=names), server=names)
+
+class _Recorded:
+    """A source whose answers are recordings in any format, read by `stream.read`; the last one repeats."""
+
+    model = "replay"
+
+    def __init__(self, turns: Sequence[Recording], clock: WallClock, tap: Callable[[bytes], None]) -> None:
+        self._turns, self._clock, self._tap = turns, clock, tap
+        self._place = 0
+
+    async def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],  # noqa: ARG002  (the recording answers another question)
+        *,
+        tools: Iterable[ToolLike] | None = None,
+        **_: Unpack[ChatFields],
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of the next recording."""
+        turn = self._turns[min(self._place, len(self._turns) - 1)]
+        self._place += 1
+        if turn.status >= 400:
+            yield replace(unwrap(turn.body), status=turn.status)
+            return
+        async for event in stream.read(self._reads(turn), tools=as_tools(tools)):
+            yield event
+
+    async def _reads(self, turn: Recording) -> AsyncGenerator[bytes, None]:
+        for piece in turn.pieces():
+            await self._clock.sleep(1.0 / DEFAULT_TOKENS_PER_S)
+            self._tap(piece)
+            yield piece
+        if not turn.complete:
+            raise ConnectionError("the recorded connection broke here")
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

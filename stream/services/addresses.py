@@ -1,4 +1,4 @@
-"""Addresses of servers and their APIs, names of models; defaults and keys from the environment."""
+"""Addresses of servers, names of models; defaults and keys from the environment."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ import re
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from stream.errors import StreamValueError
 from stream.urls import server_url
-from stream.whole_answers import Api
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "CLOUD_HOSTS",
-    "HOSTS",
+    "Api",
     "api_and_address",
     "cloud_address",
     "default_model",
@@ -29,62 +25,48 @@ __all__ = [
     "normalize_model",
 ]
 
+Api: TypeAlias = Literal["chat", "ollama"]
+"""Chat Completions, and Ollama's own `/api/chat`."""
+
 LOCAL_DEFAULT = "http://127.0.0.1:11434"
 CLOUD_DEFAULT = "https://ollama.com"
 MODEL_DEFAULT = "qwen3-coder:480b"
 
 CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
 OLLAMA_PORT = 11434
-HOSTS: Mapping[str, str] = {"anthropic": "api.anthropic.com", "gemini": "generativelanguage.googleapis.com"}
-"""The hosts of the providers with an API of their own."""
-KEYS: Mapping[str, tuple[str, ...]] = {
+KEYS = {
+    **dict.fromkeys(CLOUD_HOSTS, ("OLLAMA_API_KEY",)),
     "api.openai.com": ("OPENAI_API_KEY",),
-    HOSTS["anthropic"]: ("ANTHROPIC_API_KEY",),
-    HOSTS["gemini"]: ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "api.anthropic.com": ("ANTHROPIC_API_KEY",),
+    "generativelanguage.googleapis.com": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
 }
-"""Variables with the keys of a host."""
-# The ends of paths, and the APIs that they name; `None` leaves it to the caller.
-PATHS: Mapping[str, Api | None] = {
-    "/chat/completions": None,
-    "/responses": "responses",
-    "/messages": "anthropic",
-    "/api/chat": None,
-    "/api": None,
-    "/v1beta": "gemini",
-}
+"""Variables with the keys of a host, which gets no other key."""
+PATHS = ("/chat/completions", "/api/chat", "/api")
 
 
-def key_for(host: str, *, asks_cloud: bool) -> str | None:
-    """The key in the environment that belongs to a host, which gets no other key."""
+def key_for(host: str, *, asks_cloud: bool = False) -> str | None:
+    """The key in the environment that belongs to a host."""
     names = ("OLLAMA_API_KEY",) if asks_cloud else KEYS.get(host, ())
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-def api_and_address(base_url: str, api: str = "auto") -> tuple[Api, str, str]:
-    """The API to use, the server's root URL, and the base URL for the API's client; raises `StreamValueError`.
+def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "auto") -> tuple[Api, str, str]:
+    """The API to use, the server's root URL, and the URL before the API's path; raises `StreamValueError`.
 
     >>> api_and_address("http://localhost:11434")
     ('chat', 'http://localhost:11434', 'http://localhost:11434/v1')
-    >>> api_and_address("https://api.anthropic.com/v1/messages")
-    ('anthropic', 'https://api.anthropic.com', 'https://api.anthropic.com')
+    >>> api_and_address("https://ollama.com")
+    ('ollama', 'https://ollama.com', 'https://ollama.com')
     """
     parts = server_url("base_url", base_url)
-    if api != "auto" and api not in get_args(Api):
-        raise StreamValueError(f"api is {api!r}; it must be 'auto' or one of {get_args(Api)}")
-    path = parts.path.split("/models/")[0].rstrip("/")
-    ending = next((ending for ending in PATHS if path.endswith(ending)), "")
-    path = path.removesuffix(ending)
-    kind = cast("Api", _api(parts.hostname or "", PATHS.get(ending)) if api == "auto" else api)
+    if api not in ("auto", "chat", "ollama"):
+        raise StreamValueError(f"api is {api!r}; it must be 'auto', 'chat' or 'ollama'")
+    path = parts.path.rstrip("/")
+    path = path.removesuffix(next((ending for ending in PATHS if path.endswith(ending)), ""))
     root = urlunsplit((parts.scheme, parts.netloc, path.removesuffix("/v1"), "", ""))
-    if kind in ("chat", "responses"):  # any other path, such as /openai/v2, is the server's own and kept
-        return kind, root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))
-    return kind, root, root
-
-
-def _api(host: str, by_path: str | None) -> str:
-    if host in CLOUD_HOSTS:
-        return "ollama"
-    return by_path or next((api for api, own in HOSTS.items() if own == host), "chat")
+    if api == "ollama" or (api == "auto" and parts.hostname in CLOUD_HOSTS):
+        return "ollama", root, root
+    return "chat", root, urlunsplit((parts.scheme, parts.netloc, path or "/v1", "", ""))  # another path is kept
 
 
 def default_model() -> str:

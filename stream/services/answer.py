@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stream.events import (
-    AnswerParts,
     Finish,
     InvalidToolCall,
     ReasoningDelta,
@@ -49,7 +48,6 @@ class Answer:
     said_after: bool = False
     reported: bool = False
     reason: str = ""
-    parts: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
     def take(self, event: ServiceEvent) -> ServiceEvent:
         """Record an event; return it with an index that counts through all rounds."""
@@ -71,8 +69,6 @@ class Answer:
             self.thinking.append(event.text)
         elif isinstance(event, ToolResult) or (isinstance(event, TaskStatus) and not event.tool_name):
             self.reported = True  # a task with a name is a tool of the server's own, beside the client's
-        elif isinstance(event, AnswerParts):
-            self.parts[event.api] = event.parts
         elif isinstance(event, Finish):
             self.reason = event.reason
         elif isinstance(event, StreamFailed):
@@ -85,7 +81,7 @@ class Answer:
 
         Never where the API says which calls are the client's.
         """
-        if self.parts or calls_are_the_clients(self.reason):
+        if calls_are_the_clients(self.reason):
             return False
         return self.reported or (self.said_after and not calls_follow(self.reason))
 
@@ -105,7 +101,6 @@ class Answer:
             "role": "assistant",
             "content": "".join(self.text),
             "tool_calls": [_written(call, own_id) for call, own_id, _ in named] or None,
-            "provider_parts": {api: [*parts] for api, parts in self.parts.items()} or None,
             "thinking": "".join(self.thinking) or None,
         }
         answers: list[dict[str, Any]] = [
@@ -114,7 +109,6 @@ class Answer:
                 "tool_call_id": own_id,
                 "name": result.tool_name,
                 "content": result.content,
-                "is_error": result.is_error or None,
             }
             for _, own_id, result in named
         ]

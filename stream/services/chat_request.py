@@ -1,7 +1,7 @@
 """A chat request, and its body for each endpoint: pure functions.
 
 Messages are in OpenAI's form: `tool_calls` with arguments as JSON text, results as messages of role `tool` with
-`tool_call_id`. They are converted here for Ollama's own endpoint, and in `provider_requests` for other APIs.
+`tool_call_id`. They are converted for Ollama's own endpoint.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def response_format_of(request: ChatRequest) -> dict[str, Any] | None:
 
 def schema_of(request: ChatRequest) -> Any:
     """The format of the answer as `"json"` or a JSON Schema; `None` for plain text."""
-    if request.response_format is None:
+    if request.format is not None or request.response_format is None:
         return request.format
     kind = request.response_format.get("type")
     if kind in (None, "text"):
@@ -161,7 +161,7 @@ def schema_of(request: ChatRequest) -> Any:
     schema = (request.response_format.get("json_schema") or {}).get("schema")
     if kind != "json_schema" or schema is None:
         raise StreamValueError(
-            f"response_format has type {kind!r}; for this API it must be 'text', 'json_object', or 'json_schema' with"
+            f"response_format has type {kind!r}; for /api/chat it must be 'text', 'json_object', or 'json_schema' with"
             " `json_schema.schema`"
         )
     return schema
@@ -169,7 +169,7 @@ def schema_of(request: ChatRequest) -> Any:
 
 def _openai_message(message: Message) -> dict[str, Any]:
     """The message without fields of other APIs, which strict servers refuse."""
-    return {key: value for key, value in message.items() if key not in ("thinking", "provider_parts", "is_error")}
+    return {key: value for key, value in message.items() if key != "thinking"}
 
 
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:

@@ -1,20 +1,17 @@
-"""One interface over the APIs of model servers: Chat Completions, Responses, Ollama, Anthropic and Gemini."""
+"""One interface over Chat Completions and Ollama's own endpoint."""
 
 from __future__ import annotations
 
 import logging
-import warnings
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from stream.errors import StreamTypeError
 from stream.events import StreamFailed, ToolsLeftOut
 from stream.services.addresses import (
     CLOUD_HOSTS,
-    HOSTS,
     api_and_address,
     cloud_address,
     default_model,
@@ -22,10 +19,9 @@ from stream.services.addresses import (
     local_address,
     normalize_model,
 )
-from stream.services.chat_request import ChatRequest, with_guidance
-from stream.services.endpoints import GeminiEndpoint, OllamaEndpoint, OpenAIEndpoint, http_client
+from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
+from stream.services.endpoint import Endpoint
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
-from stream.services.provider_requests import body_of
 from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, with_retries
 from stream.services.tool import as_tools, tool_choice_field
@@ -34,17 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    import httpx2
-
     from stream.events import ServiceEvent
+    from stream.services.addresses import Api
     from stream.services.chat_request import Message, Think
     from stream.services.models import ModelCapabilities
     from stream.services.tool import ToolLike
-    from stream.whole_answers import Api
 
 __all__ = ["Connection", "connect"]
-
-MAY_BE_OLLAMA = ("chat", "responses", "ollama")
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +45,7 @@ def connect(
     base_url: str | None = None,
     model: str | None = None,
     *,
-    api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto",
+    api: Literal["auto", "chat", "ollama"] = "auto",
     api_key: str | None = None,
     capabilities: ModelCapabilities | None = None,
     overrides: Path | str | Sequence[Mapping[str, Any]] | None = None,
@@ -62,23 +54,22 @@ def connect(
     retries: Retries | None = None,
     timeout_s: float = 120.0,
     connect_timeout_s: float = 5.0,
-    tap: Callable[[Any], None] | None = None,
-    endpoint: Literal["auto", "openai", "ollama"] | None = None,
+    tap: Callable[[bytes], None] | None = None,
 ) -> Connection:
     """A connection to one model of one server. It sends nothing until `chat` or `learn`.
 
     Parameters
     ----------
     base_url : str or None
-        With or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is Anthropic or Google for their APIs,
-        else the Ollama of this machine (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`);
-        `"cloud"` is Ollama's cloud (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
+        With or without `/v1` or `/api`, such as `http://localhost:11434`. `None` is the Ollama of this machine
+        (`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST`, else `http://127.0.0.1:11434`); `"cloud"` is Ollama's cloud
+        (`OLLAMA_CLOUD_HOST`, else `https://ollama.com`).
     model : str or None
         Name; names of cloud models are rewritten as the server expects them. `None` takes `ACTOR_MODEL`, else
         `qwen3-coder:480b`.
-    api : {"auto", "chat", "responses", "ollama", "anthropic", "gemini"}
-        `"auto"` decides by the address: by its host (Ollama's cloud, Anthropic, Google), or a path such as
-        `/v1/responses`; otherwise it is OpenAI-compatible Chat Completions.
+    api : {"auto", "chat", "ollama"}
+        `"chat"` is OpenAI-compatible Chat Completions, `"ollama"` is `/api/chat`; `"auto"` takes the latter for
+        Ollama's cloud alone.
     api_key : str or None
         `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
         Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google, and no key for other hosts.
@@ -94,42 +85,26 @@ def connect(
     timeout_s, connect_timeout_s : float
         Longest wait for the next bytes, and for the connection, seconds.
     tap : Callable or None
-        Gets all input before it is parsed: decoded chunks, or bytes from Ollama's own endpoint.
-    endpoint : {"auto", "openai", "ollama"} or None
-        Old name of `api`, in which `"openai"` is `"chat"`; it goes in 0.3.
+        Gets the bytes of each read before they are parsed.
 
     Raises
     ------
     StreamValueError
         If the URL is not http(s), the model's name is empty, or `api` is unknown.
     MissingFeatureError
-        If the `services` extra is not installed, or the one of the API (`anthropic`, `google`).
+        If the `services` extra is not installed.
     """
-    if endpoint is not None:
-        warnings.warn("endpoint is now api; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        api = "chat" if endpoint == "openai" else endpoint
     asks_cloud = base_url == "cloud"
-    address = cloud_address() if asks_cloud else base_url
-    if address is None:
-        address = f"https://{HOSTS[api]}" if api in HOSTS else local_address()
+    address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
     kind, root, url = api_and_address(address, "ollama" if asks_cloud and api == "auto" else api)
     host = urlsplit(url).hostname or ""
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
-    key = api_key or key_for(host, asks_cloud=asks_cloud)
     known = capabilities or capabilities_of(name, overrides)
+    key = api_key or key_for(host, asks_cloud=asks_cloud)
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
-    # Only an Ollama has pages about models, and only its cloud wants the key for them.
-    http = http_client(api_key=key if kind in MAY_BE_OLLAMA else None, waits=waits)
-    wire: OpenAIEndpoint | GeminiEndpoint | OllamaEndpoint
-    if kind == "ollama":
-        wire = OllamaEndpoint(url, tap, http)
-    elif kind == "gemini":
-        wire = GeminiEndpoint(url, name, tap, api_key=key, waits=waits)
-    else:
-        wire = OpenAIEndpoint(kind, url, tap, api_key=key, waits=waits)
-    options: dict[str, Any] = {"retries": retries or Retries(), "guide": guide, "usage": usage}
-    return Connection(kind, root, name, known, http=http, wire=wire, **options)
+    endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
+    return Connection(kind, root, name, known, endpoint, retries=retries or Retries(), guide=guide, usage=usage)
 
 
 class Connection:
@@ -137,7 +112,7 @@ class Connection:
 
     Attributes
     ----------
-    api : {"chat", "responses", "ollama", "anthropic", "gemini"}
+    api : {"chat", "ollama"}
     base_url : str
         Address of the server, without the endpoint's path.
     model : str
@@ -154,24 +129,16 @@ class Connection:
         base_url: str,
         model: str,
         capabilities: ModelCapabilities,
+        endpoint: Endpoint,
         *,
-        http: httpx2.AsyncClient,
-        wire: OpenAIEndpoint | GeminiEndpoint | OllamaEndpoint,
         retries: Retries,
         guide: bool,
         usage: bool,
     ) -> None:
         self.api, self.base_url, self.model, self.capabilities = api, base_url, model, capabilities
         self.server_too_old = ""
-        self._http, self._wire = http, wire
-        self._retries, self._guide, self._usage = retries, guide, usage
+        self._endpoint, self._retries, self._guide, self._usage = endpoint, retries, guide, usage
         self._logged_left_out: tuple[str, ...] = ()
-
-    @property
-    def endpoint(self) -> str:
-        """Old name of `api`, in which `"chat"` is `"openai"`; it goes in 0.3."""
-        warnings.warn("Connection.endpoint is now api; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        return "openai" if self.api == "chat" else self.api
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -183,34 +150,22 @@ class Connection:
 
     async def close(self) -> None:
         """Close the sockets; a stream that is being read ends with a failure."""
-        await self._http.aclose()
-        await self._wire.close()
+        await self._endpoint.close()
 
     async def learn(self) -> ModelCapabilities:
         """The model's capabilities, corrected by the server if it is an Ollama, and used from now on.
 
         Logs a warning if the Ollama is older than the model's `min_ollama`.
         """
-        asks = self.api in MAY_BE_OLLAMA
-        shown = await self._page("POST", "/api/show", json={"model": self.model}) if asks else {}
+        page = self._endpoint.page
+        shown = await page("POST", f"{self.base_url}/api/show", json={"model": self.model})
         if shown:
             self.capabilities = with_server_word(self.capabilities, shown)
-            page = await self._page("GET", "/api/version")
-            self.server_too_old = too_old(page.get("version"), self.model, self.capabilities)
+            version = (await page("GET", f"{self.base_url}/api/version")).get("version")
+            self.server_too_old = too_old(version, self.model, self.capabilities)
             if self.server_too_old:
                 logger.warning("%s", self.server_too_old)
         return self.capabilities
-
-    async def _page(self, method: str, path: str, **fields: Any) -> dict[str, Any]:
-        """A page of an Ollama; empty if there is no server or another kind: `chat` reports that."""
-        import httpx2
-
-        try:
-            answer = await self._http.request(method, f"{self.base_url}{path}", **fields)
-            page = answer.json() if answer.status_code == 200 else {}
-        except (httpx2.HTTPError, ValueError, RecursionError):
-            return {}
-        return page if isinstance(page, dict) else {}
 
     async def chat(
         self,
@@ -230,7 +185,7 @@ class Connection:
         Parameters
         ----------
         messages : Sequence[Mapping]
-            In OpenAI's form, for every API.
+            In OpenAI's form, for both endpoints.
         tools : Iterable or None
             Tools to offer, in the model's own style; without them the request mentions no tools.
         tool_choice : str, Mapping or None
@@ -238,21 +193,20 @@ class Connection:
         parallel_tool_calls : bool or None
             Whether one answer may hold several calls; `None` asks for one at a time if the model requires it.
         format, response_format : str, Mapping or None
-            `"json"` or a JSON Schema; or the same in OpenAI's form. At most one of the two.
+            `"json"` or a JSON Schema; or the same in OpenAI's form. If both are given, Ollama's own endpoint takes
+            `format`, and Chat Completions `response_format`.
         temperature : float or None
             Sampling temperature, ≥ 0.
         think : bool, {"low", "medium", "high", "max"} or None
             Whether, or how much, a reasoning model thinks.
         extra : Mapping or None
-            Further fields of the body; they override all others, but for `stream` where only streams are read.
+            Further fields of the body; they override all others.
 
         Raises
         ------
         StreamValueError, StreamTypeError
             If a parameter cannot be sent.
         """
-        if format is not None and response_format is not None:
-            raise StreamTypeError("format and response_format are both given; give one of them")
         wanted = as_tools(tools)
         offered, left_out = translate_tools(wanted, self.capabilities)
         if left_out:
@@ -273,12 +227,13 @@ class Connection:
             response_format=response_format,
             temperature=temperature,
             think=think,
-            stream=self.capabilities.streaming or not names or self.api not in ("chat", "ollama"),
+            stream=self.capabilities.streaming or not names,
             extra=extra,
         )
         while True:
             refused = ""
-            ask = partial(self._wire.ask, body_of(self.api, request, usage=self._usage), names or None)
+            body = ollama_body(request) if self.api == "ollama" else openai_body(request, usage=self._usage)
+            ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:
                     refused = _refused(event, request)

@@ -23,7 +23,7 @@ from stream.events import (
 from stream.readers.dialects.rows import ROWS
 from stream.readers.framing import MessageDecoder
 from stream.readers.parse.patterns import normalize
-from stream.readers.values import plain, text_of
+from stream.readers.values import text_of
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool
 
@@ -43,10 +43,6 @@ NEEDS_TOOL = (
 NEEDS_NONE = "Say hello in one short sentence."
 
 
-# Of Responses and Anthropic: the field of an event that holds a text, or a call with its name.
-PLACES = {"response.output_item.added": "item", "content_block_start": "content_block", "content_block_delta": "delta"}
-
-
 class Observer:
     """Recorder of a stream before it is parsed; pass its `tap` to `connect`."""
 
@@ -60,14 +56,23 @@ class Observer:
         self.calls: list[tuple[str, str, str]] = []  # id, name, and as much of the arguments as came with the name
         self._lines = MessageDecoder()
 
-    def tap(self, piece: Any) -> None:
-        """Record a decoded chunk, or bytes from Ollama's own endpoint."""
+    def tap(self, data: bytes) -> None:
+        """Record a read."""
         if self.has_ended:
             return
-        for message in self._lines.feed(piece) if isinstance(piece, bytes) else _dicts([plain(piece)]):
-            for part in _dicts(_parts(message)):
-                self.texts += [text for text in (part.get("content"), part.get("text")) if isinstance(text, str)]
-                self.calls += _calls(part)
+        for message in self._lines.feed(data):
+            choices = [choice.get("delta") or choice.get("message") for choice in _dicts(message.get("choices"))]
+            for part in _dicts([message.get("message"), *choices]):
+                self.texts += [text for text in [part.get("content")] if isinstance(text, str)]
+                entries = _dicts(part.get("tool_calls"))
+                calls = [
+                    (entry.get("id"), function) for entry in entries for function in _dicts([entry.get("function")])
+                ]
+                self.calls += [
+                    (text_of(identity), text_of(call["name"]), text_of(call.get("arguments")))
+                    for identity, call in calls
+                    if call.get("name")
+                ]
 
     def dialect(self) -> str:
         """The dialect of calls in the text: by the first marker, else by the first characters."""
@@ -81,37 +86,6 @@ class Observer:
         if places:
             return min(places, key=places.__getitem__)
         return "json" if text.lstrip().startswith(("{", "[{", "```")) else "pythonic"
-
-
-def _parts(message: dict[str, Any]) -> list[Any]:
-    """The parts of a message of any API that may hold a text or calls with their names."""
-    kind = str(message.get("type"))
-    if kind == "response.output_text.delta":
-        return [{"text": message.get("delta")}]
-    if kind in PLACES:
-        return [message.get(PLACES[kind])]
-    choices = [choice.get("delta") or choice.get("message") for choice in _dicts(message.get("choices"))]
-    contents = [candidate.get("content") for candidate in _dicts(message.get("candidates"))[:1]]
-    parts = [part for content in _dicts(contents) for part in _dicts(content.get("parts")) if not part.get("thought")]
-    return [message.get("message"), *choices, *parts]
-
-
-def _calls(part: dict[str, Any]) -> list[tuple[str, str, str]]:
-    own = part if part.get("type") in ("function_call", "tool_use") else part.get("function_call")
-    entries = [
-        {"id": entry.get("id"), **function}
-        for entry in _dicts(part.get("tool_calls"))
-        for function in _dicts([entry.get("function")])
-    ]
-    return [
-        (
-            text_of(call.get("call_id") or call.get("id")),
-            text_of(call["name"]),
-            text_of(call.get("arguments") or call.get("args")),
-        )
-        for call in _dicts([own, *entries])
-        if call.get("name")
-    ]
 
 
 def _dicts(values: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.errors import StreamTypeError
 from stream.events import (
-    AnswerParts,
     AskedAgain,
     EmptyToolCalls,
     Finish,
@@ -198,4 +197,4 @@ class _Attempt:
 def _has_content(event: ServiceEvent) -> bool:
     if isinstance(event, TextDelta):
         return bool(event.text.strip())
-    return isinstance(event, AnswerParts) or (isinstance(event, ToolCallEnd) and event.status != "incomplete")
+    return isinstance(event, ToolCallEnd) and event.status != "incomplete"

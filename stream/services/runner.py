@@ -38,10 +38,8 @@ class ToolRunner(Wrapper):
 
     The calls of one answer run at the same time, after it has ended; one after the other if the request
     (`parallel_tool_calls=False`) or the model's `parallel` allows one call at a time. Nothing runs here if the stream
-    shows that the server runs the tools, as some forks of Ollama do; with Responses, Anthropic and Gemini every call is
-    the client's. An answer that Anthropic has paused goes back, and is continued. Each call gets a `ToolResult`, also
-    if the tool raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an
-    error.
+    shows that the server runs the tools, as some forks of Ollama do. Each call gets a `ToolResult`, also if the tool
+    raises or the call cannot run. The last round offers no tools, to get an answer; calls in it get an error.
 
     Parameters
     ----------
@@ -136,9 +134,8 @@ class ToolRunner(Wrapper):
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
-            is_paused = answer.reason == "pause_turn" and not answer.calls
             by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
-            if answer.failed or not (is_paused or (answer.calls and by_client)):
+            if answer.failed or not (answer.calls and by_client):
                 return
             if last:
                 why = f"The tool was not run: {rounds} rounds of calls are used up."

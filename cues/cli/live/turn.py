@@ -8,6 +8,7 @@ import os
 import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 import cues
 import stream
@@ -45,7 +46,7 @@ class Target:
 
     base_url: str
     model: str
-    api: Literal["auto", "chat", "responses", "ollama", "anthropic", "gemini"] = "auto"
+    api: Literal["auto", "chat", "ollama"] = "auto"
     api_key: str | None = None
     tools: Sequence[stream.Tool] = ()
     rounds: int | None = None
@@ -66,11 +67,13 @@ class Target:
             yield stream.ToolRunner(source, self.tools, rounds=self.rounds) if runs_tools else source
 
 
-def key_for(base_url: str, api: str = "auto") -> str | None:
-    """OPENAI_API_KEY; a provider with an API of its own gets its own key alone, from `stream.connect`."""
-    from stream.services.addresses import api_and_address
+def key_for(base_url: str, api: Literal["auto", "chat", "ollama"] = "auto") -> str | None:
+    """OPENAI_API_KEY; `None` for a host that has a key of its own, which `stream.connect` finds."""
+    from stream.services.addresses import KEYS, api_and_address
 
-    return os.environ.get("OPENAI_API_KEY") if api_and_address(base_url, api)[0] in ("chat", "responses") else None
+    kind, _, url = api_and_address(base_url, api)
+    has_own = urlsplit(url).hostname in KEYS
+    return None if has_own or kind == "ollama" else os.environ.get("OPENAI_API_KEY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

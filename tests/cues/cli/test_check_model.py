@@ -174,9 +174,11 @@ def test_json_of_a_server_that_is_not_there_holds_nothing_to_save():
     assert "[[family]]" not in result.stdout
 
 
-@pytest.mark.parametrize("arguments", [[], ["--base-url", "http://x"], ["--model", "m"]])
-def test_a_missing_argument_is_a_usage_error(arguments):
-    assert CliRunner().invoke(command, arguments).exit_code == 2
+def test_without_options_the_variables_name_the_server_and_the_model(monkeypatch):
+    monkeypatch.setenv("OLLAMA_LOCAL_BASE", "http://127.0.0.1:9")
+    monkeypatch.setenv("ACTOR_MODEL", "qwen3:8b")
+    result = CliRunner().invoke(command, [])
+    assert result.output.startswith("qwen3:8b (chat): the check failed: cannot reach http://127.0.0.1:9/")
 
 
 ODD = {

@@ -39,10 +39,11 @@ def test_help_needs_no_extra(line):
 @pytest.mark.parametrize(
     ("arguments", "extra"),
     [
-        *((["demo"], "demo"), (["speak", "--replay", CALL], "demo")),
-        *((["live"], "live"), (["replay", "--scenario", "list"], "openai")),
+        (["demo"], "demo"),
+        (["live"], "live"),
+        (["replay", "--scenario", "list"], "openai"),
     ],
-    ids=["demo", "speak", "live", "replay"],
+    ids=["demo", "live", "replay"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
     result = without(["h11"], *arguments)
@@ -140,7 +141,7 @@ def test_the_error_cue_of_an_answer_that_broke_off_follows_the_failure_and_no_ca
     assert "ms after the failure" in result.out
     assert "bytes of its call" not in result.out
     assert "the stream ended without a finish reason" not in result.out
-    assert result.err == "cues: cut.sse: the stream ended without a finish reason\n"
+    assert result.err.startswith("cues: cut.sse: the stream ended without a finish reason")
 
 
 def test_a_server_that_cannot_be_reached_is_told_once_and_leaves_what_is_there_alone(run, tmp_path):

@@ -285,7 +285,6 @@ def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tm
         ["demo", "--speaker", "nobody"],
         ["demo", "--speed", "0"],
         ["speak"],
-        ["speak", "hi"],
         ["speak", "hi", "--base-url", "x", "--model", "m", "--fast"],
         ["speak", "--replay", str(CALL), "--fast", "--play"],
         ["speak", "--replay", str(CALL), "--base-url", "x"],
