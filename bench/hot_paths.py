@@ -14,7 +14,7 @@ import pytest
 
 import cues
 import stream
-from stream.readers.formats import AnyReader
+from stream.readers.formats.any_format import AnyReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

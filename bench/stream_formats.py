@@ -28,7 +28,7 @@ from openai.types.responses import ResponseStreamEvent
 
 from bench.goals import Figure, at_least, at_most, run
 from bench.stream_readers import chunk, least
-from stream.readers.formats import AnyReader
+from stream.readers.formats.any_format import AnyReader
 from tests.support.loopback import socket_server, tls_contexts
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.fuzzing import run
 from stream.events import AudioDelta, StreamFailed, ToolCallEnd, ToolCallStart
-from stream.readers.formats import AnyReader
+from stream.readers.formats.any_format import AnyReader
 from tests.stream.providers import EXPECTED, messages_of
 
 if TYPE_CHECKING:

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from stream.events import ToolsLeftOut as ToolsLeftOut
     from stream.events import TranscriptDelta as TranscriptDelta
     from stream.events import Usage as Usage
-    from stream.readers.anthropic_reader import AnthropicReader as AnthropicReader
-    from stream.readers.gemini_reader import GeminiReader as GeminiReader
-    from stream.readers.live_reader import LiveReader as LiveReader
-    from stream.readers.ollama_reader import OllamaReader as OllamaReader
-    from stream.readers.openai_reader import OpenAIReader as OpenAIReader
-    from stream.readers.realtime_reader import RealtimeReader as RealtimeReader
-    from stream.readers.responses_reader import ResponsesReader as ResponsesReader
-    from stream.readers.text_reader import TextReader as TextReader
-    from stream.readers.tool_calls import complete_calls as complete_calls
+    from stream.readers.calls.fragments import complete_calls as complete_calls
+    from stream.readers.formats.anthropic import AnthropicReader as AnthropicReader
+    from stream.readers.formats.chat_completions import OpenAIReader as OpenAIReader
+    from stream.readers.formats.gemini import GeminiReader as GeminiReader
+    from stream.readers.formats.live import LiveReader as LiveReader
+    from stream.readers.formats.ollama import OllamaReader as OllamaReader
+    from stream.readers.formats.raw_text import TextReader as TextReader
+    from stream.readers.formats.realtime import RealtimeReader as RealtimeReader
+    from stream.readers.formats.responses import ResponsesReader as ResponsesReader
     from stream.reading import read as read
     from stream.reading import read_sync as read_sync
     from stream.routing.router import CueRouter as CueRouter
@@ -64,15 +64,15 @@ _HOMES = {
         "stream.events": "AskedAgain AudioDelta EmptyToolCalls Event Finish Interrupted InvalidToolCall "
         "ReasoningDelta ServerError StreamFailed TaskStatus TextDelta ToolCallCancelled ToolCallEnd "
         "ToolCallStart ToolResult ToolsLeftOut TranscriptDelta Usage",
-        "stream.readers.anthropic_reader": "AnthropicReader",
-        "stream.readers.gemini_reader": "GeminiReader",
-        "stream.readers.live_reader": "LiveReader",
-        "stream.readers.ollama_reader": "OllamaReader",
-        "stream.readers.openai_reader": "OpenAIReader",
-        "stream.readers.realtime_reader": "RealtimeReader",
-        "stream.readers.responses_reader": "ResponsesReader",
-        "stream.readers.text_reader": "TextReader",
-        "stream.readers.tool_calls": "complete_calls",
+        "stream.readers.formats.anthropic": "AnthropicReader",
+        "stream.readers.formats.gemini": "GeminiReader",
+        "stream.readers.formats.live": "LiveReader",
+        "stream.readers.formats.ollama": "OllamaReader",
+        "stream.readers.formats.chat_completions": "OpenAIReader",
+        "stream.readers.formats.realtime": "RealtimeReader",
+        "stream.readers.formats.responses": "ResponsesReader",
+        "stream.readers.formats.raw_text": "TextReader",
+        "stream.readers.calls.fragments": "complete_calls",
         "stream.reading": "read read_sync",
         "stream.routing.router": "CueRouter",
         "stream.routing.rules": "CueRules Limits",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
 from stream.events import Event, StreamFailed
-from stream.readers.failures import failed_by
-from stream.readers.formats import AnyReader
+from stream.readers.formats.any_format import AnyReader
+from stream.readers.formats.failures import failed_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
 
-    from stream.readers.message_reader import MessageReader
+    from stream.readers.formats.message_reader import MessageReader
     from stream.readers.options import Tools
 
 __all__ = ["read", "read_sync"]

@@ -73,30 +73,35 @@ FLOORS = {
         ("mixer",),
         ("pool", "offline", "warmup"),
     ),
-    "stream.readers": (
-        ("rounds", "options", "finish_reasons", "values"),
-        ("failures",),
-        ("parse",),
-        ("arguments", "framing", "dialects"),
-        ("turn", "fast_path", "malformed"),
-        ("machine", "tool_calls", "item_calls"),
-        ("message_reader", "text_reader"),
-        ("openai_reader", "ollama_reader", "block_reader"),
-        ("responses_reader", "anthropic_reader", "gemini_reader"),
-        ("realtime_reader", "live_reader"),
-        ("formats",),
-    ),
-    "stream.readers.parse": (
+    "stream.readers": (("options",), ("text",), ("calls",), ("formats",)),
+    "stream.readers.text": (
         ("scanner", "patterns"),
         ("dialect",),
         ("parser",),
-        ("values",),
+        ("literals",),
+        ("dialects",),
+        ("table",),
+        ("fast_path", "malformed"),
+        ("machine",),
     ),
-    "stream.readers.dialects": (
+    "stream.readers.text.dialects": (
         ("json_calls", "xml_calls", "headed", "reasoning", "blocks"),
         ("pythonic",),
         ("harmony",),
-        ("rows",),
+    ),
+    "stream.readers.calls": (
+        ("values", "rounds"),
+        ("arguments",),
+        ("order",),
+        ("fragments", "item_calls"),
+    ),
+    "stream.readers.formats": (
+        ("failures", "finish_reasons", "framing", "audio"),
+        ("message_reader", "raw_text"),
+        ("chat_completions", "ollama", "block_reader"),
+        ("responses", "anthropic", "gemini"),
+        ("realtime", "live"),
+        ("any_format",),
     ),
 }
 

@@ -27,8 +27,8 @@ import cues
 import stream
 from cues.cli import group
 from cues.show.audition import stand_in_speech
-from stream.readers.dialects import json_calls
-from stream.readers.parse.dialect import Dialect
+from stream.readers.text.dialect import Dialect
+from stream.readers.text.dialects import json_calls
 from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
 

@@ -14,7 +14,7 @@ from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters.agents_sdk import is_failure, result_of
 from cues.signal.pcm import float_of_pcm16
 from stream.events import StreamFailed, TextDelta
-from stream.readers.responses_reader import ResponsesReader
+from stream.readers.formats.responses import ResponsesReader
 
 from agents import Runner  # isort: skip  # `agents_sdk` has reported a missing package
 from agents.voice import VoiceWorkflowBase  # isort: skip

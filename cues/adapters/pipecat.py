@@ -298,7 +298,7 @@ def create(
 
 def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
     """Parse the chunks of an LLM service as they pass, until the returned function is called. Pipecat has no hook."""
-    from stream.readers.openai_reader import OpenAIReader
+    from stream.readers.formats.chat_completions import OpenAIReader
 
     ask = llm.get_chat_completions
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.signal.pcm import float_of_pcm16
 from stream.events import AudioDelta, Interrupted, ToolResult
-from stream.readers.realtime_reader import RealtimeReader
-from stream.readers.values import fields_of, text_of
+from stream.readers.calls.values import fields_of, text_of
+from stream.readers.formats.realtime import RealtimeReader
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

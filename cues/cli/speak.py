@@ -18,7 +18,7 @@ from cues.cli.live.timeline import report
 from cues.cli.live.turn import Setup, Target, TurnReport, key_for, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
-from stream.readers.failures import unwrap
+from stream.readers.formats.failures import unwrap
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
 from stream.services.addresses import default_model, local_address
 from stream.services.tool import as_tools

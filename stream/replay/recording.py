@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.errors import RecordingError
-from stream.readers.formats import format_of
-from stream.readers.framing import MessageDecoder
+from stream.readers.formats.any_format import format_of
+from stream.readers.formats.framing import MessageDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

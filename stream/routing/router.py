@@ -23,7 +23,7 @@ from stream.events import (
     TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
-from stream.readers.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
+from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.checks import check_bank, check_cue_names, check_mixer

@@ -20,7 +20,7 @@ from stream.events import (
     ToolCallStart,
     ToolResult,
 )
-from stream.readers.finish_reasons import calls_are_the_clients, calls_follow
+from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
 from stream.request_bodies import sendable_text
 from stream.services.chat_request import present
 

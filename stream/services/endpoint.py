@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, Usage
-from stream.readers.failures import retry_after_ms, unwrap
-from stream.readers.formats import reader_for
+from stream.readers.formats.any_format import reader_for
+from stream.readers.formats.failures import retry_after_ms, unwrap
 from stream.request_bodies import sendable
 from stream.urls import shown_url
 

@@ -20,10 +20,10 @@ from stream.events import (
     ToolResult,
     ToolsLeftOut,
 )
-from stream.readers.dialects.rows import ROWS
-from stream.readers.framing import MessageDecoder
-from stream.readers.parse.patterns import normalize
-from stream.readers.values import text_of
+from stream.readers.calls.values import text_of
+from stream.readers.formats.framing import MessageDecoder
+from stream.readers.text.patterns import normalize
+from stream.readers.text.table import ROWS
 from stream.services.runner import ToolRunner
 from stream.services.tool import Tool
 

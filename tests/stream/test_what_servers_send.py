@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stream
-from stream.readers.message_reader import MessageReader
+from stream.readers.formats.message_reader import MessageReader
 
 PAGE = Path(__file__).resolve().parents[2] / "stream" / "readers" / "SERVERS.md"
 READERS: dict[str, type[MessageReader]] = {

@@ -20,7 +20,7 @@ from stream import (
 )
 from stream.errors import StreamTypeError, StreamValueError
 from stream.readers import tool_calls, turn
-from stream.readers.dialects.rows import table_for
+from stream.readers.text.table import table_for
 
 MIB = 1 << 20
 WORDS = "lorem ipsum "

@@ -9,7 +9,7 @@ import pytest
 from google.genai import errors as google_errors
 
 from stream.events import StreamFailed
-from stream.readers.failures import failed_by, unwrap
+from stream.readers.formats.failures import failed_by, unwrap
 
 ANTHROPIC = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"}
 GEMINI = {

@@ -3,7 +3,7 @@
 import pytest
 from google.genai import types
 
-from stream.readers.finish_reasons import calls_are_the_clients, calls_follow, ended_early
+from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow, ended_early
 
 EARLY = [
     "length", "max_tokens", "content_filter", "error", "abort", "cancelled", "max_output_tokens", "failed", "refusal",

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from stream import OpenAIReader
-from stream.readers.framing import MessageDecoder
+from stream.readers.formats.framing import MessageDecoder
 from tests.stream.comparing import splits
 
 ONE, TWO = '{"a": "é – {[]} \\" \u2028"}', '{"b": [1, {"c": null}]}'

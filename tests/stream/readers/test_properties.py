@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream import TextReader
-from stream.readers.dialects.rows import ROWS
+from stream.readers.text.table import ROWS
 from tests.stream.comparing import as_case_events, load, matches, normalise, random_splits
 from tests.stream.grammar import DIALECTS, PROSE, SECRET, make_call, make_soup, make_stream
 

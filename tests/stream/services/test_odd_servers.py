@@ -9,7 +9,7 @@ import pytest
 
 import stream
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
-from stream.readers.failures import failed_by
+from stream.readers.formats.failures import failed_by
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer
 from tests.support.model_server import QUESTION, tool

@@ -1,0 +1,164 @@
+"""A call's arguments: from what the model wrote to JSON text that holds an object; and Gemini's, which stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stream.readers.calls.values import dumps, plain
+from stream.readers.text.scanner import JsonScanner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["PartialArguments", "canonical", "read_arguments"]
+
+_EXACT = 2.0**53  # below it a float that is whole and the same integer are one number
+_ENCODINGS = 3  # an object, a string that holds one, and such a string encoded once more
+
+
+def read_arguments(raw: str) -> str | None:
+    r"""Return the arguments as JSON text of an object; None if they cannot be read.
+
+    Empty text and `null` mean no arguments. An object may be encoded into a string once or twice. Raw control
+    characters in strings are accepted and come out escaped; nothing else is repaired.
+
+    >>> read_arguments('"{\\"at\\": 5}"')
+    '{"at": 5}'
+    >>> read_arguments(" null "), read_arguments("[1]")
+    ('{}', None)
+    """
+    text = raw.strip()
+    for _ in range(_ENCODINGS):
+        if text in ("", "null"):
+            return "{}"
+        if text[0] == "{":
+            return _object(text)
+        if text[0] != '"':
+            return None
+        try:
+            text = json.loads(text, strict=False).strip()
+        except ValueError:
+            return None
+    return None
+
+
+def _object(text: str) -> str | None:
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        scanner = JsonScanner()
+        if scanner.scan(text, 0) != len(text) or not scanner.done:
+            return None
+        with suppress(ValueError, RecursionError):  # deeper, or with longer numbers, than Python's reader goes
+            return json.dumps(json.loads(text, strict=False), ensure_ascii=False)
+    return text
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    return int(number) if abs(number) < _EXACT and number.is_integer() else number
+
+
+def canonical(arguments_json: str) -> str:
+    """Return a text that is the same for equal arguments, whatever their spacing, key order and `1` or `1.0`."""
+    try:
+        value: Any = json.loads(arguments_json, parse_float=_number)
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return arguments_json
+
+
+# --- Gemini's: values at paths ---------------------------------------------------------------------------------------
+
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
+_DEEPEST = 100
+_PIECE_COSTS = 16  # characters: each piece is an object in memory
+_VALUES = ("string_value", "number_value", "bool_value")
+
+
+class PartialArguments:
+    """Values at paths, put together to an object of at most so many characters; `given` came with the call's name.
+
+    >>> arguments = PartialArguments(None, 100)
+    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "Lon", "will_continue": True}])
+    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "don"}])
+    >>> arguments.json
+    '{"at": [{"city": "London"}]}'
+    """
+
+    def __init__(self, given: Any, most: int) -> None:
+        self._root: dict[str, Any] = plain(given) if isinstance(given, dict) else {}
+        self.open: set[tuple[str | int, ...]] = set()  # strings that go on
+        self._strings: dict[tuple[str | int, ...], list[str]] = {}
+        self._left = most
+        self._unreadable = False
+
+    @property
+    def json(self) -> str:
+        """The arguments as JSON; no object where they cannot be put together."""
+        if self._unreadable:
+            return "[]"
+        for steps, pieces in self._strings.items():
+            self._put(steps, "".join(pieces))
+        return dumps(self._root)
+
+    def add(self, pieces: Iterable[Mapping[str, Any]]) -> None:
+        """Take in values, each with its path."""
+        for piece in pieces:
+            steps = _steps(piece.get("json_path"))
+            value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)
+            self._left -= _PIECE_COSTS + (len(value) if isinstance(value, str) else 0)
+            if steps is None or self._left < 0:
+                self._unreadable = True
+            elif not self._unreadable:
+                self._take(steps, value, goes_on=bool(piece.get("will_continue")))
+
+    def _take(self, steps: tuple[str | int, ...], value: Any, *, goes_on: bool) -> None:
+        if value is None and goes_on:
+            value = ""
+        if isinstance(value, str) and steps in self.open:
+            self._strings[steps].append(value)
+        elif isinstance(value, str):
+            self._strings[steps] = [value]
+            self._put(steps, "")
+        else:
+            goes_on = False  # only strings come in parts
+            self._strings.pop(steps, None)
+            self._put(steps, int(value) if isinstance(value, float) and value.is_integer() else value)
+        (self.open.add if goes_on else self.open.discard)(steps)
+
+    def _put(self, steps: tuple[str | int, ...], value: Any) -> None:
+        place: Any = self._root
+        for step, after in zip(steps, (*steps[1:], None), strict=True):
+            is_list = isinstance(step, int)
+            fits = type(place) is (list if is_list else dict)
+            if not fits or (isinstance(step, int) and step > len(place)):
+                self._unreadable = True
+                return
+            if is_list and step == len(place):
+                place.append(None)
+            if after is None:
+                place[step] = value
+                return
+            inner = place[step] if is_list else place.get(step)
+            if inner is None:
+                inner = place[step] = [] if isinstance(after, int) else {}
+            place = inner
+
+
+def _steps(path: Any) -> tuple[str | int, ...] | None:
+    """The steps of a JSON path (`$.a[0].b`); `None` if it cannot be read."""
+    if not isinstance(path, str) or not path.startswith("$") or path == "$":
+        return None
+    matches = list(islice(_STEP.finditer(path, 1), _DEEPEST))
+    if "".join(match[0] for match in matches) != path[1:]:
+        return None
+    return tuple(int(match[2]) if match[2] else match[1] or match[3] or match[4] or "" for match in matches)

@@ -1,0 +1,223 @@
+"""Structured calls: fragments on the wire, put together by index and id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from stream.events import Event, ToolCallEnd
+from stream.readers.calls.values import dumps, fields_of
+from stream.readers.text.dialect import Call, clean_name
+from stream.readers.text.scanner import JsonScanner, Pieces
+
+if TYPE_CHECKING:
+    from stream.readers.calls.order import CallOrder
+
+__all__ = ["CallAssembler", "complete_calls"]
+
+
+def complete_calls(events: Iterable[Event]) -> Iterator[ToolCallEnd]:
+    """Yield the calls among some events that are complete and can be run.
+
+    Examples
+    --------
+    >>> from stream import TextReader
+    >>> reader = TextReader()
+    >>> events = reader.feed('{"name": "lock", "arguments": {}} Locked.') + reader.close()
+    >>> [call.tool_name for call in complete_calls(events)]
+    ['lock']
+    """
+    return (event for event in events if isinstance(event, ToolCallEnd) and event.status == "ok")
+
+
+_LONGEST_NAME = 1024  # characters of a name or an id
+_MOST_OPEN = 1 << 14  # calls of a round
+_MOST_HELD = 64  # pieces
+_LONGEST_HELD = 64  # characters of a piece
+
+
+class _Assembly:
+    """One structured call as far as its fragments have come."""
+
+    __slots__ = ("call", "pieces", "scanner")
+
+    def __init__(self, call: Call, limit: int) -> None:
+        self.call = call
+        self.pieces = Pieces(limit)
+        self.scanner = JsonScanner()
+
+
+class CallAssembler:
+    """Puts the fragments of a round's structured calls together."""
+
+    __slots__ = ("_by_id", "_by_index", "_held", "_last", "_open", "_order", "held_at", "text_followed")
+
+    def __init__(self, order: CallOrder) -> None:
+        self._order = order
+        self._reset()
+
+    def _reset(self) -> None:
+        # The index of a call whose arguments are an open object. Only a `}` can end them: pieces without one are held,
+        # and scanned together (bench/stream_readers.py).
+        self.held_at: int | None = None
+        self._held: list[str] = []
+        self._open: list[_Assembly] = []
+        self.text_followed = False  # text has come after the calls that are open
+        self._by_index: dict[object, _Assembly] = {}
+        self._by_id: dict[str, _Assembly] = {}
+        self._last: _Assembly | None = None
+
+    def go_on(self, fragments: Any) -> bool:
+        """Take in what nearly all fragments are: one piece of an open call's arguments; return False for others."""
+        if type(fragments) is not list or len(fragments) != 1:
+            return False
+        call = fragments[0] if type(fragments[0]) is dict else fields_of(fragments[0])
+        function = fields_of(call.get("function"))
+        piece, index = function.get("arguments"), call.get("index")
+        if type(piece) is not str or call.get("id") or function.get("name"):
+            return False
+        self._scan_held()
+        assembly = self._by_index.get(index) if type(index) is int else None
+        if assembly is None or assembly.call.status:
+            return False
+        self._append(assembly, piece)
+        self.held_at = index if assembly.scanner.in_object else None
+        return True
+
+    def hold(self, index: Any, piece: Any) -> bool:
+        """Hold a piece that cannot end the arguments; return False for others."""
+        held = self._held
+        is_its_piece = index == self.held_at and type(index) is int and type(piece) is str
+        if not is_its_piece or "}" in piece or len(held) >= _MOST_HELD or len(piece) > _LONGEST_HELD:
+            return False
+        held.append(piece)
+        return True
+
+    def _scan_held(self) -> None:
+        if self.held_at is not None:
+            assembly, self.held_at = self._by_index[self.held_at], None
+            piece, self._held = "".join(self._held), []
+            self._append(assembly, piece)
+
+    def take(self, fragments: Iterable[Any], index: object = None) -> None:
+        """Take in one array of fragments, as decoded JSON."""
+        self._scan_held()
+        array = self._order.new_array()
+        for fragment in fragments:
+            if not isinstance(fragment, Mapping):
+                continue
+            function = fragment.get("function")
+            if not isinstance(function, Mapping):
+                function = fragment
+            number = fragment.get("index", function.get("index", index))
+            if isinstance(number, bool) or not isinstance(number, int | str):
+                number = index
+            identity, name = fragment.get("id"), function.get("name")
+            if not isinstance(identity, str):
+                identity = str(identity) if isinstance(identity, int | float) else ""
+            name = clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
+            arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
+            self._fragment(array, number, identity[:_LONGEST_NAME], name, arguments)
+
+    def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:
+        if not (identity or name or arguments is not None):
+            return
+        assembly = self._find(index, identity, name)
+        if assembly is None or (name and self._is_new(assembly, identity, name, arguments)):
+            assembly = self._start(array, index, identity)
+        elif assembly.call.status:
+            return
+        if identity and not assembly.call.id:
+            assembly.call.id = identity
+            self._by_id[identity] = assembly
+        if name and not assembly.call.name:
+            assembly.call.name = name
+            self._order.begin(assembly.call)
+        if isinstance(arguments, str):
+            self._append(assembly, arguments)
+        elif arguments is not None:
+            if not assembly.pieces.size:
+                assembly.pieces.add(dumps(arguments) if isinstance(arguments, Mapping) else "")
+                self._complete(assembly, malformed=not assembly.pieces.size)
+        elif assembly.scanner.done:
+            self._complete(assembly)
+
+    def _find(self, index: int | str | None, identity: str, name: str) -> _Assembly | None:
+        known = self._by_id.get(identity) if identity else None
+        if index is not None:
+            if known and known.call.token == ("index", index):
+                return known
+            return self._by_index.get(index)
+        if known or (name and identity):
+            return known
+        return self._last
+
+    def _is_new(self, assembly: _Assembly, identity: str, name: str, arguments: Any) -> bool:
+        """Return whether a fragment with a name opens another call than the one at its index."""
+        call = assembly.call
+        if (call.name and name != call.name) or (identity and call.id and identity != call.id):
+            return True
+        # A name that is repeated with every fragment, and nothing else, is no new call.
+        is_repeated = identity == call.id and (arguments in ("", None) or call.status == "malformed")
+        return call.status != "" and not is_repeated
+
+    def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
+        if self.text_followed:
+            self._complete_bare()
+        if len(self._open) >= _MOST_OPEN:
+            self._forget_half()
+        call = Call(id=identity, array=array, token=None if index is None else ("index", index))
+        assembly = _Assembly(call, self._order.max_argument_chars)
+        self._open.append(assembly)
+        self._last = assembly
+        if index is not None:
+            self._by_index[index] = assembly
+        if identity:
+            self._by_id[identity] = assembly
+        return assembly
+
+    def _complete_bare(self) -> None:
+        """Complete calls after which text and another call have come: they have no arguments."""
+        for assembly in self._open:
+            if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
+                self._complete(assembly)
+        self._open = [assembly for assembly in self._open if not assembly.call.status]
+        self.text_followed = False
+
+    def _forget_half(self) -> None:
+        """End the older half of the calls: a server that begins so many and ends none must not fill the memory."""
+        half, self._open = self._open[: _MOST_OPEN // 2], self._open[_MOST_OPEN // 2 :]
+        for assembly in half:
+            self._end(assembly, was_cut=True)
+        forgotten = set(half)
+        self._by_index = {index: one for index, one in self._by_index.items() if one not in forgotten}
+        self._by_id = {identity: one for identity, one in self._by_id.items() if one not in forgotten}
+
+    def _append(self, assembly: _Assembly, piece: str) -> None:
+        scanner = assembly.scanner
+        end = scanner.scan(piece, 0)
+        assembly.pieces.add(piece[:end])
+        if scanner.done or scanner.failed:
+            self._complete(assembly, malformed=scanner.failed)
+
+    def _complete(self, assembly: _Assembly, *, malformed: bool = False) -> None:
+        if not assembly.call.name:
+            return  # its name may still come
+        self._order.finish(assembly.call, "malformed" if malformed else "ok", assembly.pieces.take())
+
+    def end_round(self, *, was_cut: bool) -> None:
+        """End what is still open; `was_cut` if a limit, an error or a closed connection ended the round."""
+        self._scan_held()
+        for assembly in self._open:
+            self._end(assembly, was_cut=was_cut)
+        self._reset()
+
+    def _end(self, assembly: _Assembly, *, was_cut: bool) -> None:
+        raw, call = assembly.pieces.text, assembly.call
+        if call.status:
+            return
+        is_empty = not raw.strip() and not was_cut
+        if call.name and (is_empty or assembly.scanner.finish()):
+            self._order.finish(call, "ok", raw)
+        else:
+            self._order.finish(call, "malformed" if assembly.scanner.failed else "incomplete", raw)

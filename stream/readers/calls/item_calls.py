@@ -1,0 +1,105 @@
+"""Calls of the formats that give each call an item, block or part of its own, with a beginning and an end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.calls.values import text_of
+from stream.readers.text.dialect import Call, clean_name
+from stream.readers.text.scanner import JsonScanner, Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream.events import CallStatus
+    from stream.readers.calls.order import CallOrder
+
+__all__ = ["ItemCall", "ItemCalls"]
+
+_LONGEST_NAME = 1024  # characters of a name or an id
+_MOST_OPEN = 1 << 14
+
+
+class ItemCall:
+    """One call as far as it has come."""
+
+    __slots__ = ("call", "free_text", "given", "owner", "pieces")
+
+    def __init__(self, call: Call, pieces: Pieces, *, free_text: bool, owner: str) -> None:
+        self.call, self.pieces = call, pieces
+        self.free_text = free_text  # the arguments are a custom tool's text, and no JSON
+        self.owner = owner  # the response that it belongs to
+        self.given: Any = None  # arguments that came with its beginning; they count where no piece comes
+
+
+class ItemCalls:
+    """The open calls of a stream; `announce` is called just before a call begins."""
+
+    def __init__(self, order: CallOrder, announce: Callable[[], None]) -> None:
+        self._order, self._announce = order, announce
+        self._open: dict[ItemCall, None] = {}
+        self._count = 0
+
+    def start(self, identity: object, name: object, *, free_text: bool = False, owner: str = "") -> ItemCall:
+        """Begin a call, which is announced as soon as it has a name."""
+        if len(self._open) >= _MOST_OPEN:
+            for call in list(self._open)[: _MOST_OPEN // 2]:
+                self.end(call, cut=True)
+        self._count += 1
+        known = identity[:_LONGEST_NAME] if isinstance(identity, str) else ""
+        # A repeated id with name and arguments is a duplicate; each call without an id stands for itself.
+        token = ("item", known or self._count)
+        made, pieces = (
+            Call(id=known, array=self._order.new_array(), token=token),
+            Pieces(self._order.max_argument_chars),
+        )
+        call = ItemCall(made, pieces, free_text=free_text, owner=owner)
+        self._open[call] = None
+        self.name(call, name)
+        return call
+
+    def name(self, call: ItemCall, name: object) -> None:
+        """Take in the name, where it comes later than the call or is repeated."""
+        if isinstance(name, str) and name and not call.call.name and not call.call.status:
+            call.call.name = clean_name(name[:_LONGEST_NAME])
+            if call.call.name:
+                self._announce()
+                self._order.begin(call.call)
+
+    def add(self, call: ItemCall, piece: object) -> None:
+        """Take in a piece of the arguments."""
+        if isinstance(piece, str) and not call.call.status:
+            call.pieces.add(piece)
+
+    def end(self, call: ItemCall, whole: Any = None, *, cut: bool = False) -> None:
+        """End a call, with its whole arguments if the server repeats them; `cut` if it was not completed."""
+        if call.call.status:
+            return
+        del self._open[call]
+        most = self._order.max_argument_chars
+        pieces = call.pieces.take()
+        written, call.given = [text_of(whole), pieces if pieces.strip() else text_of(call.given)], None
+        raw = next((text for text in written if text.strip() and (call.free_text or _status(text, most) == "ok")), None)
+        raw = next(filter(str.strip, written), "") if raw is None else raw
+        if cut or not call.call.name:
+            self._order.finish(call.call, "incomplete", raw)
+        elif call.free_text and len(raw) <= most:
+            self._order.finish(call.call, "ok", json.dumps({"input": raw}, ensure_ascii=False))
+        else:
+            self._order.finish(call.call, _status(raw, most), raw)
+
+    def end_all(self, *, cut: bool, owner: str | None = None) -> None:
+        """End what is open, of one response if `owner` is given."""
+        for call in list(self._open):
+            if owner is None or call.owner == owner:
+                self.end(call, cut=cut)
+
+
+def _status(raw: str, most: int) -> CallStatus:
+    """Whether arguments are cut off; whether they can be read is the turn's to say."""
+    scanner = JsonScanner()
+    if len(raw) > most or not raw.strip():
+        return "ok"
+    scanner.scan(raw, 0)
+    return "ok" if scanner.failed or scanner.finish() else "incomplete"

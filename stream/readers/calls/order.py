@@ -1,0 +1,213 @@
+"""The order of events: calls where their first fragment came, text after the calls that it follows."""
+
+from __future__ import annotations
+
+from collections import deque
+from hashlib import blake2b
+from itertools import count
+
+from stream.checks import check_whole_number
+from stream.events import CallStatus, Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
+from stream.readers.calls.arguments import canonical, read_arguments
+from stream.readers.calls.rounds import Round
+from stream.readers.text.dialect import Call
+
+__all__ = ["CallOrder"]
+
+_MOST_WAITING = 1 << 20  # characters of arguments that wait for an earlier call to end
+_WEIGHT_OF_TEXT = 16  # beside them: it comes in small pieces
+_MOST_CALLS = 1 << 14  # that are remembered, to know a repeated one and what a result belongs to
+_LONGEST_KEY = 256  # characters; of longer arguments a digest is remembered
+
+
+class CallOrder:
+    """Collects what the parts of a reader find, and gives it out as events in the order of the stream.
+
+    A start is announced at once unless the call may be a duplicate or text before it still waits. Text waits while a
+    call before it is open; past 65,536 characters it waits no more, and that call ends after it.
+    """
+
+    def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
+        check_whole_number("max_argument_chars", max_argument_chars, 1)
+        self._events: list[Event] = []
+        self._waiting: deque[Call | TextDelta] = deque()
+        self._texts_waiting = 0
+        self._waited = 0  # how much has come since something waits
+        self._round = Round()
+        self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
+        self._ids_kept = 0
+        self.new_array = count(1).__next__  # numbers an array of calls
+        self._ordinals = count()
+        # Ids and names of complete calls without a result.
+        self.unanswered: deque[tuple[str, str]] = deque(maxlen=_MOST_CALLS)
+        self.max_argument_chars = max_argument_chars
+        self._speculative: tuple[str, list[Call]] | None = None
+        self.reasons = reasoning
+        self.channel: str | None = None  # of the text that comes next, where the server tells one
+        self.idle = False  # text can be passed on without a change of state, and has no channel
+        self.silent = True  # neither spoken text nor a call so far
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the round has a call."""
+        return self._round.calls > 0
+
+    def take(self) -> list[Event]:
+        """Return the events since the last time."""
+        events, self._events = self._events, []
+        return events
+
+    def emit(self, event: Event) -> None:
+        """Pass an event on that has no place of its own among text and calls."""
+        self._events.append(event)
+
+    def text(self, text: str) -> None:
+        """Take in text to be spoken."""
+        if not self.idle and not text.isspace():
+            self.silent = False
+            self._drop_speculative()
+            if self._round.calls:
+                self._round = Round()
+            self.idle = not self._waiting and self.channel is None
+        if self._waiting and self._waited <= _MOST_WAITING:
+            self._waiting.append(TextDelta(text, self.channel))
+            self._texts_waiting += 1
+            self._wait(_WEIGHT_OF_TEXT * len(text))
+        else:
+            self._events.append(TextDelta(text, self.channel))
+
+    def _wait(self, size: int) -> None:
+        self._waited += size
+        if self._waited > _MOST_WAITING:
+            self._flush(past_open=True)
+
+    def reasoning(self, text: str) -> None:
+        """Take in reasoning, which starts a new round after a call but never waits."""
+        if self._round.calls and not text.isspace():
+            self._round = Round()
+        if self.reasons and text:
+            self._events.append(ReasoningDelta(text))
+
+    def begin(self, call: Call) -> None:
+        """Take in a call whose name is certain."""
+        self.silent = self.idle = False
+        self._drop_speculative()
+        if self._round.calls >= _MOST_CALLS:
+            self._round = Round()
+        call.home = self._round
+        call.duplicate = self._round.opens(call) or call.id in self._ids
+        self._waiting.append(call)
+        if not call.duplicate and not self._texts_waiting:
+            self._announce(call)
+
+    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
+        """Take in the end of a call; `arguments` is what the model wrote for them."""
+        if status == "ok":
+            readable = None if len(arguments) > self.max_argument_chars else read_arguments(arguments)
+            if readable is None:
+                status = "malformed"
+            else:
+                arguments = readable
+        if len(arguments) > self.max_argument_chars:
+            arguments = ""
+        call.arguments_json, call.status = arguments, status
+        if call.home is None:  # cut off before its name was certain: an end without a start
+            self.silent = self.idle = False
+            self._drop_speculative()
+            call.home = self._round
+            self._waiting.append(call)
+        elif status == "ok":
+            call.duplicate = self._repeats(call, call.home) and call.ordinal < 0
+        else:
+            call.duplicate = False
+            call.home.gave_up(call)
+        self._flush()
+        if self._waiting:
+            self._wait(len(arguments))
+
+    def _repeats(self, call: Call, home: Round) -> bool:
+        key = canonical(call.arguments_json)
+        if len(key) > _LONGEST_KEY:
+            key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
+        repeated = home.repeats(call, key)
+        if call.id:
+            self._ids_kept += 1
+            if self._ids_kept > _MOST_CALLS:
+                self._ids_kept = 1
+                self._ids.clear()
+            seen = self._ids.setdefault(call.id, {})
+            repeated |= seen.setdefault((call.name, key), home) is not home
+        return repeated
+
+    def _announce(self, call: Call) -> None:
+        call.ordinal = next(self._ordinals)
+        if call.name:
+            self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
+
+    def _flush(self, *, past_open: bool = False) -> None:
+        """Pass on what stands before the first open call; or, as too much waits, all but the calls that are open."""
+        texts = self._texts_waiting
+        still_open: list[Call] = []
+        while self._waiting and (past_open or not still_open):
+            item = self._waiting.popleft()
+            if isinstance(item, TextDelta):
+                self._events.append(item)
+                self._texts_waiting -= 1
+            elif item.status:
+                self._end(item)
+            else:
+                still_open.append(item)
+        self._waiting.extendleft(reversed(still_open))
+        if not self._waiting:
+            self._waited = 0
+        if self._texts_waiting < texts:
+            self._announce_waiting()
+
+    def _announce_waiting(self) -> None:
+        """Announce the calls that only text before them has kept waiting."""
+        for item in self._waiting:
+            if not isinstance(item, Call):
+                break
+            if item.ordinal < 0 and not item.duplicate and item.name and not item.status:
+                self._announce(item)
+
+    def _end(self, call: Call) -> None:
+        arguments, call.arguments_json = call.arguments_json, ""  # others may keep the call
+        if call.duplicate:
+            return
+        if call.ordinal < 0:
+            self._announce(call)
+        status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
+        if status == "ok":
+            self.unanswered.append((call.id, call.name))
+        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, arguments, status))
+
+    def speculate(self, raw: str, calls: list[Call]) -> None:
+        """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""
+        self._drop_speculative()
+        self._speculative = (raw, calls)
+        self.idle = False
+
+    def _drop_speculative(self) -> None:
+        if self._speculative:
+            raw, _ = self._speculative
+            self._speculative = None
+            if self.reasons:
+                self._events.append(ReasoningDelta(raw))
+
+    def end_round(self) -> None:
+        """Close the round: a finish reason, a native `done`, results, or the end of the stream."""
+        self.idle = False
+        if self._speculative:
+            _, calls = self._speculative
+            self._speculative = None
+            for call in calls:
+                self.replay(call)
+        self._round = Round()
+
+    def replay(self, call: Call) -> None:
+        """Take in a call that was read in reasoning and has become real."""
+        status: CallStatus = call.status  # type: ignore[assignment]  # a speculative call has ended
+        if call.name:
+            self.begin(call)
+        self.finish(call, status, call.arguments_json)

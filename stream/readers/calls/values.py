@@ -1,0 +1,66 @@
+"""Values as servers and their clients' packages send them: of any type, in any place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "number", "plain", "text_of"]
+
+NOTHING: dict[str, Any] = {}
+_DEEPEST = 16  # levels at which calls, results and errors hold objects
+_LARGEST = 1e18
+
+
+def fields_of(value: Any) -> Mapping[str, Any]:
+    """An object's fields by name, without copying what need not be copied; `NOTHING` if it has none."""
+    if type(value) is dict:
+        return value
+    try:
+        found = value.__dict__
+        extra = value.__pydantic_extra__
+    except AttributeError:
+        return value if isinstance(value, Mapping) else getattr(value, "__dict__", NOTHING)
+    return {**found, **extra} if extra else found
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """A list's items; none for other values."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def plain(value: Any, levels: int = _DEEPEST) -> Any:
+    """Objects as dicts, as deep as calls and errors go."""
+    if value is None or isinstance(value, str | int | float | dict) or not levels:
+        return value
+    if isinstance(value, list | tuple):
+        return [plain(item, levels - 1) for item in value]
+    found = fields_of(value)
+    return None if found is NOTHING else {key: plain(item, levels - 1) for key, item in found.items()}
+
+
+def count(value: Any) -> int | None:
+    """A value, if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number(value: Any) -> float | None:
+    """A value, if it is a number of a plausible size."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < _LARGEST else None
+
+
+def text_of(value: Any) -> str:
+    """A text unchanged, any other value as JSON; `""` for `None`, and for values that nest too deep."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value)
+
+
+def dumps(value: Any) -> str:
+    """A value as JSON; `""` if that cannot be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return ""

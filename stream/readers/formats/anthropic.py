@@ -1,0 +1,131 @@
+"""A reader for Anthropic's Messages: blocks that begin, grow and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stream.events import Event, Usage
+from stream.readers.calls.values import fields_of, text_of
+from stream.readers.formats.block_reader import BlockReader
+from stream.readers.formats.message_reader import usage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from stream.readers.calls.item_calls import ItemCall
+    from stream.readers.options import Tools
+
+__all__ = ["AnthropicReader"]
+
+# Blocks with text by type: what it is, the field that holds it, and the type of their pieces.
+_TEXTS = {
+    "text": ("text", "text", "text_delta"),
+    "thinking": ("reasoning", "thinking", "thinking_delta"),
+}
+_TASKS = ("server_tool_use", "mcp_tool_use")
+_MOST_BLOCKS = 1 << 14  # open ones
+_RESULT = "_tool_result"
+
+
+class AnthropicReader(BlockReader):
+    """Reads the events of `/v1/messages`; see `MessageReader` for the parameters.
+
+    Examples
+    --------
+    >>> reader = AnthropicReader()
+    >>> block = {"type": "tool_use", "id": "t", "name": "lock", "input": {}}
+    >>> reader.feed({"type": "content_block_start", "index": 0, "content_block": block})
+    [ToolCallStart(tool_name='lock', tool_call_id='t', index=0)]
+    >>> reader.feed({"type": "content_block_stop", "index": 0})
+    [ToolCallEnd(tool_name='lock', tool_call_id='t', index=0, arguments_json='{}', status='ok')]
+    """
+
+    EVENTS: ClassVar[Mapping[str, str]] = {
+        "message_start": "_message_start",
+        "content_block_start": "_block_start",
+        "content_block_delta": "_block_delta",
+        "content_block_stop": "_block_stop",
+        "message_delta": "_message_delta",
+        "error": "_fail_with",
+    }
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._blocks: dict[Hashable, str] = {}  # types of the open blocks
+        self._speaking: int | None = -1  # the block of text that began last, while it is open
+        self._open: dict[Hashable, ItemCall] = {}
+        self._prompt_tokens: int | None = None
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            event = data.__dict__
+            if event["index"] == self._speaking:
+                text = event["delta"].__dict__["text"]  # of all deltas of such a block, only `text_delta` has it
+                known = self._simple.get(text)  # as `_lone` does, without its call
+                if known is not None:
+                    self._path.last = known
+                    return [known]
+                if events := self._lone(text):
+                    return events
+        except (AttributeError, KeyError, TypeError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
+
+    def _message_start(self, event: Mapping[str, Any]) -> None:
+        """Begin a message; a proxy may send a second one in the middle of the first."""
+        self._end_round(was_cut=True)
+        self._blocks, self._speaking, self._open, self._last_finish = {}, -1, {}, None
+        usage = usage_of(fields_of(event.get("message")).get("usage"), "input_tokens", "", "")
+        self._prompt_tokens = usage.prompt_tokens if usage else None
+
+    def _block_start(self, event: Mapping[str, Any]) -> None:
+        index, block = _index(event), fields_of(event.get("content_block"))
+        kind = text_of(block.get("type"))
+        if len(self._blocks) > _MOST_BLOCKS:
+            self._blocks.clear()
+            self._open.clear()
+        self._blocks[index] = kind
+        self._speaking = index if kind == "text" else -1
+        if kind in _TEXTS:
+            what, field, _ = _TEXTS[kind]
+            self._pass_on(what, block.get(field))
+        elif kind == "tool_use":
+            self._open[index] = call = self._items.start(block.get("id"), block.get("name"))
+            call.given = block.get("input")
+        elif kind in _TASKS:
+            self._task_begins(block.get("id"), block.get("name"))
+        elif kind.endswith(_RESULT):
+            fault = text_of(fields_of(block.get("content")).get("type")).endswith("_error")
+            self._task_ends(block.get("tool_use_id"), failed=fault or block.get("is_error") is True)
+
+    def _block_delta(self, event: Mapping[str, Any]) -> None:
+        index, delta = _index(event), fields_of(event.get("delta"))
+        kind = self._blocks.get(index, "")
+        if kind in _TEXTS:
+            what, field, piece = _TEXTS[kind]
+            if delta.get("type") == piece:
+                self._pass_on(what, delta.get(field))
+        elif kind == "tool_use" and delta.get("type") == "input_json_delta":
+            self._items.add(self._open[index], delta.get("partial_json"))
+
+    def _block_stop(self, event: Mapping[str, Any]) -> None:
+        index = _index(event)
+        self._blocks.pop(index, None)
+        self._speaking = -1 if index == self._speaking else self._speaking
+        call = self._open.pop(index, None)
+        if call is not None:
+            self._items.end(call)
+
+    def _message_delta(self, event: Mapping[str, Any]) -> None:
+        reason = fields_of(event.get("delta")).get("stop_reason")
+        if isinstance(reason, str) and reason:
+            sent = usage_of(event.get("usage"), "input_tokens", "output_tokens", "") or Usage()
+            prompt = self._prompt_tokens if sent.prompt_tokens is None else sent.prompt_tokens
+            used = Usage(prompt_tokens=prompt, completion_tokens=sent.completion_tokens)
+            self._finish(reason, None if used == Usage() else used)
+
+
+def _index(event: Mapping[str, Any]) -> int | None:
+    index = event.get("index")
+    return index if isinstance(index, int) else None

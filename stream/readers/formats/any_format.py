@@ -1,0 +1,131 @@
+"""The formats that can be read, by name, what tells them apart, and a reader for a stream of any of them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.calls.values import fields_of
+from stream.readers.options import Tools, declared_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.events import Event, StreamFailed
+    from stream.readers.formats.message_reader import MessageReader
+
+__all__ = ["FORMATS", "AnyReader", "format_of", "reader_for"]
+
+_MOST_UNDECIDED = 64  # messages that are kept until one decides
+
+FORMATS = {
+    "chat": ("stream.readers.formats.chat_completions", "OpenAIReader"),
+    "ollama": ("stream.readers.formats.ollama", "OllamaReader"),
+    "responses": ("stream.readers.formats.responses", "ResponsesReader"),
+    "realtime": ("stream.readers.formats.realtime", "RealtimeReader"),
+    "anthropic": ("stream.readers.formats.anthropic", "AnthropicReader"),
+    "gemini": ("stream.readers.formats.gemini", "GeminiReader"),
+    "live": ("stream.readers.formats.live", "LiveReader"),
+}
+"""Modules and names of the readers, which are imported when a stream is in their format."""
+# What decides: a type up to its first dot, or a whole one; then fields that are there and not null.
+_TYPES = {
+    **dict.fromkeys(
+        ("session", "conversation", "input_audio_buffer", "output_audio_buffer", "rate_limits"), "realtime"
+    ),
+    **dict.fromkeys(("message_start", "message_delta", "message_stop"), "anthropic"),
+    **{f"content_block_{step}": "anthropic" for step in ("start", "delta", "stop")},
+}
+_FIELDS = {
+    "choices": "chat",
+    **dict.fromkeys(("candidates", "promptFeedback", "prompt_feedback"), "gemini"),
+    **dict.fromkeys((
+        "setupComplete", "setup_complete", "serverContent", "server_content", "toolCall", "tool_call",
+        "toolCallCancellation", "tool_call_cancellation", "goAway", "go_away", "sessionResumptionUpdate",
+        "session_resumption_update",
+    ), "live"),
+}  # fmt: skip
+
+
+def format_of(fields: Mapping[str, Any]) -> str | None:
+    """The format of a message; `None` if it could be of several.
+
+    >>> format_of({"type": "message_start"}), format_of({"candidates": []}), format_of({"type": "ping"})
+    ('anthropic', 'gemini', None)
+    """
+    kind = fields.get("type")
+    if isinstance(kind, str):
+        if kind.startswith("response."):
+            response = fields_of(fields.get("response")).get("object")
+            return "realtime" if fields.get("event_id") or response == "realtime.response" else "responses"
+        if kind == "error":
+            return "realtime" if fields.get("event_id") else "responses"  # a failure is one in any format
+        if found := _TYPES.get(kind) or (_TYPES.get(kind.partition(".")[0]) if "." in kind else None):
+            return found
+    if fields.get("object") in ("chat.completion.chunk", "error"):
+        return "chat"
+    if "done" in fields and (fields.get("message") is not None or isinstance(fields.get("response"), str)):
+        return "ollama"
+    found = next((format_ for name, format_ in _FIELDS.items() if fields.get(name) is not None), None)
+    return found or ("chat" if fields.get("error") else None)
+
+
+def reader_for(name: str, tools: Tools = None, **options: Any) -> MessageReader:
+    """A new reader for the format with this name; see `FORMATS`."""
+    module, class_name = FORMATS[name]
+    reader: MessageReader = getattr(import_module(module), class_name)(tools, **options)
+    return reader
+
+
+class AnyReader:
+    r"""Reads any format of `FORMATS`, as bytes, text, decoded messages or the packages' objects.
+
+    A stream that never decides is Chat Completions. See `MessageReader` for the parameters and methods.
+
+    >>> reader = AnyReader()
+    >>> reader.feed(b'data: {"type": "ping"}\n\ndata: {"type": "message_')
+    []
+    >>> reader.feed(b'delta", "delta": {"stop_reason": "end_turn"}}\n\n'), reader.close()
+    ([Finish(reason='end_turn')], [])
+    """
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        self._tools, self._options = declared_names(tools), options
+        self._reader = reader_for("chat", self._tools, **options)
+        self._is_decided = False
+        self._undecided: list[Mapping[str, Any]] = []
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        events = [event for message in self._reader.messages(data) for event in self._take_in(message)]
+        return events + self._reader.check_line()
+
+    def close(self) -> list[Event]:
+        """Return the last events; see `MessageReader.close`."""
+        return self._decide("chat") + self._reader.close()
+
+    def fail(self, failed: StreamFailed) -> list[Event]:
+        """Return the last events of a stream that its client says has failed."""
+        return self._decide("chat") + self._reader.fail(failed)
+
+    def pass_over(self, value: object) -> None:
+        """Note a decoded value that came in place of a message; the stream goes on."""
+        self._reader.pass_over(value)
+
+    def _take_in(self, message: Mapping[str, Any]) -> list[Event]:
+        if self._is_decided:
+            return self._reader.feed(message)
+        if name := format_of(message):
+            return self._decide(name) + self._reader.feed(message)
+        if len(self._undecided) < _MOST_UNDECIDED:
+            self._undecided.append(message)
+        return []
+
+    def _decide(self, name: str) -> list[Event]:
+        """Leave the stream to the reader of a format; return the events of the messages so far."""
+        if name != "chat":
+            self._reader = reader_for(name, self._tools, **self._options).take_over(self._reader)
+        self._is_decided = True
+        # One call less for each later item.
+        self.feed, self.close, self.fail = self._reader.feed, self._reader.close, self._reader.fail  # type: ignore[method-assign]
+        return [event for message in self._undecided for event in self._reader.feed(message)]

@@ -1,0 +1,173 @@
+"""A reader for Gemini's `streamGenerateContent`: answers in parts, whose calls may stream."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stream.events import Event, StreamFailed, Usage
+from stream.readers.calls.arguments import PartialArguments
+from stream.readers.calls.values import fields_of, listed, text_of
+from stream.readers.formats.block_reader import BlockReader
+from stream.readers.formats.failures import unwrap
+from stream.readers.formats.message_reader import usage_of
+from stream.readers.text.dialect import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stream.readers.calls.item_calls import ItemCall
+    from stream.readers.options import Tools
+
+__all__ = ["GeminiReader", "google_fields", "word_of"]
+
+_HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
+# The server's own tools: the part that begins one, and the part that ends it.
+_BEGINS = {"executable_code": "code_execution", "tool_call": ""}
+_ENDS = ("code_execution_result", "tool_response")
+_OK = ("OUTCOME_OK", "")
+_OTHERS = ("thought", "function_call", "inline_data", "executable_code", "code_execution_result")
+_OTHERS_OF_LATER_VERSIONS = frozenset(("tool_call", "tool_response"))
+
+
+class GeminiReader(BlockReader):
+    """Reads `GenerateContentResponse`s, as JSON or as the package's objects; see `MessageReader` for the parameters.
+
+    Examples
+    --------
+    >>> reader = GeminiReader()
+    >>> part = {"functionCall": {"name": "lock", "args": {"door": "front"}}}
+    >>> answer = {"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}
+    >>> [event.arguments_json for event in reader.feed(answer)[1:2]], reader.close()
+    (['{"door": "front"}'], [])
+    """
+
+    COUNTS: ClassVar[tuple[str, str, str]] = ("prompt_token_count", "candidates_token_count", "total_token_count")
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._streaming: tuple[ItemCall, PartialArguments] | None = None
+        self._counts: Any = None  # of tokens, as they came last
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
+        try:
+            fields = data.__dict__
+            if events := self._lone(_lone_text(self._only_content(fields))):
+                self._counts = fields["usage_metadata"] or self._counts
+                return events
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass  # the long way tells what else it is
+        return super().feed(data)
+
+    def _only_content(self, answer: Mapping[str, Any]) -> Any:
+        """Return the content of an object that says nothing else; None or a look-up error for others."""
+        (candidate,) = answer["candidates"]
+        found = candidate.__dict__
+        return None if found["finish_reason"] or found["index"] or answer["prompt_feedback"] else found["content"]
+
+    def close(self) -> list[Event]:
+        """Return the last events; see `MessageReader.close`."""
+        if self._counts is not None:
+            self._usage = usage_of(google_fields(self._counts), *self.COUNTS)
+        return super().close()
+
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        answer = google_fields(fields)
+        for candidate in listed(answer.get("candidates")):
+            self._candidate(google_fields(candidate))
+        self._counts = answer.get("usage_metadata") or self._counts
+        feedback = google_fields(answer.get("prompt_feedback"))
+        if reason := word_of(feedback.get("block_reason")):
+            message = text_of(feedback.get("block_reason_message")) or f"the prompt was blocked: {reason}"
+            self._fail(StreamFailed(message, code=reason))
+        elif answer.get("error"):
+            self._fail(unwrap(answer))
+
+    def _candidate(self, candidate: Mapping[str, Any]) -> None:
+        if candidate.get("index"):
+            return  # one of several answers to one question: the first one is spoken
+        self._parts(google_fields(candidate.get("content")).get("parts"))
+        if reason := word_of(candidate.get("finish_reason")):
+            self._end_with(reason)
+
+    def _end_with(self, reason: str, usage: Usage | None = None) -> None:
+        self._end_streamed(cut=True)
+        if reason == "MALFORMED_FUNCTION_CALL":
+            self._order.finish(Call(), "malformed")
+        self._finish(reason, usage)
+
+    def _parts(self, parts: Any) -> None:
+        for part in listed(parts):
+            self._part(google_fields(part))
+
+    def _part(self, part: Mapping[str, Any]) -> None:
+        self._pass_on("reasoning" if part.get("thought") else "text", part.get("text"))
+        if part.get("function_call") is not None:
+            self._call(google_fields(part["function_call"]))
+        if part.get("inline_data"):
+            blob = google_fields(part["inline_data"])
+            form = text_of(blob.get("mime_type"))
+            if form.startswith("audio/"):
+                self._pass_on_audio(blob.get("data"), form)
+        for name, tool in _BEGINS.items():
+            if (begun := google_fields(part.get(name))) or part.get(name) == {}:
+                self._task_begins(begun.get("id"), word_of(begun.get("tool_type")) or tool)
+        for name in _ENDS:
+            if (ended := google_fields(part.get(name))) or part.get(name) == {}:
+                self._task_ends(ended.get("id"), failed=word_of(ended.get("outcome")) not in _OK)
+
+    def _call(self, call: Mapping[str, Any]) -> None:
+        """Take in a whole call, or the beginning, a piece or the end of one whose arguments stream."""
+        goes_on, pieces = bool(call.get("will_continue")), call.get("partial_args")
+        if call.get("name"):
+            self._end_streamed(cut=True)
+            begun = self._items.start(call.get("id"), call["name"])
+            if not goes_on and not pieces:
+                self._items.end(begun, call.get("args"))
+                return
+            self._streaming = begun, PartialArguments(call.get("args"), self._order.max_argument_chars)
+        if self._streaming:
+            self._streaming[1].add(map(google_fields, listed(pieces)))
+            if not goes_on:
+                self._end_streamed()
+
+    def _end_streamed(self, *, cut: bool = False) -> None:
+        if self._streaming:
+            (call, arguments), self._streaming = self._streaming, None
+            self._items.end(call, arguments.json, cut=cut or bool(arguments.open))
+
+    def _end_calls(self, *, was_cut: bool) -> None:
+        self._end_streamed(cut=True)
+        super()._end_calls(was_cut=was_cut)
+
+
+def _lone_text(content: Any) -> str:
+    """The text of a package's object that has one part, a text and nothing else; `""` or a look-up error for others."""
+    (part,) = content.__dict__["parts"]
+    fields = part.__dict__
+    for name in _OTHERS:
+        if fields[name] is not None:
+            return ""
+    for name in _OTHERS_OF_LATER_VERSIONS:
+        if fields.get(name) is not None:
+            return ""
+    return fields["text"] or ""
+
+
+def google_fields(value: Any) -> Mapping[str, Any]:
+    """A message's fields by the names that `google-genai` has for them: in snake case."""
+    fields = fields_of(value)
+    return {_snake(name): inner for name, inner in fields.items()} if fields is value else fields
+
+
+def word_of(value: Any) -> str:
+    """The text of a value that is a text, or an enum's; `""` for others."""
+    found = getattr(value, "value", value)
+    return found if isinstance(found, str) else ""
+
+
+@lru_cache(maxsize=1024)
+def _snake(name: Any) -> str:
+    return _HUMPS.sub(lambda hump: f"_{hump[0].lower()}", name) if isinstance(name, str) else ""

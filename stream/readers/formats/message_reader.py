@@ -1,0 +1,292 @@
+"""Shared by the readers of servers' messages: text, reasoning, calls, rounds, errors, and how a stream ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from stream.checks import check_whole_number
+from stream.errors import StreamTypeError, StreamValueError
+from stream.events import EmptyToolCalls, Event, Finish, StreamFailed, TaskStatus, ToolResult, Usage
+from stream.readers.calls.fragments import CallAssembler
+from stream.readers.calls.order import CallOrder
+from stream.readers.calls.values import NOTHING, count, dumps, fields_of, text_of
+from stream.readers.formats.finish_reasons import ended_early
+from stream.readers.formats.framing import MessageDecoder
+from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
+from stream.readers.text.fast_path import NOTHING_KNOWN, FastPath
+from stream.readers.text.machine import TextMachine
+from stream.readers.text.table import table_for
+
+__all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
+
+REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+_KEPT_OF_A_MISFIT = 200
+
+
+# More than 20 methods, of a few lines each: text, calls, results and the end of a stream are alike in every format.
+class MessageReader(ABC):
+    """Reads decoded messages; each format's reader says where in them everything stands.
+
+    Parameters
+    ----------
+    tools : the declared tools: names, OpenAI tool dicts, or objects with a `name`. None if they are not known. Code
+        fences and Python lists with other names are then text, except for a server's own tools (`mcp_*`).
+    max_argument_chars : longer arguments are dropped, and their call is malformed.
+    max_line_chars : a longer message ends a stream of bytes as failed, with code `"line_too_long"`; what came before is
+        kept.
+    reasoning : whether reasoning is passed on, as `ReasoningDelta`.
+
+    Raises
+    ------
+    StreamTypeError
+        If `tools` are not tools. A server's messages never raise.
+    """
+
+    def __init__(
+        self,
+        tools: Tools = None,
+        *,
+        max_argument_chars: int = MAX_ARGUMENT_CHARS,
+        max_line_chars: int = MAX_LINE_CHARS,
+        reasoning: bool = True,
+    ) -> None:
+        check_whole_number("max_line_chars", max_line_chars, 1)
+        self._max_line_chars = max_line_chars
+        self._decoder: MessageDecoder | None = None  # of bytes, if any come
+        self._table = table_for(declared_names(tools))
+        self._order = CallOrder(max_argument_chars=max_argument_chars, reasoning=reasoning)
+        self._calls = CallAssembler(self._order)
+        self._machine: TextMachine | None = None
+        self._path: FastPath  # of the machine; used only while the turn is idle, and then there is a machine
+        self._simple = NOTHING_KNOWN  # what may pass by a lookup alone
+        self._finished = False
+        self._failed = False
+        self._closed = False
+        self._empty_array = False
+        self._last_finish: str | None = None  # since which nothing came
+        self._task_id = ""
+        self._usage: Usage | None = None
+        self._misfit: str | None = None
+
+    def feed(self, data: Any, /) -> list[Event]:
+        """Return the events that this piece of the stream makes certain.
+
+        Parameters
+        ----------
+        data : a network read or a WebSocket's message (`bytes` or text, cut anywhere), a decoded message, or an object
+            of the provider's package, which has the message's fields as attributes.
+
+        Raises
+        ------
+        StreamTypeError
+            If it is of another type.
+        StreamValueError
+            If the reader was closed.
+        """
+        if self._closed:
+            raise StreamValueError("the reader is closed")
+        if type(data) is dict:  # asked first: a piece of arguments costs a third less
+            if not self._failed:
+                self._read(data)
+            return self._take()
+        for message in self.messages(data):
+            if not self._failed:
+                self._read(message)
+        return self.check_line()
+
+    def messages(self, data: Any, /) -> Iterable[Mapping[str, Any]]:
+        """Return the decoded messages in what `feed` takes; see there."""
+        if isinstance(data, bytes | str | bytearray | memoryview):
+            if self._decoder is None:
+                self._decoder = MessageDecoder(self._max_line_chars)
+            return self._decoder.feed(data if isinstance(data, bytes | str) else bytes(data))
+        fields = fields_of(data)
+        if fields is NOTHING:
+            raise StreamTypeError(f"data: {type(data).__name__} is neither a dict nor an object with fields, nor bytes")
+        return (fields,)
+
+    def check_line(self) -> list[Event]:
+        """Return the events so far, and a failure if a line is too long."""
+        if self._decoder is not None and self._decoder.overflowed and not self._failed:
+            longest = self._max_line_chars
+            self._fail(StreamFailed(f"a line is longer than {longest} characters", code="line_too_long"))
+        return self._take()
+
+    def take_over(self, other: MessageReader) -> Self:
+        """Go on with what another reader has of bytes without a message in them; return this reader."""
+        self._decoder, self._misfit = other._decoder, other._misfit
+        return self
+
+    def _lone(self, text: Any) -> list[Event] | None:
+        """Return the event of a text without a marker, where nothing is open and nothing held; `None`: read it."""
+        # Nearly every message is such a one: to ask this first costs a third of the long way (bench/stream_formats.py).
+        delta = self._simple.get(text)
+        if delta is not None:
+            self._path.last = delta
+            return [delta]
+        if self._order.idle and (delta := self._path.delta(text)):
+            return [delta]
+        return None
+
+    @abstractmethod
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        """Take in one message."""
+
+    def pass_over(self, value: object) -> None:
+        """Note a decoded value that came in place of a message; the stream goes on."""
+        if self._misfit is None:
+            self._misfit = dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
+
+    # --- what a message holds -------------------------------------------------------------------------------------
+
+    def _text(self, text: str) -> None:
+        if self._order.idle and (delta := self._path.delta(text)):
+            self._order.emit(delta)
+            return
+        if self._machine is None:
+            self._machine = TextMachine(self._order, self._table)
+            self._path = self._machine.path
+        self._calls.text_followed = True
+        self._machine.feed(text)
+
+    def _change_channel(self, channel: str | None) -> None:
+        if channel != self._order.channel:
+            if self._machine is not None:
+                self._machine.put_down_words()
+            self._order.channel, self._order.idle = channel, False
+
+    def _reasoning(self, fields: Mapping[str, Any]) -> None:
+        """Pass on the first of the fields that hold reasoning; servers may send it under two names."""
+        for name in REASONING_FIELDS:
+            text = fields.get(name)
+            if text and isinstance(text, str):
+                self._order.reasoning(text)
+                return
+
+    def _tool_calls(self, entries: Any, index: object = None) -> None:
+        if isinstance(entries, Mapping):
+            entries = [entries]
+        if not isinstance(entries, list | tuple):
+            return
+        if not entries:
+            self._empty_array = True
+            return
+        if self._machine is not None:
+            self._machine.note_structured_call()
+        self._calls.take(entries, index)
+
+    def _results(self, results: Any) -> None:
+        """Pass on the results of tools that the server has run; they end the round."""
+        self._end_round(was_cut=False)
+        for result in results if isinstance(results, list | tuple) else [results]:
+            self._order.emit(self._result(result if isinstance(result, Mapping) else {"content": result}))
+
+    def _result(self, result: Mapping[str, Any]) -> ToolResult:
+        identity = text_of(result.get("tool_call_id") or result.get("id"))
+        name = text_of(result.get("tool_name") or result.get("name"))
+        # The call that it answers: by id, else by name, else the oldest one.
+        calls = self._order.unanswered
+        fits = (call for call in calls if (identity == call[0] if identity else name in ("", call[1])))
+        if known := next(fits, None):
+            calls.remove(known)
+            identity, name = identity or known[0], name or known[1]
+        error = result.get("error")
+        failed = bool(error) or result.get("is_error") is True
+        content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
+        text = content if isinstance(content, str) else dumps(content)
+        return ToolResult(tool_name=name, tool_call_id=identity, is_error=failed, content=text, by_server=True)
+
+    def _task_status(self, fields: Mapping[str, Any]) -> None:
+        status = fields.get("task_status")
+        self._task_id = text_of(fields.get("task_id")) or self._task_id
+        if isinstance(status, str) and status:
+            self._order.emit(TaskStatus(self._task_id, status))
+
+    # --- how it ends ----------------------------------------------------------------------------------------------
+
+    def _end_round(self, *, was_cut: bool) -> None:
+        if self._machine is not None:
+            self._machine.close(was_cut=was_cut)
+            self._machine = None
+        self._order.idle = False
+        self._end_calls(was_cut=was_cut)
+        self._order.end_round()
+
+    def _end_calls(self, *, was_cut: bool) -> None:
+        self._calls.end_round(was_cut=was_cut)
+
+    def _finish(self, reason: str, usage: Usage | None = None) -> None:
+        self._end_round(was_cut=ended_early(reason))
+        if usage is not None:
+            self._order.emit(usage)
+        if self._last_finish != reason:
+            self._order.emit(Finish(reason))
+        self._finished, self._last_finish = True, reason
+
+    def _fail(self, failed: StreamFailed) -> None:
+        self._end_round(was_cut=True)
+        self._failed = True
+        self._order.emit(failed)
+
+    def _take(self) -> list[Event]:
+        """Return the events so far, and look what may pass by a lookup alone next."""
+        order = self._order
+        self._simple = self._path.simple if order.idle and self._path.clean else NOTHING_KNOWN
+        return order.take()
+
+    def fail(self, failed: StreamFailed) -> list[Event]:
+        """Return the last events of a stream that its client says has failed."""
+        if not self._closed and not self._failed:
+            self._fail(failed)
+        self._closed = True
+        return self._take()
+
+    def close(self) -> list[Event]:
+        """Return the last events. A stream without a finish reason and without an error ends as unfinished."""
+        if self._closed:
+            return []
+        self._closed = True
+        if self._decoder is not None:
+            self._decoder.close()
+        if not self._failed:
+            self._end_round(was_cut=not self._finished)
+            if self._usage is not None:
+                self._order.emit(self._usage)
+            if not self._finished:
+                self._order.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
+            elif self._empty_array and self._order.silent:
+                self._order.emit(EmptyToolCalls())
+        return self._take()
+
+    def _unfinished_message(self) -> str:
+        message = "the stream ended without a finish reason"
+        if self._misfit is not None:
+            message = f"{message}; a message is not an object: {self._misfit}"
+        bad = self._decoder and self._decoder.bad_line
+        return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
+
+
+def channel_of(*places: Mapping[str, Any]) -> str | None:
+    """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`.
+
+    >>> channel_of({"content": "{}"}, {"kind": "JSON", "done": False})
+    'json'
+    """
+    for fields in places:
+        channel = fields.get("channel") or fields.get("kind")
+        if channel and isinstance(channel, str):
+            return channel.lower()
+    return None
+
+
+def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
+    """Token counts, by the names that a format has for them; `None` if there are none."""
+    fields = fields_of(usage)
+    found = Usage(
+        prompt_tokens=count(fields.get(prompt)),
+        completion_tokens=count(fields.get(completion)),
+        total_tokens=count(fields.get(total)),
+    )
+    return None if found == Usage() else found

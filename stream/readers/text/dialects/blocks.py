@@ -1,0 +1,147 @@
+"""Text that is not a call: turn tokens, stray closing markers, invented results, and code fences."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
+from stream.readers.text.patterns import Run, Shape, marker_pattern, normalize
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
+
+# Invented results of tools, and what a prompt holds before the conversation.
+RESULTS = {
+    "<tool_response>": "</tool_response>",
+    "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
+    "[AVAILABLE_TOOLS]": "[/AVAILABLE_TOOLS]",
+    "<|tool_outputs_begin|>": "<|tool_outputs_end|>",
+}
+# Tokens before the name of a role, and what ends the name where a token does.
+ROLE_HEADERS = {
+    "<|im_start|>": "",
+    "<start_of_turn>": "",
+    "<|turn>": "",
+    "<|start_header_id|>": "<|end_header_id|>",
+    "<|start_of_role|>": "<|end_of_role|>",
+}
+_RESULT_ENDS = {opener: marker_pattern(closer) for opener, closer in RESULTS.items()}
+_RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
+_HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in ROLE_HEADERS.items() if closer}
+_ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
+_LONGEST_ROLE = 64
+
+
+def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a token that is never spoken."""
+    parser.take(size)
+    parser.commit()
+    yield from ()
+
+
+def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a closing marker at the start of a line, after a call, or if a call on this line lacks it."""
+    marker = normalize(parser.take(size))
+    if not (parser.line.fresh or row.token or marker in parser.line.unclosed):
+        raise NotACall
+    parser.line.unclosed.discard(marker)
+    parser.commit()
+    yield from ()
+
+
+def drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a token and the name of the role after it."""
+    marker = normalize(parser.take(size))
+    parser.commit()
+    if marker in _HEADER_ENDS:
+        _, end = yield from parser.find(*_HEADER_ENDS[marker], _LONGEST_ROLE)
+        parser.take(len(end))
+    else:
+        yield from parser.read(_ROLE)
+
+
+def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a block of results; in the middle of a line it must look like one."""
+    marker = normalize(parser.take(size))
+    if not row.token and not parser.line.fresh:
+        body = yield from parser.test(_RESULT_BODY)
+        if not body or (body[1].group(1) and body[1].group()[-1].isalnum()):
+            raise NotACall
+    parser.commit()
+    _, end = yield from parser.find(*_RESULT_ENDS[marker], 0)
+    parser.take(len(end))
+
+
+# --- code fences ----------------------------------------------------------------------------------------------------
+
+_LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
+_LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
+_LONGEST_CLOSING_LINE = 200
+_LONGEST_FENCE = 64
+
+
+def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a fence: swallowed if all that is in it is calls, else text to its end."""
+    parser.take(size)
+    mark = "".join(parser.held)[-1]
+    while size < _LONGEST_FENCE and (yield from parser.peek()) == mark:
+        parser.take(1)
+        size += 1
+    fence = mark * size
+    if (yield from parser.read(_LANGUAGE)):
+        try:
+            parser.fenced = True
+            yield from _calls(parser, fence)
+        except NotACall:
+            parser.draft = None
+        else:
+            return
+        finally:
+            parser.fenced = False
+    parser.release()
+    yield from _text_to(parser, fence)
+
+
+def _calls(parser: Parser, fence: str) -> Reading[None]:
+    found = False
+    while True:
+        yield from parser.skip_space()
+        if found and (yield from _ends(parser, fence)):
+            parser.ended_call = True
+            return
+        row, size = yield from parser.dispatcher.row_here()
+        if row is None or row.fence or not (row.calls or (found and not row.weak)):
+            raise NotACall
+        parser.line.fresh = True
+        yield from parser.dispatcher.attempt(row, size)
+        found = True
+
+
+def _ends(parser: Parser, fence: str) -> Reading[bool]:
+    try:
+        return (yield from parser.accept(fence))
+    except CutOff:
+        parser.commit()  # half of the fence's end is no text either
+        parser.take_to(None)
+        raise
+
+
+def _text_to(parser: Parser, fence: str) -> Reading[None]:
+    """Pass text up to the line that closes the fence."""
+    closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t\r]*\n?")
+    line = ""
+    while True:
+        end = parser.buffer.find("\n", parser.position) + 1
+        piece = parser.buffer[parser.position : end or len(parser.buffer)]
+        parser.pass_text(len(piece))
+        line += piece[:_LONGEST_CLOSING_LINE]
+        if end:
+            if closing.fullmatch(line):
+                return
+            line = ""
+        else:
+            line = line[: _LONGEST_CLOSING_LINE + 1]
+            yield from parser.more()

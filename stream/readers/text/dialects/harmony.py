@@ -1,0 +1,172 @@
+"""The message format with channels, with its tokens and as a server leaves it that has removed them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import CutOff, Dialect, Draft, Reading, Unreadable
+from stream.readers.text.dialects.pythonic import code_body
+from stream.readers.text.dialects.reasoning import reasoning_block
+from stream.readers.text.literals import json_arguments
+from stream.readers.text.patterns import NAME, Part, Run, Shape, marker_pattern, normalize
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
+
+MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
+GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
+
+_HEADER_END = re.compile(r"[<>\n{}]")
+_HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *MESSAGE_ENDS)
+_INNER_MARKS = ("<|channel|>", "<|constrain|>")
+_RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
+_NOBODY = frozenset({"assistant", "user", "all"})
+_MESSAGE_END = marker_pattern(*MESSAGE_ENDS)
+_LONGEST_HEADER = 256
+
+
+def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a message's header, and its body unless that is spoken: then it is text like any other."""
+    header = normalize(parser.take(size))
+    parser.commit()
+    draft: Draft | None = None
+    mark = ""
+    while not mark:
+        match = _HEADER_END.search(parser.buffer, parser.position)
+        size = (match.start() if match else len(parser.buffer)) - parser.position
+        header += parser.take(min(size, max(_LONGEST_HEADER + 1 - len(header), 0)))
+        following = parser.buffer[parser.position : parser.position + 1]
+        recipient = _RECIPIENT.search(header + following)
+        if recipient and draft is None and _role(header) == "assistant" and recipient.group(1) not in _NOBODY:
+            draft = parser.call(recipient.group(1))
+        if len(header) > _LONGEST_HEADER:
+            raise Unreadable
+        mark = yield from _mark(parser)
+        if mark in _INNER_MARKS:
+            header += mark
+            mark = ""
+    if draft:
+        yield from _call_body(parser, draft)
+    elif mark == "<|message|>":
+        yield from _body(parser, header)
+
+
+def _mark(parser: Parser) -> Reading[str]:
+    """Read a mark that belongs to a header; return it, `"?"` for what ends the header and stays, `""` for text."""
+    pattern, known = _HEADER_MARKS
+    if parser.position == len(parser.buffer):
+        yield from parser.more()
+        return ""
+    found = pattern.match(parser.buffer, parser.position)
+    mark = normalize(found.group()) if found else "?"
+    if mark != "?" and mark not in known:
+        yield from parser.more()
+        return ""
+    if mark not in ("<|message|>", *_INNER_MARKS):
+        return "?"
+    parser.take(len(mark))
+    return mark
+
+
+def _role(header: str) -> str:
+    """Return who speaks: the word after the start token."""
+    words = header.removeprefix("<|start|>").split("<|", 1)[0].split()
+    return "assistant" if not words or words[0].startswith("to=") else words[0]
+
+
+def _call_body(parser: Parser, draft: Draft) -> Reading[None]:
+    if draft.name == "python":
+        yield from code_body(parser, draft)
+        return
+    if (yield from parser.skip_space()) == "<":  # an empty body: no arguments
+        parser.settle(draft, "")
+        return
+    yield from json_arguments(parser, draft)
+
+
+def _body(parser: Parser, header: str) -> Reading[None]:
+    _, has_channel, channel = header.rpartition("<|channel|>")
+    if _role(header) != "assistant":
+        yield from parser.find(*_MESSAGE_END, 0)  # a turn that is not the model's, invented by it
+    elif has_channel and channel.split()[:1] == ["analysis"]:
+        yield from reasoning_block(parser, *_MESSAGE_END)
+    elif not parser.sink.silent:
+        parser.sink.text("\n")
+
+
+# --- without its tokens ---------------------------------------------------------------------------------------------
+
+_ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
+_TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
+_CALL = Shape(Run(r"\s{0,4}"), *_TO)
+_COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
+_TO_SOMEONE = re.compile(r"\sto=")
+_WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
+_GLUED_END = marker_pattern(*GLUED)
+
+
+def begins_stripped(parser: Parser) -> Reading[bool]:
+    """Look whether a round begins like an answer that has lost its tokens."""
+    if (yield from parser.peek()) not in "ac":
+        return False
+    try:
+        found = yield from parser.test(_ANALYSIS, _COMMENTARY)
+    except CutOff:
+        half = parser.buffer[parser.position :]
+        if not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half):
+            parser.pass_text(len(half))
+        raise
+    return found is not None
+
+
+def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read the first message of such an answer."""
+    is_call = parser.buffer.startswith("commentary", parser.position)
+    parser.take(len("commentary" if is_call else "analysis"))
+    parser.commit()
+    if is_call:
+        yield from _glued_call(parser)
+    else:
+        yield from reasoning_block(parser, *_GLUED_END)
+
+
+def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read the message after a role and a channel without a token between them."""
+    channel = parser.take(size)
+    parser.commit()
+    if channel == "assistantanalysis":
+        yield from reasoning_block(parser, *_GLUED_END)
+    elif channel == "assistantcommentary" and (yield from _is_call(parser)):
+        yield from _glued_call(parser)
+    elif not parser.sink.silent:
+        parser.sink.text("\n")
+
+
+def _is_call(parser: Parser) -> Reading[bool]:
+    try:
+        return (yield from parser.test(_CALL)) is not None
+    except CutOff:
+        _cut_call(parser)
+        raise
+
+
+def _cut_call(parser: Parser) -> bool:
+    """Note the call of a header that was cut off after its recipient; return whether there is one."""
+    recipient = _WHOLE_RECIPIENT.search(parser.buffer, parser.position)
+    if recipient:
+        parser.sink.finish(parser.call(recipient.group(1)).call, "incomplete")
+    parser.draft = None
+    return recipient is not None
+
+
+def _glued_call(parser: Parser) -> Reading[None]:
+    found = yield from parser.test(_CALL)
+    assert found is not None
+    parser.take(found[1].end(2) - parser.position)
+    draft = parser.call(found[1].group(2))
+    yield from parser.skip_space()
+    yield from parser.accept("json")
+    yield from _call_body(parser, draft)

@@ -1,0 +1,176 @@
+"""Calls whose name stands in a header of its own, before the arguments, and two notations with their own braces."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.text.dialect import Dialect, Reading, Unreadable
+from stream.readers.text.literals import json_arguments, json_scalar
+from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["BRACES", "CUT_IN_SEPARATOR", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
+
+NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
+CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
+BRACES = Shape(SPACE, "call:", NAME, "{")
+
+_CALL_ID = Shape("[CALL_ID]", Run(r"[^\[\]{}\s]{1,128}"), (["[ARGS]"], ["{"]))
+_HEADER_END = marker_pattern("<|tool_call_argument_begin|>", "<|tool_sep|>", "<|tool_call_end|>", "<|tool_calls_end|>")
+_NUMBER = re.compile(r":\d+\Z")  # of the call, after its name
+_TITLE_LINE = Shape(Run(r"[^\n<>{}]{1,128}"), "\n")
+_FENCE = Shape(SPACE, "```", Run(r"[a-z]{0,8}"), Run(r"\s{1,8}"))
+_FENCE_END = Shape(SPACE, "```")
+_LONGEST_HEADER = 200
+
+
+def read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `name[CALL_ID]id[ARGS]{…}`, whose inner markers may be missing."""
+    parser.take(match.end(2) - parser.position)
+    draft = parser.call(match.group(2))
+    identity = yield from parser.test(_CALL_ID)
+    if identity:
+        parser.take(identity[1].end(1) - parser.position)
+        draft.call.id = identity[1].group(1)
+    yield from parser.accept("[ARGS]")
+    yield from json_arguments(parser, draft)
+
+
+def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
+    header, separator = yield from parser.find(*_HEADER_END, _LONGEST_HEADER)
+    if len(header) > _LONGEST_HEADER or separator.endswith("end|>"):
+        raise Unreadable
+    parser.take(len(separator))
+    header = header.strip()
+    if separator == "<|tool_sep|>":
+        # The header may be no more than the kind of call; then the name follows the separator.
+        title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
+        draft = parser.call(title.group(1) if title else header)
+    else:
+        draft = parser.new_draft()
+        draft.call.id = header
+        draft.name = _NUMBER.sub("", header)
+        parser.announce(draft)
+    if (yield from parser.skip_space()) == "<":  # nothing before the closing marker: no arguments
+        parser.settle(draft, "")
+        return
+    fence = yield from parser.read(_FENCE)
+    yield from json_arguments(parser, draft)
+    if fence:
+        yield from parser.read(_FENCE_END)
+
+
+def read_keyed_objects(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `[{"name": {arguments}}, …]`."""
+    yield from parser.skip_space()
+    parser.take(1)
+    array = parser.sink.new_array()
+    while (yield from parser.skip_space()) != "]":
+        if not (yield from parser.accept("{")) or (yield from parser.skip_space()) != '"':
+            raise Unreadable
+        draft = parser.call((yield from json_scalar(parser)), array)
+        yield from parser.skip_space()
+        if not (yield from parser.accept(":")):
+            raise Unreadable
+        yield from json_arguments(parser, draft)
+        yield from parser.skip_space()
+        yield from parser.accept("}")
+        yield from parser.skip_space()
+        yield from parser.accept(",")
+    parser.take(1)
+
+
+# --- braces with bare keys ----------------------------------------------------------------------------------------
+
+_QUOTES = ("<escape>", '<|"|>')
+_QUOTE_ENDS = {quote: marker_pattern(quote) for quote in _QUOTES}
+_KEY = Shape(SPACE, Run(r"[^\s:,{}\[\]<>]{1,128}"), SPACE, ":")
+_QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":") for quote in _QUOTES)
+_BARE = Run(r"[^,{}\[\]<>]{1,400}")
+_BARE_VALUE = Shape(_BARE, ([","], ["}"], ["]"], ["<"]))
+_DEEPEST = 100
+_WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
+
+
+def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `call:name{key:<escape>text<escape>,n:1}`."""
+    parser.take(match.end(2) + 1 - parser.position)
+    draft = parser.call(match.group(2))
+    last = parser.passed + parser.position + parser.max_argument_chars
+    value = yield from _members(parser, 0, last)
+    is_too_long = parser.passed + parser.position > last
+    parser.settle(draft, None if is_too_long else json.dumps(value, ensure_ascii=False))
+
+
+def _members(parser: Parser, depth: int, last: int) -> Reading[dict[str, Any]]:
+    """Read members up to their brace; those that end after the `last` character of the text are not kept."""
+    found: dict[str, Any] = {}
+    while True:
+        if (yield from parser.skip_space()) == "}":
+            parser.take(1)
+            return found
+        key = yield from parser.test(_KEY, *_QUOTED_KEY)
+        if not key:
+            raise Unreadable
+        parser.take(len(key[1].group()))
+        value = yield from _value(parser, depth, last)
+        if parser.passed + parser.position <= last:
+            found[key[1].group(2)] = value
+        yield from _comma(parser, "}")
+
+
+def _comma(parser: Parser, closer: str) -> Reading[None]:
+    yield from parser.skip_space()
+    if not (yield from parser.accept(",")) and (yield from parser.peek()) != closer:
+        raise Unreadable
+
+
+def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
+    if depth > _DEEPEST:
+        raise Unreadable
+    char = yield from parser.skip_space()
+    if char == "<":
+        for quote in _QUOTES:
+            if (yield from parser.accept(quote)):
+                text, _ = yield from parser.find(*_QUOTE_ENDS[quote], parser.max_argument_chars)
+                parser.take(len(quote))
+                return text
+        raise Unreadable
+    if char == "{":
+        parser.take(1)
+        return (yield from _members(parser, depth + 1, last))
+    if char == "[":
+        parser.take(1)
+        values = []
+        while (yield from parser.skip_space()) != "]":
+            value = yield from _value(parser, depth + 1, last)
+            if parser.passed + parser.position <= last:
+                values.append(value)
+            yield from _comma(parser, "]")
+        parser.take(1)
+        return values
+    return (yield from _bare(parser))
+
+
+def _bare(parser: Parser) -> Reading[Any]:
+    found = yield from parser.test(_BARE_VALUE)
+    if not found:
+        raise Unreadable
+    text = parser.take(len(found[1].group(1))).strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        return text
+
+
+def read_section(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read the marker of a section that holds calls; each of them has a marker of its own."""
+    parser.take(size)
+    yield from parser.skip_space()

@@ -1,0 +1,204 @@
+"""Calls written as JSON: bare objects, arrays and wrappers of them, and the bodies of marked blocks."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.literals import json_scalar, json_value
+from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape
+from stream.readers.text.scanner import KEY, VALUE, JsonScanner
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["ARRAY", "OBJECT", "alias_block", "call_array", "call_item", "json_block", "read_object", "weak_block"]
+
+OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
+ARRAY = Shape(SPACE, "[", SPACE, "{")
+
+_NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
+_PLAIN_NAME = re.compile(NAME)
+# Values of members that a call may have and that do not make one.
+_HARMLESS = {
+    "type": Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"'])),
+    "role": Shape('"assistant"'),
+    "content": Shape((['""'], ["null"])),
+}
+_NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
+_MORE_MEMBERS = Shape(",", SPACE, '"')
+_NAME_KEYS = ("name", "tool_name")
+_ARGUMENT_KEYS = ("arguments", "parameters")
+_ID_KEYS = ("id", "tool_call_id")
+_SCALAR = re.compile(r'["\-0-9n]')
+_KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls", "role",
+                "content"})  # fmt: skip
+_KEY = Shape('"', tuple([key + '"'] for key in _KEYS))
+_CALL_KEYS = [key for key in _KEYS if key not in ("role", "content")]
+_NEXT_OBJECT: tuple[list[Part], ...] = tuple(
+    ["{", SPACE, quote, tuple([key + quote] for key in _CALL_KEYS)] for quote in "\"'"
+)
+_NEXT_IN_BLOCK = Shape(Run(r"[\s,;}\]]{0,32}"), (*_NEXT_OBJECT, ["[", SPACE, "{"]))
+
+
+def read_object(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a bare object that may be a call."""
+    yield from call_item(parser, strong=False)
+
+
+def json_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read the body of a marked block: objects and arrays, with commas, semicolons or white space between them."""
+    while True:
+        yield from _calls(parser, strong=True)
+        # Without a closing marker nothing says that what follows belongs to the block; and where one may only have
+        # been forgotten, an object that does not even begin like a call is text.
+        found = (yield from parser.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
+        if not found:
+            return
+        parser.take(len(found[1].group(1)))
+        if found[0]:
+            return
+
+
+def weak_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read a tag's body that is a call only if the object in it has the shape of one."""
+    yield from _calls(parser, strong=False)
+
+
+def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read the body of a tag that holds nothing but calls: a name is enough to make one."""
+    yield from _calls(parser, strong=False, named=True)
+    if row.closers == (">",):  # it counts only here; other closing tags are dropped wherever they stray
+        yield from parser.read(row.ends[0])
+
+
+def _calls(parser: Parser, *, strong: bool, named: bool = False) -> Reading[None]:
+    read = call_array if (yield from parser.skip_space()) == "[" else call_item
+    yield from read(parser, strong=strong, named=named)
+
+
+def call_array(parser: Parser, *, strong: bool, stack: str = "", named: bool = False) -> Reading[None]:
+    """Read an array of calls; the first one decides whether it is one."""
+    parser.take(1)
+    array = parser.sink.new_array()
+    stack += "["
+    if (yield from parser.skip_space()) != "{":
+        raise (Unreadable if strong else _text(stack))
+    yield from call_item(parser, array, strong=strong, stack=stack, named=named)
+    while found := (yield from parser.test(_NEXT_ITEM)):
+        parser.take(found[1].end() - 1 - parser.position)
+        yield from call_item(parser, array, strong=True, stack=stack)
+    yield from parser.skip_space()
+    yield from parser.accept("]")
+
+
+def _text(stack: str, state: int = VALUE) -> NotACall:
+    """Return the outcome for JSON that is no call: all of it is text, to the end of its outermost value."""
+    return NotACall(JsonScanner(state, stack, lenient=False))
+
+
+def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", named: bool = False) -> Reading[None]:
+    """Read one object that is a call or a wrapper of calls."""
+    draft = parser.new_draft(array, strong=strong)
+    draft.begun |= "{" in stack
+    draft.named |= named or "{" in stack  # inside of a wrapper
+    yield from _members(parser, draft, stack)
+    if parser.draft is not draft:
+        return  # it was a wrapper
+    if not draft.announced:
+        declared = parser.declared
+        if not strong and (not draft.name or declared is None or draft.name not in declared):
+            raise NotACall
+        parser.announce(draft)
+    parser.settle(draft, draft.arguments or "")
+
+
+def _members(parser: Parser, draft: Draft, stack: str, *, in_function: bool = False) -> Reading[None]:
+    parser.take(1)
+    stack += "{"
+    char = yield from parser.skip_space()
+    while char != "}":
+        key = yield from _key(parser, draft, stack)
+        char = yield from parser.skip_space()
+        if char != ":":
+            raise Unreadable
+        parser.take(1)
+        draft.begun = True
+        char = yield from parser.skip_space()
+        yield from _member(parser, draft, key, char, stack, in_function=in_function)
+        char = yield from parser.skip_space()
+        if char == ",":
+            if draft.complete and not (yield from parser.test(_MORE_MEMBERS)):
+                return
+            parser.take(1)
+            if (yield from parser.skip_space()) != '"':
+                raise Unreadable
+        elif char != "}":
+            if draft.complete or parser.draft is not draft:
+                return  # a lost bracket does not matter
+            raise Unreadable
+    parser.take(1)
+
+
+def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
+    if (yield from parser.peek()) != '"':
+        raise Unreadable
+    if draft.strong or draft.announced:
+        return (yield from json_scalar(parser))  # type: ignore[no-any-return]  # a string
+    found = yield from parser.test(_KEY)
+    if not found:
+        raise _text(stack, KEY)
+    return parser.take(len(found[1].group()))[1:-1]
+
+
+def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in_function: bool) -> Reading[None]:
+    if key == "function" and char == "{" and not in_function:
+        yield from _members(parser, draft, stack, in_function=True)
+    elif key == "tool_call" and char == "{" and not (draft.name or in_function):
+        yield from call_item(parser, strong=draft.strong, stack=stack)
+        draft.strong = True
+    elif key == "tool_calls" and char == "[" and not (draft.name or in_function):
+        yield from call_array(parser, strong=draft.strong, stack=stack)
+        draft.strong = True
+    elif (key in _NAME_KEYS or (key == "function" and not in_function)) and not draft.name:
+        yield from _name(parser, draft, stack)
+    elif key in _ARGUMENT_KEYS and not draft.arguments_begun:
+        yield from _arguments(parser, draft, char, stack)
+    elif key in _ID_KEYS and _SCALAR.match(char):
+        value = yield from json_scalar(parser)
+        draft.call.id = "" if value is None else str(value)
+    elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
+        yield from json_value(parser)
+    elif key not in _HARMLESS or not (yield from parser.read(_HARMLESS[key])):
+        raise _text(stack)
+
+
+def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
+    if draft.strong:
+        if (yield from parser.peek()) != '"':
+            raise Unreadable
+        draft.name = str((yield from json_scalar(parser)))
+    else:
+        found = yield from parser.test(_NAME)
+        name = ""
+        if found:
+            with suppress(ValueError):  # half an escape
+                name = json.loads(found[1].group())
+        if not found or not _PLAIN_NAME.fullmatch(name):
+            raise _text(stack)
+        parser.take(len(found[1].group()))
+        draft.name = name
+    if draft.named or draft.arguments_begun:
+        parser.announce(draft)
+
+
+def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[None]:
+    if char not in '{"n':
+        raise (Unreadable if draft.strong or draft.announced else _text(stack))
+    draft.arguments_begun = True
+    if draft.name and not draft.announced:
+        parser.announce(draft)
+    draft.arguments = yield from json_value(parser)

@@ -1,0 +1,228 @@
+"""Calls written as Python: lists of calls with keyword arguments, single calls, code, and declared names."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
+from stream.readers.text.dialects.json_calls import ARRAY, call_array
+from stream.readers.text.literals import LiteralSyntaxError, json_value, read_keywords
+from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern
+from stream.readers.text.scanner import Pieces
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["BUILT_IN", "LINES", "LIST", "code_body", "read_bracket", "read_code", "read_declared"]
+
+# What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
+_VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
+_VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
+_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
+# In a list at the start of a line any value will do: if it is no literal, the call cannot be read.
+_ANY_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", Run(r"[^=]")]
+_WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
+_WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
+_WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
+
+_CALL = Shape(NAME, "(")
+_NEXT_LINE = Shape(SPACE, NAME, "(")
+_NEXT_CALL = Shape(SPACE, ",", SPACE, NAME, "(")
+_NEXT_NAME = re.compile(r"\s*,\s*[^\W\d]")
+_LIST_END = Shape(Run(r"\s{0,32},?\s{0,32}"), "]")
+_LIST_OR_LINE_END = re.compile(r"\n|\)[ \t]{0,32}(?:\]|\Z)")
+_IN_STRING = {quote: re.compile(rf"[\\{quote}]") for quote in "\"'"}
+_SHORTEST_HALF = 4  # characters of a separator
+_DEEPEST = 1 << 16  # brackets; no value nests so deep
+_SPECIAL = re.compile(r"[\"'()\[\]{}]")
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>", "<|end|>", "<|start|>",
+                           "<|action_end|>")  # fmt: skip
+
+
+def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
+
+    Lines of code begin like such lists (`[Point(x=1)]`), so where the tools are declared the first name must be one.
+    """
+    if (yield from parser.test(ARRAY)):
+        yield from call_array(parser, strong=False)
+        return
+    head = (yield from parser.test(_WEAK_LIST)) if parser.line.fresh else None
+    if not head or parser.excludes(head[1].group(2)):
+        parser.take(1)
+        raise NotACall
+    yield from calls_in_list(parser)
+
+
+def calls_in_list(parser: Parser, row: Dialect | None = None, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read `[name(key=literal), …]`."""
+    yield from parser.skip_space()
+    parser.take(1)
+    array = parser.sink.new_array()
+    while True:
+        yield from parser.skip_space()
+        try:
+            yield from _call(parser, array)
+        except Unreadable:
+            if row is not None and row.closers:
+                raise
+            yield from _skip_list(parser)
+            return
+        try:
+            found = yield from parser.test(_NEXT_CALL, _LIST_END)
+        except CutOff:
+            if _NEXT_NAME.match(parser.buffer, parser.position):
+                parser.new_draft()
+            raise
+        if found:
+            parser.take((found[1].end() if found[0] else found[1].start(3)) - parser.position)
+        if found is None or found[0]:
+            return
+
+
+def _skip_list(parser: Parser) -> Reading[None]:
+    """End a call that cannot be read, and skip to the end of its list or of its line."""
+    draft, parser.draft = parser.draft, None
+    if draft:
+        parser.sink.finish(draft.call, "malformed")
+    while True:
+        match = _LIST_OR_LINE_END.search(parser.buffer, max(parser.position - 1, 0))
+        end = match.start() if match and match.group()[-1] in ")\n" else match.end() if match else len(parser.buffer)
+        parser.take(max(end - parser.position, 0))
+        if match and (match.group() == "\n" or match.group()[-1] == "]"):
+            return
+        yield from parser.more()
+
+
+def calls_on_lines(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read calls that stand one a line, or one alone."""
+    array = parser.sink.new_array()
+    while True:
+        yield from parser.skip_space()
+        yield from _call(parser, array)
+        if not row.wraps or not (yield from parser.test(_NEXT_LINE)):
+            return
+
+
+def _call(parser: Parser, array: int) -> Reading[None]:
+    found = yield from parser.read(_CALL)
+    assert found is not None
+    yield from _arguments_of(parser, parser.call(found.group(1), array))
+
+
+def _balanced(parser: Parser) -> Reading[str]:
+    """Read to the parenthesis that closes the one before; return what is between."""
+    pieces = Pieces(parser.max_argument_chars)
+    stack = [")"]
+    while stack:
+        match = _SPECIAL.search(parser.buffer, parser.position)
+        pieces.add(parser.take_to(match))
+        if match is None:
+            yield from parser.more()
+        elif match.group() in "\"'":
+            if parser.buffer[parser.position - 1].isalnum():
+                raise Unreadable  # an apostrophe, and no string
+            yield from _string(parser, match.group(), pieces)
+        else:
+            char = parser.take(1)
+            if char in _CLOSERS and len(stack) <= _DEEPEST:
+                stack.append(_CLOSERS[char])
+            elif stack.pop() != char:
+                raise Unreadable
+            if stack:
+                pieces.add(char)
+    return pieces.text
+
+
+def _string(parser: Parser, quote: str, pieces: Pieces) -> Reading[None]:
+    end = quote * 3
+    if not (yield from parser.accept(end)):
+        end = parser.take(1)
+    pieces.add(end)
+    while True:
+        match = _IN_STRING[quote].search(parser.buffer, parser.position)
+        pieces.add(parser.take_to(match))
+        if match is None:
+            yield from parser.more()
+        elif match.group() == "\\":
+            while len(parser.buffer) - parser.position < 2:
+                yield from parser.more()
+            pieces.add(parser.take(2))
+        elif (yield from parser.accept(end)):
+            pieces.add(end)
+            return
+        else:
+            pieces.add(parser.take(1))
+
+
+def read_code(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read code up to the end of the message: a call of `python` with `code`."""
+    yield from parser.skip_space()
+    yield from code_body(parser, parser.call("python"))
+
+
+def code_body(parser: Parser, draft: Draft) -> Reading[None]:
+    """Read the code of an announced call."""
+    try:
+        code, _ = yield from parser.find(*_CODE_END, parser.max_argument_chars)
+    except CutOff as end:
+        if parser.was_cut:
+            raise
+        code = end.text
+    parser.settle(draft, json.dumps({"code": code.strip()}, ensure_ascii=False))
+
+
+def read_python_tag(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `name.call(key="…")`."""
+    yield from parser.skip_space()
+    parser.take(match.end() - parser.position)
+    yield from _arguments_of(parser, parser.call(match.group(2)))
+
+
+def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
+    source = yield from _balanced(parser)
+    if len(source) > parser.max_argument_chars:
+        parser.settle(draft, source)  # past the cap: what is left of it says nothing
+        return
+    try:
+        arguments = read_keywords(source)
+    except LiteralSyntaxError:
+        raise Unreadable from None
+    parser.settle(draft, json.dumps(arguments, ensure_ascii=False))
+
+
+def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a declared name that may be used as a function."""
+    declared = parser.declared or frozenset()
+    try:
+        found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if parser.line.at_word else None
+    except CutOff:
+        cut = CUT_IN_SEPARATOR.match(parser.buffer, parser.position)
+        if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:
+            parser.new_draft().name = cut[1]
+        raise
+    if not found or found[1].group(1) not in declared or (found[0] and not parser.line.fresh):
+        parser.take(size)
+        raise NotACall
+    parser.take(found[1].end(1) - parser.position)
+    draft = parser.call(found[1].group(1))
+    in_parentheses = yield from parser.accept("(")
+    if in_parentheses and (yield from parser.skip_space()) != "{":
+        yield from _arguments_of(parser, draft)
+        return
+    yield from parser.accept("[ARGS]")
+    draft.arguments = yield from json_value(parser)
+    if in_parentheses:
+        yield from parser.skip_space()
+        yield from parser.accept(")")
+    parser.settle(draft, draft.arguments)
+
+
+# Heads of marked blocks.
+LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
+LINES = (_NEXT_LINE, calls_on_lines)
+BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)

@@ -1,0 +1,156 @@
+"""Blocks of reasoning, and the calls in them: speculative, unless nothing follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink
+from stream.readers.text.patterns import marker_pattern, normalize
+
+if TYPE_CHECKING:
+    import re
+
+    from stream.events import CallStatus
+    from stream.readers.text.dialect import Call
+    from stream.readers.text.parser import Parser
+
+__all__ = ["BLOCKS", "SpeculativeCalls", "read_block", "reasoning_block", "template_block"]
+
+# Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
+BLOCKS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<reasoning>": "</reasoning>",
+    "[THINK]": "[/THINK]",
+    "<seed:think>": "</seed:think>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "<|inner_prefix|>": "<|inner_suffix|>",
+}
+_IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>"})
+_ENDS = {opener: marker_pattern(closer) for opener, closer in BLOCKS.items()}
+_ANY_END = marker_pattern(*BLOCKS.values())
+_MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
+_LEAST_OF_A_CALL = 256  # bytes, about
+
+
+def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a block of reasoning to its closing marker."""
+    opener = normalize(parser.take(size))
+    if parser.dispatcher.nested or (opener in _IN_PROSE and not parser.line.fresh):
+        raise NotACall
+    parser.commit()
+    marker = yield from reasoning_block(parser, *_ENDS[opener])
+    parser.take(len(marker))
+
+
+def template_block(parser: Parser) -> Reading[None]:
+    """Read a block that the prompt has opened."""
+    parser.commit()
+    marker = yield from reasoning_block(parser, *_ANY_END)
+    parser.take(len(marker))
+    parser.recording = True
+
+
+def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: frozenset[str]) -> Reading[str]:
+    """Read reasoning up to a marker, which stays; return it."""
+    inside = _Inside(parser)
+    while True:
+        match = pattern.search(parser.buffer, parser.position)
+        inside.feed(parser.take_to(match))
+        if match and normalize(match.group()) in known:
+            inside.close()
+            return match.group()
+        try:
+            yield from parser.more()
+        except CutOff:
+            inside.feed(parser.take_to(None))
+            inside.stay_open()
+            raise
+
+
+class SpeculativeCalls:
+    """Collects the calls inside a block."""
+
+    silent = True
+
+    def __init__(self, sink: Sink) -> None:
+        self.max_argument_chars = sink.max_argument_chars
+        self.new_array = sink.new_array
+        self.calls: list[Call] = []
+        self.last: list[Call] = []  # the calls after which nothing came yet
+        self._kept = 0
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the block has a call."""
+        return bool(self.last or self.calls)
+
+    def text(self, text: str) -> None:
+        """Take note of text after calls."""
+        if self.last and not text.isspace():
+            self.calls += self.last
+            self.last = []
+
+    def _ignore(self, *_: object) -> None:
+        """Do nothing: the block passes its text on, blocks inside are not read, and only complete calls count."""
+
+    reasoning = begin = speculate = replay = _ignore
+
+    def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
+        """Keep a call that has ended. If the calls together are longer than one may be, the oldest is dropped."""
+        call.status, call.arguments_json = status, arguments
+        self.last.append(call)
+        self._kept += _LEAST_OF_A_CALL + len(arguments)
+        while self._kept > self.max_argument_chars and len(self.calls) + len(self.last) > 1:
+            dropped = (self.calls or self.last).pop(0)
+            self._kept -= _LEAST_OF_A_CALL + len(dropped.arguments_json)
+
+
+class _Inside:
+    """The inside of a block, where a nested machine looks for calls."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._outer = parser
+        self._found = SpeculativeCalls(parser.sink)
+        self._inner = parser.dispatcher.inside(self._found)
+        self._raw: list[str] = []  # what may be the text of calls
+        self._raw_start = self._raw_end = 0  # where it stands in what the inner machine was fed
+
+    def feed(self, text: str) -> None:
+        if not text:
+            return
+        self._raw.append(text)
+        self._raw_end += len(text)
+        self._inner.feed(text)
+        self._pass_on(everything=self._inner.clean, most=2 * _MOST_RAW)  # so that few pieces are joined twice
+
+    def _pass_on(self, *, everything: bool, most: int = _MOST_RAW) -> None:
+        """Pass the reasoning on that stands before the last calls, and what is too long to wait for them."""
+        last = self._found.last
+        until = last[0].offset if last else self._raw_end if everything else 0
+        if self._raw_end - self._raw_start > most:
+            until = max(until, self._raw_end - _MOST_RAW)
+        size = until - self._raw_start
+        if size > 0:
+            raw = "".join(self._raw)
+            self._outer.sink.reasoning(raw[:size])
+            self._raw = [raw[size:]]
+            self._raw_start = until
+
+    def close(self) -> None:
+        """Close the block: its calls stay speculative if they end it; others are dropped."""
+        self._inner.close(was_cut=False)
+        calls = self._found.last
+        complete = bool(calls) and all(call.status == "ok" for call in calls)
+        self._pass_on(everything=not complete)
+        if complete:
+            self._outer.sink.speculate("".join(self._raw), calls)
+        elif calls:
+            self._outer.sink.reasoning("".join(self._raw))
+
+    def stay_open(self) -> None:
+        """End the stream in the block: its calls are real."""
+        self._inner.close(was_cut=self._outer.was_cut)
+        self._pass_on(everything=True)
+        for call in self._found.calls + self._found.last:
+            self._outer.sink.replay(call)

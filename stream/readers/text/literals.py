@@ -1,0 +1,183 @@
+"""Values in a body: JSON as it arrives, and Python's literals, of which nothing is evaluated."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from stream.readers.text.dialect import CutOff, Draft, Reading, Unreadable
+from stream.readers.text.scanner import JsonScanner, Pieces
+
+if TYPE_CHECKING:
+    from stream.readers.text.parser import Parser
+
+__all__ = ["LiteralSyntaxError", "json_arguments", "json_scalar", "json_value", "read_keywords"]
+
+_LONGEST_SCALAR = 1024  # a key, a name, an id
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+    r"""|(?P<number>[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?(?![\w.]))|(?P<word>[^\W\d]\w*)|(?P<mark>[][{}(),:=]))""",
+    re.DOTALL,
+)
+_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+_ESCAPE = re.compile(r"""\\(?:([\\'"/abfnrtv\n])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3}))""")
+_SIMPLE = {
+    "\\": "\\", "'": "'", '"': '"', "/": "/", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+    "v": "\v", "\n": "",
+}  # fmt: skip
+_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_DEEPEST = 100
+_LONGEST_NUMBER = 400
+
+
+def json_value(parser: Parser, limit: int | None = None) -> Reading[str]:
+    """Read a JSON value; return its text. Raises `Unreadable` if it is not JSON.
+
+    Text past `limit` characters is dropped (see `Pieces`); None is the limit of arguments.
+    """
+    scanner = JsonScanner()
+    pieces = Pieces(parser.max_argument_chars if limit is None else limit)
+    while True:
+        end = scanner.scan(parser.buffer, parser.position)
+        pieces.add(parser.take(end - parser.position))
+        if scanner.done:
+            return pieces.text
+        if scanner.failed:
+            raise Unreadable
+        try:
+            yield from parser.more()
+        except CutOff:
+            if not scanner.finish():
+                raise
+
+
+def json_scalar(parser: Parser) -> Reading[Any]:
+    """Read a short JSON value, such as a key or an id; return what it stands for. Raises `Unreadable` for others."""
+    text = yield from json_value(parser, _LONGEST_SCALAR)
+    if len(text) > _LONGEST_SCALAR:
+        raise Unreadable
+    return json.loads(text, strict=False)
+
+
+def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
+    """Read the arguments of an announced call, which ends it; all but objects, strings and null are `Unreadable`."""
+    if (yield from parser.skip_space()) not in '{"n':
+        raise Unreadable
+    draft.arguments = yield from json_value(parser)
+    parser.settle(draft, draft.arguments)
+
+
+class LiteralSyntaxError(ValueError):
+    """A text is not a list of keyword arguments with literal values."""
+
+
+def read_keywords(source: str) -> dict[str, Any]:
+    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `LiteralSyntaxError`.
+
+    >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
+    {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
+    """
+    reader = _Reader(source.rstrip())
+    found: dict[str, Any] = {}
+    while reader.kind:
+        name = reader.take("word")
+        reader.mark("=")
+        found[name] = reader.value(0)
+        if reader.kind:
+            reader.mark(",")
+    return found
+
+
+class _Reader:
+    """One token of look-ahead over a source."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.position = 0
+        self.kind = ""
+        self.text = ""
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.source, self.position)
+        if match:
+            self.kind = match.lastgroup or ""
+            self.text = match.group(self.kind)
+            self.position = match.end()
+        elif self.position < len(self.source):
+            raise LiteralSyntaxError(self.source)
+        else:
+            self.kind = self.text = ""
+
+    def take(self, kind: str) -> str:
+        if self.kind != kind:
+            raise LiteralSyntaxError(self.source)
+        text = self.text
+        self.advance()
+        return text
+
+    def mark(self, text: str) -> None:
+        if self.text != text:
+            raise LiteralSyntaxError(self.source)
+        self.take("mark")
+
+    def value(self, depth: int) -> Any:
+        if self.kind == "string":
+            parts = []
+            while self.kind == "string":  # neighbouring strings are one, as in Python
+                parts.append(_unquote(self.take("string")))
+            return "".join(parts)
+        if self.kind == "number":
+            text = self.take("number")
+            if len(text) > _LONGEST_NUMBER:
+                raise LiteralSyntaxError(self.source)
+            return float(text) if any(mark in text for mark in ".eE") else int(text)
+        if self.kind == "word" and self.text in _WORDS:
+            return _WORDS[self.take("word")]
+        if self.kind == "mark" and self.text in _CLOSERS and depth < _DEEPEST:
+            opener = self.take("mark")
+            return self._dict(depth) if opener == "{" else self._list(_CLOSERS[opener], depth)
+        raise LiteralSyntaxError(self.source)
+
+    def _list(self, closer: str, depth: int) -> Any:
+        values: list[Any] = []
+        commas = 0
+        while self.text != closer or self.kind != "mark":
+            values.append(self.value(depth + 1))
+            commas += self._comma(closer)
+        self.advance()
+        return values[0] if closer == ")" and len(values) == 1 and not commas else values
+
+    def _dict(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while self.text != "}" or self.kind != "mark":
+            key = self.value(depth + 1)
+            self.mark(":")
+            values[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
+            self._comma("}")
+        self.advance()
+        return values
+
+    def _comma(self, closer: str) -> bool:
+        """Take a comma between values; return whether there was one. It may lack after the last value."""
+        found = self.kind == "mark" and self.text == ","
+        if found:
+            self.advance()
+        elif self.text != closer:
+            raise LiteralSyntaxError(self.source)
+        return found
+
+
+def _unquote(literal: str) -> str:
+    quote = 3 if literal[:3] in ("'''", '"""') and len(literal) >= 6 else 1
+    return _ESCAPE.sub(_unescape, literal[quote:-quote])
+
+
+def _unescape(match: re.Match[str]) -> str:
+    simple, two, four, eight, octal = match.groups()
+    if simple is not None:
+        return _SIMPLE[simple]
+    code = int(octal, 8) if octal else int(two or four or eight, 16)
+    return chr(code) if code < 0x110000 else match.group()

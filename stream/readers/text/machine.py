@@ -1,0 +1,298 @@
+"""The dispatcher: at a marker the row of the table that has it reads on.
+
+If there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
+from stream.readers.text.dialects import harmony, reasoning
+from stream.readers.text.fast_path import FastPath
+from stream.readers.text.malformed import skip_malformed
+from stream.readers.text.parser import Parser
+from stream.readers.text.patterns import SPACE, Shape, normalize
+from stream.readers.text.table import STRIPPED, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from stream.readers.text.scanner import JsonScanner
+
+__all__ = ["TextMachine"]
+
+_SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
+_TICK_OR_LINE_END = re.compile(r"[`\n]")
+_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+
+
+class TextMachine:
+    """Reads the text of a round; `path` passes text on that has no marker.
+
+    `start` is `"reasoning"` where the prompt has already opened a block; `nested` reads the inside of such a block.
+    """
+
+    def __init__(self, sink: Sink, table: Table, start: str = "text", *, nested: bool = False) -> None:
+        self.nested = nested
+        self._table = table
+        self._parser = Parser(sink, table.declared, self)
+        self.path = FastPath(self._parser, table, counted=nested)
+        self._row: Dialect | None = None  # of the candidate that is being read
+        self._beginning = True  # nothing but what may begin a round has come
+        self._superseded = False  # a structured call came while half a call was held
+        self._run = self._main(start)
+        next(self._run)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is held back and no call is open."""
+        return self.path.clean
+
+    def feed(self, text: str) -> None:
+        """Read on."""
+        if self.path.delta(text) is not None:
+            self._parser.sink.text(text)
+            return
+        self.path.catch_up()
+        self._parser.put(text)
+        next(self._run)
+
+    def close(self, *, was_cut: bool) -> None:
+        """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
+        self.path.catch_up()
+        self._parser.was_cut, self._parser.ended = was_cut, True
+        for _ in self._run:
+            raise AssertionError("waited for more text after the end")
+
+    def note_structured_call(self) -> None:
+        """Take note of a structured call beside the text: it was the half call that is held, if one is."""
+        self.put_down_words()
+        if self._holds:
+            self._superseded = True
+        self._parser.line.fresh = True
+
+    def put_down_words(self) -> None:
+        """Pass on what is held if it is words: the text that comes next does not continue it."""
+        self.path.catch_up()
+        if not (self._holds and self._holds_words()):
+            return
+        parser = self._parser
+        self._run.close()
+        parser.draft, self._row, parser.recording = None, None, True
+        parser.release()
+        parser.pass_text(len(parser.buffer) - parser.position)
+        self._run = self._main()
+        next(self._run)
+
+    @property
+    def _holds(self) -> bool:
+        parser = self._parser
+        return not self.clean and bool(parser.held or parser.position < len(parser.buffer))
+
+    def _holds_words(self) -> bool:
+        """Return whether what is held has no marker, and is not enough to be a call without one."""
+        parser, row = self._parser, self._row
+        half = parser.buffer[parser.position :]
+        if parser.draft:
+            return not (parser.draft.announced or parser.draft.begun)
+        if self._beginning:
+            return len(half) < _SHORTEST_HALF
+        if row is None:
+            return bool(half) and not parser.fenced and not self._table.begins_marker(half, fresh=parser.line.fresh)
+        return row.weak
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    def _main(self, start: str | None = None) -> Generator[None, None, None]:
+        try:
+            if start == "reasoning":
+                yield from reasoning.template_block(self._parser)
+            elif start and not self.nested and (yield from harmony.begins_stripped(self._parser)):
+                self._table = self._table.glued
+                self.path.use(self._table)
+                yield from self.attempt(STRIPPED, 0)
+            self._beginning = False
+            while True:
+                yield from self._step()
+        except CutOff:
+            return
+
+    def _step(self) -> Reading[None]:
+        parser = self._parser
+        # Directly after a call or a token a name needs no white space before it.
+        match = None if parser.line.previous else self._table.at_start.match(parser.buffer, parser.position)
+        match = match or self._table.search(parser.buffer, parser.position)
+        end = match.start() if match else len(parser.buffer)
+        if end > parser.position:
+            parser.release()
+            parser.pass_text(end - parser.position)
+        if match is None:
+            if not parser.held:
+                self._superseded = False
+                self.path.clean = True
+            yield from parser.more()
+            self.path.clean = False
+            return
+        row, line = self._table.row_at(match), parser.line
+        if match.group()[0] in "`~" and not line.fresh:
+            parser.pass_text(len(match.group()))  # a fence stands at the start of a line
+        elif row is None:
+            yield from self._half_marker()
+        elif line.previous == "`" and line.odd_ticks and not (parser.held or row.fence or row.markers == ("",)):
+            yield from _inline_code(parser)
+        else:
+            yield from self._candidate(row, len(match.group()))
+
+    def _half_marker(self) -> Reading[None]:
+        parser, table = self._parser, self._table
+        try:
+            yield from parser.more()
+        except CutOff:
+            half, fresh = parser.buffer[parser.position :], parser.line.fresh
+            if self._superseded or (fresh and parser.sink.has_calls and self._closes(normalize(half))):
+                raise
+            parser.attempt_at = parser.passed + parser.position
+            if not (parser.was_cut and len(half) >= _SHORTEST_HALF and table.begins_marker(half, fresh=fresh)):
+                parser.release()
+                parser.pass_text(len(half))
+            elif table.begins_call(half, fresh=fresh):
+                parser.sink.finish(parser.new_draft().call, "incomplete")
+            raise
+
+    def _closes(self, half: str) -> bool:
+        """Return whether a closing marker begins so; `<tool_ca` does only after a call that is closed so."""
+        if any(closer.startswith(half) for closer in self._parser.line.unclosed):
+            return True
+        closes = any(closer.startswith(half) for closer in self._table.closers)
+        return closes and not self._table.begins_call(half, fresh=self._parser.line.fresh)
+
+    def _candidate(self, row: Dialect, size: int) -> Reading[None]:
+        parser = self._parser
+        try:
+            yield from self.attempt(row, size)
+        except NotACall as outcome:
+            parser.draft = None
+            parser.recording = True
+            if self._superseded and not row.weak:
+                parser.held.clear()
+            parser.release()
+            if outcome.scanner:
+                yield from _json_text(parser, outcome.scanner)
+        self._row = None
+
+    # --- for the readers of bodies --------------------------------------------------------------------------------
+
+    def attempt(self, row: Dialect, size: int) -> Reading[None]:
+        """Read what a marker of this row and size announces; raises `NotACall` if it is text."""
+        parser = self._parser
+        self._row = row
+        if not parser.fenced:
+            parser.attempt_at = parser.passed + parser.position
+        try:
+            yield from (row.read or _read_marked)(parser, row, size)
+        except Unreadable:
+            draft = parser.draft
+            if (parser.fenced and parser.recording) or (draft and not draft.strong and not draft.announced):
+                raise NotACall from None
+            yield from skip_malformed(parser, row, self._table)
+        except CutOff:
+            self._cut_off(row)
+            parser.held.clear()
+            parser.position = len(parser.buffer)
+            raise
+        self._row = None
+        parser.line.unclosed.update(row.closers)
+        yield from _after_candidate(parser)
+
+    def _cut_off(self, row: Dialect) -> None:
+        parser = self._parser
+        draft, parser.draft = parser.draft, None
+        if draft and draft.announced and draft.arguments is not None:
+            parser.settle(draft, draft.arguments)
+        elif draft and (draft.announced or (draft.begun and not self._superseded)):
+            draft.call.name = clean_name(draft.name)
+            parser.sink.finish(draft.call, "incomplete")
+        elif self._superseded or not parser.recording:
+            return
+        elif row.calls and (row.token or (parser.was_cut and row.stands_out(fresh=parser.line.fresh))):
+            parser.sink.finish(parser.new_draft().call, "incomplete")
+        elif not row.token:
+            parser.take_to(None)
+            parser.release()
+
+    def row_here(self) -> Reading[tuple[Dialect | None, int]]:
+        """Return the row of the marker that comes next, and the marker's size; nothing is read."""
+        parser = self._parser
+        while match := self._table.at_start.match(parser.buffer, parser.position):
+            row = self._table.row_at(match)
+            if row:
+                return row, len(match.group())
+            yield from parser.more()
+        return None, 0
+
+    def drops(self, half: str) -> bool:
+        """Return whether the beginning of something that is not spoken is dropped at the end of the stream."""
+        return self._superseded or (self._parser.was_cut and len(half) >= _SHORTEST_HALF)
+
+    def inside(self, collector: Sink) -> TextMachine:
+        """Return a machine for the inside of a block of reasoning."""
+        return TextMachine(collector, self._table, nested=True)
+
+
+def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a marker, once or doubled, what must follow it, and the body that begins there."""
+    doubled = Shape(SPACE, parser.take(size))
+    while (yield from parser.read(doubled)):
+        pass
+    try:
+        found = yield from parser.test(*(shape for shape, _ in row.heads))
+    except CutOff:
+        cut = row.cut_after_name.match(parser.buffer, parser.position) if row.cut_after_name else None
+        if cut:
+            parser.new_draft().name = cut[1]
+        raise
+    if found:
+        yield from row.heads[found[0]][1](parser, row, found[1])
+    elif row.otherwise:
+        yield from row.otherwise(parser, row, None)
+    elif row.token:
+        raise Unreadable
+    else:
+        raise NotACall
+
+
+def _after_candidate(parser: Parser) -> Reading[None]:
+    """Drop closing brackets directly after a call, and hold what separates it from the next one."""
+    ended_call, parser.ended_call = parser.ended_call, False
+    parser.draft = None
+    parser.held.clear()
+    parser.recording = True
+    parser.line.fresh, parser.line.previous = True, ""
+    if ended_call:
+        while (yield from parser.peek()) in "}]":
+            parser.position += 1
+    if parser.sink.has_calls:
+        yield from parser.skip_space(_SEPARATORS)
+        parser.recording = True  # also after more separators than can be held
+
+
+def _inline_code(parser: Parser) -> Reading[None]:
+    """Pass text up to the next backtick or the end of the line."""
+    while True:
+        match = _TICK_OR_LINE_END.search(parser.buffer, parser.position)
+        parser.pass_text((match.end() if match else len(parser.buffer)) - parser.position)
+        if match:
+            parser.line.odd_ticks = False
+            return
+        yield from parser.more()
+
+
+def _json_text(parser: Parser, scanner: JsonScanner) -> Reading[None]:
+    """Pass a JSON value to its end without a search for markers."""
+    while True:
+        parser.pass_text(scanner.scan(parser.buffer, parser.position) - parser.position)
+        if scanner.done or scanner.failed:
+            return
+        yield from parser.more()

@@ -1,0 +1,229 @@
+"""Reading text that arrives in pieces as if all of it were there, and no character twice.
+
+Each primitive is a generator that yields when it needs more text; at the end of the stream it raises `CutOff`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stream.known_tools import is_server_tool
+from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
+from stream.readers.text.patterns import Shape, normalize
+from stream.readers.text.scanner import MOST_PIECES, Pieces
+
+__all__ = ["Parser"]
+
+_SPACE = re.compile(r"\s*")
+_TICKS = re.compile(r"`+")
+_MOST_HELD = 1 << 20  # characters
+
+
+class LineState:
+    """Whether a line, a word or inline code can begin at the current position."""
+
+    def __init__(self) -> None:
+        self.fresh = True  # this is the start of a line, or only white space has come since a call or block
+        self.previous = ""  # the last character of text; empty after a call or a token
+        self.odd_ticks = False  # the last run of backticks on this line has opened inline code
+        self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
+
+    @property
+    def at_word(self) -> bool:
+        """Whether a word can begin here."""
+        return not self.previous or self.previous.isspace()
+
+    def note(self, text: str) -> None:
+        """Update the state for text that was passed on."""
+        tail = text[text.rfind("\n") + 1 :]
+        if len(tail) < len(text):
+            self.fresh, self.odd_ticks = True, False
+            self.unclosed.clear()
+        if "`" in tail:
+            for run in _TICKS.finditer(tail):
+                if run.start() or len(tail) < len(text) or self.previous != "`":
+                    self.odd_ticks = not self.odd_ticks
+        if self.fresh and tail and not tail.isspace():
+            self.fresh = False
+        self.previous = text[-1]
+
+
+class Parser:
+    """The position in a text, the call that is read there, and the state of the line; the readers of bodies get it."""
+
+    def __init__(self, sink: Sink, declared: frozenset[str] | None, dispatcher: Dispatcher) -> None:
+        self.sink = sink
+        self.max_argument_chars = sink.max_argument_chars
+        self.declared = declared
+        self.dispatcher = dispatcher
+        self.buffer = ""  # the unread text is `buffer[position:]`; the last character that was read stands before it
+        self.position = 0
+        self.passed = 0  # characters that came before the buffer
+        self.ended = False
+        self.was_cut = False  # a limit, an error or a closed connection ended the stream
+        self.held: list[str] = []  # read while `recording`, and may still turn out to be text
+        self._held_size = 0  # while there is any
+        self.recording = True
+        self.line = LineState()  # of the text that was passed on
+        self.draft: Draft | None = None  # the call that is being read
+        self.fenced = False  # this is inside a code fence that may hold calls
+        self.ended_call = False  # the last thing read was the end of a call
+        self.attempt_at = 0  # where in the text the last candidate for a call began, characters
+
+    def put(self, text: str) -> None:
+        """Append text that has arrived. The last character that was read stays, for patterns that look behind."""
+        read = max(self.position - 1, 0)
+        self.passed += read
+        self.buffer = self.buffer[read:] + text
+        self.position -= read
+
+    def take(self, size: int) -> str:
+        """Read `size` characters that are there."""
+        start, self.position = self.position, self.position + size
+        text = self.buffer[start : self.position]
+        if self.recording and text:
+            self._held_size = self._held_size + len(text) if self.held else len(text)
+            self.held.append(text)
+            if self._held_size > _MOST_HELD:
+                self.commit()  # so much is not for the ear, call or not
+            elif len(self.held) > MOST_PIECES:
+                self.held[:] = ["".join(self.held)]
+        return text
+
+    def take_to(self, match: re.Match[str] | None) -> str:
+        """Read up to a match, or all that is there."""
+        return self.take((match.start() if match else len(self.buffer)) - self.position)
+
+    def commit(self) -> None:
+        """Drop what is held: it is not text."""
+        self.held.clear()
+        self.recording = False
+
+    def more(self) -> Reading[None]:
+        """Wait for more text."""
+        if not self.ended:
+            yield
+        if self.ended:
+            raise CutOff
+
+    def peek(self) -> Reading[str]:
+        """Return the next character, which stays."""
+        while self.position >= len(self.buffer):
+            yield from self.more()
+        return self.buffer[self.position]
+
+    def skip_space(self, run: re.Pattern[str] = _SPACE) -> Reading[str]:
+        """Skip white space, or what another pattern matches; return the next character, which stays."""
+        while True:
+            self.take(run.match(self.buffer, self.position).end() - self.position)  # type: ignore[union-attr]
+            if self.position < len(self.buffer):
+                return self.buffer[self.position]
+            yield from self.more()
+
+    def test(self, *shapes: Shape) -> Reading[tuple[int, re.Match[str]] | None]:
+        """Return which of some shapes comes next, and its match, or None; nothing is read."""
+        while True:
+            undecided = False
+            for number, shape in enumerate(shapes):
+                match = shape.whole.match(self.buffer, self.position)
+                if match:
+                    return number, match
+                undecided |= shape.begun.fullmatch(self.buffer, self.position) is not None
+            if not undecided:
+                return None
+            yield from self.more()
+
+    def read(self, shape: Shape) -> Reading[re.Match[str] | None]:
+        """Read a shape if it comes next; return its match, or None."""
+        found = yield from self.test(shape)
+        if found:
+            self.take(found[1].end() - self.position)
+        return found[1] if found else None
+
+    def accept(self, literal: str) -> Reading[bool]:
+        """Read `literal` if it comes next; return whether it did. If only its beginning comes, nothing is read."""
+        while not self.buffer.startswith(literal, self.position):
+            rest = len(self.buffer) - self.position
+            if rest >= len(literal) or not literal.startswith(self.buffer[self.position :]):
+                return False
+            yield from self.more()
+        self.take(len(literal))
+        return True
+
+    def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
+        """Read up to the first of some markers (of `marker_pattern`); return the text before it, and it; it stays.
+
+        Text past `limit` characters is dropped (see `Pieces`).
+        """
+        pieces = Pieces(limit)
+        while True:
+            match = markers.search(self.buffer, self.position)
+            pieces.add(self.take_to(match))
+            if match and normalize(match.group()) in known:
+                return pieces.text, normalize(match.group())
+            try:
+                yield from self.more()
+            except CutOff as end:
+                pieces.add(self.take_to(None))
+                end.text = pieces.text
+                raise
+
+    def release(self) -> None:
+        """Pass on what is held: it is text."""
+        if self.held:
+            text = "".join(self.held)
+            self.held.clear()
+            self.line.note(text)
+            self.sink.text(text)
+
+    def pass_text(self, size: int) -> None:
+        """Read `size` characters as text."""
+        text = self.buffer[self.position : self.position + size]
+        self.position += size
+        if text:
+            self.line.note(text)
+            self.sink.text(text)
+
+    def note_passed(self, text: str) -> None:
+        """Take note of text that came after the buffer and was passed on without being put there."""
+        self.passed += self.position + len(text) - 1
+        self.buffer, self.position = text[-1], 1
+        self.line.note(text)
+
+    def excludes(self, name: str) -> bool:
+        """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""
+        return self.declared is not None and name not in self.declared and not is_server_tool(name)
+
+    def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
+        """Return a draft of the call that comes next."""
+        self.draft = Draft(array or self.sink.new_array(), strong=strong, offset=self.attempt_at)
+        return self.draft
+
+    def call(self, name: str, array: int = 0) -> Draft:
+        """Announce a call whose name is certain; return its draft. Raises as `announce` does."""
+        draft = self.new_draft(array)
+        draft.name = name
+        self.announce(draft)
+        return draft
+
+    def announce(self, draft: Draft) -> None:
+        """Announce the call of a draft, whose name is certain. Raises `Unreadable` if the name is empty.
+
+        Raises `NotACall` in a code fence, if the tools are declared and this is another name: it is documentation.
+        """
+        name = clean_name(draft.name)
+        if not name:
+            raise Unreadable
+        if self.fenced and self.recording and self.excludes(name):
+            raise NotACall
+        draft.call.name = draft.name = name
+        draft.identify()
+        self.commit()
+        self.sink.begin(draft.call)
+
+    def settle(self, draft: Draft, arguments: str | None) -> None:
+        """End a call whose arguments are complete; None if they are past the cap and were not kept."""
+        self.draft = None
+        draft.identify()
+        self.ended_call = True
+        self.sink.finish(draft.call, "malformed" if arguments is None else "ok", arguments or "")

@@ -1,0 +1,188 @@
+"""The table of dialects, and the pattern that finds all their markers in one search."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+from stream.events import TextDelta
+from stream.readers.text.dialect import Dialect
+from stream.readers.text.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
+from stream.readers.text.patterns import NAME, normalize, trie
+
+__all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
+
+_JSON, _WEAK, _ALIAS = (
+    ((json_calls.OBJECT, read), (json_calls.ARRAY, read))
+    for read in (json_calls.json_block, json_calls.weak_block, json_calls.alias_block)
+)
+_FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
+_INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
+_KEYED = (xml_calls.KEYED, xml_calls.keyed)
+_BRACES = (headed.BRACES, headed.read_braces)
+_ALIASES = ("function_call", "function-call", "functioncall", "tool-call", "toolcall")
+
+ROWS = (
+    Dialect(name="hermes", markers=("<tool_call>",), heads=(*_JSON, _FUNCTION, _KEYED), closers=("</tool_call>",),
+            wraps=True),
+    Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(*_JSON, _KEYED),
+            closers=("</longcat_tool_call>",)),
+    Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*_JSON, (headed.NAMED, headed.read_named)),
+            cut_after_name=headed.CUT_IN_SEPARATOR),
+    Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
+    Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, *_JSON), closers=("</seed:tool_call>",),
+            wraps=True),
+    Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, pythonic.BUILT_IN),
+            otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
+    Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
+            "<|tool_call_section_begin|>"), read=headed.read_section,
+            closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
+    Dialect(name="deepseek", markers=("<|tool_call_begin|>",), otherwise=headed.read_header,
+            closers=("<|tool_call_end|>",)),
+    Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=harmony.read_message,
+            closers=("<|call|>", "<|end|>"), calls=False),
+    Dialect(name="granite", markers=("<|tool_call|>",), heads=_JSON),
+    Dialect(name="phi4", markers=("functools",), heads=_JSON),
+    Dialect(name="jamba", markers=("<tool_calls>",), heads=_JSON, closers=("</tool_calls>",)),
+    Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
+    Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
+    Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
+            closers=("<|action_end|>",)),
+    Dialect(name="minimax_m2", markers=("<minimax:tool_call>",), heads=(_INVOKE,), closers=("</minimax:tool_call>",),
+            wraps=True),
+    Dialect(name="deepseek_v32", markers=("<|DSML|function_calls>", "<|DSML|tool_calls>"), heads=(_INVOKE,),
+            closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
+    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, pythonic.LINES),
+            closers=("</function_calls>",), wraps=True),
+    Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_tags),
+    Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.LINES),
+            closers=("<|tool_call_end|>",), wraps=True),
+    Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=_JSON, closers=("<|END_ACTION|>",)),
+    Dialect(name="functiongemma", markers=("<start_function_call>",), heads=(_BRACES,),
+            closers=("<end_function_call>",)),
+    Dialect(name="gemma4", markers=("<|tool_call>",), heads=(_BRACES,), closers=("<tool_call|>",)),
+    Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((json_calls.ARRAY, headed.read_keyed_objects),),
+            closers=("<|tools_suffix|>",)),
+    *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=_ALIAS, closers=(f"</{tag}>",)) for tag in _ALIASES),
+    Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in _ALIASES), heads=_ALIAS, closers=(">",)),
+    Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
+    Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    # --- forms without a marker
+    Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
+    Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
+    Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True),
+    # --- no calls
+    Dialect(name="reasoning", markers=tuple(reasoning.BLOCKS), read=reasoning.read_block, calls=False),
+    Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]"),
+            read=blocks.drop_result, calls=False),
+    Dialect(name="result_tokens", markers=("<|tool_outputs_begin|>",), read=blocks.drop_result, calls=False),
+    Dialect(name="role", markers=tuple(blocks.ROLE_HEADERS), read=blocks.drop_role, calls=False),
+    Dialect(name="turn_token", calls=False, read=blocks.drop, markers=(
+        "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>", "<|end_of_sentence|>",
+        "<end_of_turn>", "<turn|>", "<|begin_of_text|>", "<|begin_of_sentence|>", "<|end|>", "<|return|>", "<|call|>",
+        "<|message|>", "<|assistant|>", "<|user|>", "<|system|>", "<|observation|>", "<|User|>", "<|Assistant|>",
+        "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
+        "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
+        "<|tool_output_begin|>", "<|tool_output_end|>",
+        "</think>")),
+)  # fmt: skip
+_STRAY_TOO = ("</parameter>", "</invoke>", "</thinking>", "</reasoning>", "[/TOOL_CALLS]", "</|DSML|invoke>",
+              "</|DSML|parameter>")  # fmt: skip
+_GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
+STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
+_DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
+_NAME = re.compile(NAME)
+_LONGEST_TOKEN = 24
+_MOST_TOKENS = 2048
+_SPACE_TO_END = re.compile(r"\s*\Z")
+_WEAK_OBJECT = r'\{(?=\s{0,32}(?:"|\Z))'
+_WEAK_BRACKET = r"\[(?=\s{0,32}(?:\{|[^\W\d]|\Z))"
+
+
+class Table:
+    """The rows, by marker, with the pattern that finds every marker in one search, and short texts that have none.
+
+    Models write the same tokens over and over: to look one up costs a quarter of a search and a new event.
+    """
+
+    def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
+        self.declared = declared  # names of tools; None if they are not known
+        self.plain: dict[str, TextDelta] = {}  # the events of short texts without a marker
+        # Those that are not blank and have no line end or backtick. They leave the line in the same state whatever came
+        # before, so of a run of them the parser needs to note only the last one.
+        self.simple: dict[str, TextDelta] = {}
+        self._rows: dict[str, Dialect] = {}
+        for row in (*ROWS, *((_GLUED,) if glued else ())):
+            self._rows.update(dict.fromkeys(row.markers, row))
+        self.closers = [closer for row in ROWS for closer in row.closers if len(closer) > 1]
+        for closer in (*self.closers, *reasoning.BLOCKS.values(), *blocks.RESULTS.values(), *_STRAY_TOO):
+            stray = Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
+            self._rows.setdefault(closer, stray)
+        strong = [marker for marker in self._rows if marker not in "{["]
+        weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
+        names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
+        self._rows.update(dict.fromkeys(names, _DECLARED))
+        # Whole markers that are also the beginning of another one.
+        self._extendable = {
+            short for short in self._rows for long in self._rows if long != short and long.startswith(short)
+        }
+        # Most letters of a text stand inside a word, where no name begins: the pattern has look-behinds.
+        in_word = {word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0].isalpha() and word not in harmony.GLUED}
+        at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
+        # They find a marker, or the beginning of one at the end of the text; `at_start` needs no space before a name.
+        self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
+        self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))
+        self.search = self.pattern.search
+
+    @cached_property
+    def recovery(self) -> re.Pattern[str]:
+        """Finds a marker or the end of a line; compiled for the first call that cannot be read."""
+        return re.compile(f"\n|{self.pattern.pattern}")
+
+    @cached_property
+    def glued(self) -> Table:
+        """The table for answers that have lost the tokens of their message format."""
+        return Table(self.declared, glued=True)
+
+    def delta_of(self, text: str) -> TextDelta | None:
+        """Return the event of a text; None if it is empty, or has a marker or the beginning of one."""
+        if not text or self.search(text):
+            return None
+        delta = TextDelta(text)
+        if len(text) <= _LONGEST_TOKEN:
+            if len(self.plain) >= _MOST_TOKENS:
+                self.plain.clear()
+                self.simple.clear()
+            self.plain[text] = delta
+            if "\n" not in text and "`" not in text and not text.isspace():
+                self.simple[text] = delta
+        return delta
+
+    def row_at(self, match: re.Match[str]) -> Dialect | None:
+        """Return the row of the marker that was found; None if it is, or may be, only the beginning of one."""
+        marker, end = normalize(match.group()), match.end()
+        if end == len(match.string) and marker in self._extendable:
+            return None
+        if marker in "{[" and _SPACE_TO_END.match(match.string, end):
+            return None
+        return self._rows.get(marker)
+
+    def begins_call(self, half: str, *, fresh: bool) -> bool:
+        """Return whether the marker of a call begins so."""
+        half = normalize(half)
+        rows = [row for row in ROWS if row.calls and row.stands_out(fresh=fresh)]
+        return any(marker.startswith(half) for row in rows for marker in row.markers)
+
+    def begins_marker(self, half: str, *, fresh: bool) -> bool:
+        """Return whether a marker begins so that is not spoken: of a call, a token, a closing marker or a block."""
+        if self.begins_call(half, fresh=fresh):
+            return True
+        half = normalize(half)
+        return (fresh or half.startswith(("<|", "</"))) and any(
+            marker.startswith(half) for marker, row in self._rows.items() if not (row.calls or row.weak)
+        )
+
+
+table_for = lru_cache(maxsize=64)(Table)
+"""The table for a set of declared tools."""
