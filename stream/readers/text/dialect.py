@@ -138,7 +138,7 @@ class Draft:
 
 
 class Sink(Protocol):
-    """Takes what is read: a `CallOrder`, or the `SpeculativeCalls` of a block of reasoning."""
+    """Takes what is read: a `CallOrder`, or the inside of a block of reasoning."""
 
     max_argument_chars: int
     silent: bool
