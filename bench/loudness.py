@@ -1,5 +1,7 @@
 """L1: integrated loudness against pyloudnorm and libebur128, and the levels against theirs and ffmpeg's.
 
+L2: all meters in digital silence.
+
 python -m bench.loudness
 """
 
@@ -21,7 +23,11 @@ import cues
 from bench import ebur128
 from bench.goals import Figure, at_least, at_most, run
 from bench.interleaved import best_s
+from cues.meters.clicks import find_clicks
 from cues.meters.kweighting import REFERENCE, design, magnitude_db
+from cues.meters.loudness import Meter
+from cues.signal.fades import raised_cosine
+from cues.synthesis.voicelike import speak_voice_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,6 +69,45 @@ def speed() -> Iterator[Figure]:
             yield at_least("L1", f"{peer} / integrated_lufs, {seconds} s", ratio, goal, note="not installed")
 
 
+def spoken(seconds: float, sample_rate: int) -> np.ndarray:
+    """Speech with two seconds of digital silence in every four."""
+    n = round(seconds * sample_rate)
+    speech, _ = speak_voice_like("One moment please, the forecast says rain. " * 4, sample_rate=sample_rate)
+    x = np.resize(speech, n).astype(np.float32)
+    for start in range(0, n, 4 * sample_rate):
+        fade = round(0.02 * sample_rate)
+        pause = x[start + 2 * sample_rate - fade : start + 4 * sample_rate]
+        pause[:fade] *= 1.0 - raised_cosine(fade)[: len(pause)]
+        pause[fade:] = 0.0
+    return x
+
+
+def silence() -> Iterator[Figure]:
+    """Every meter on speech with digital silence in it, against noise of that length, at 24 kHz."""
+    sounds = {"noise": noise(60, 24000), "speech": spoken(60, 24000)}
+
+    def streamed(x: np.ndarray) -> None:
+        meter = Meter(24000)
+        for part in np.array_split(x, 600):
+            meter.feed(part)
+        meter.result()
+
+    meters: dict[str, Callable[[np.ndarray], object]] = {
+        "integrated_lufs": cues.integrated_lufs,
+        "measure": cues.measure,
+        "Meter": streamed,
+        "true_peak_dbtp": cues.true_peak_dbtp,
+        "true_peak_dbtp, 16 times": lambda x: cues.true_peak_dbtp(x, oversampling=16),
+    }
+    for name, meter in meters.items():
+        best = best_s({sound: lambda x=x, meter=meter: meter(x) for sound, x in sounds.items()}, 10)
+        yield at_most("L2", f"{name}, speech with zeros / noise, 60 s", best["speech"] / best["noise"], 1.2)
+    # Its time depends on how many candidates a sound has, so it is compared on the same speech.
+    dithered = sounds["speech"] + np.random.default_rng(1).normal(0.0, 1e-5, len(sounds["speech"])).astype(np.float32)
+    best = best_s({"zeros": lambda: find_clicks(sounds["speech"]), "dither": lambda: find_clicks(dithered)}, 10)
+    yield at_most("L2", "find_clicks, speech with zeros / with dither, 60 s", best["zeros"] / best["dither"], 1.2)
+
+
 def agreement() -> Iterator[Figure]:
     """Distance to other meters at 48 kHz. pyloudnorm's filter is its own, 0.04 LU off; it has no goal."""
     x = syllables(300, 48000)
@@ -98,6 +143,7 @@ def figures() -> Iterator[Figure]:
     yield from fit()
     yield from agreement()
     yield from speed()
+    yield from silence()
 
 
 if __name__ == "__main__":

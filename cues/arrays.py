@@ -11,16 +11,9 @@ from cues.errors import CueTypeError, CueValueError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["channels_float32", "mono_float32", "read_only"]
+__all__ = ["channels_float32", "mono_float32"]
 
 _MAX_CHANNELS = 8
-
-
-def read_only(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Read-only view, so that numba compiles a loop for one array type only."""
-    view = samples.view()
-    view.flags.writeable = False
-    return view
 
 
 def mono_float32(samples: object, *, allow_empty: bool = False, finite: bool = True) -> NDArray[np.float32]:

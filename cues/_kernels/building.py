@@ -1,4 +1,4 @@
-"""Compile the mixing kernels to one object file that needs nothing but CPython's public C functions."""
+"""Compile the kernels to one object file that needs nothing but CPython's public C functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numba
 from llvmlite import binding  # type: ignore[import-untyped]  # it has no types
 
-from cues._kernels import entries
+from cues._kernels import entries, metering
 from cues._kernels.machine_code import target_machine
 
 __all__ = ["build"]
@@ -18,17 +18,19 @@ _KNOWN = "Py", "llvm."
 
 
 def build(level: str) -> bytes:
-    """Machine code of `entries.EXPORTED` for a level; raises if it needs more than CPython's functions."""
+    """Machine code of all exported kernels for a level; raises if it needs more than CPython's functions."""
     machine = target_machine(level)
     module = binding.parse_assembly("")
 
     def symbols() -> tuple[Any, ...]:
         return (*module.functions, *module.global_variables)
 
-    for function in entries.EXPORTED:
+    exported = (*entries.EXPORTED, *metering.EXPORTED)
+    for function in exported:
         module.link_in(_compiled(function))
+    names = {function.__name__ for function in exported}
     for symbol in symbols():
-        if not symbol.is_declaration and symbol.name not in entries.NAMES:
+        if not symbol.is_declaration and symbol.name not in names:
             symbol.linkage = "internal"
     # Once all is internal, the passes see that nothing raises, and drop numba's code for that.
     options = binding.create_pipeline_tuning_options(speed_level=3)
@@ -44,7 +46,8 @@ def build(level: str) -> bytes:
 def _compiled(kernel: Any) -> Any:
     """LLVM module of a kernel as a C function of words, which has the kernel's name."""
     words = [numba.types.int64] * kernel.py_func.__code__.co_argcount
-    callback = numba.cfunc(numba.types.int64(*words), error_model="numpy")(kernel.py_func)
+    fused = kernel.targetoptions.get("fastmath", False)
+    callback = numba.cfunc(numba.types.int64(*words), error_model="numpy", fastmath=fused)(kernel.py_func)
     module = binding.parse_assembly(callback.inspect_llvm())
     module.get_function(callback.native_name).name = kernel.__name__
     return module

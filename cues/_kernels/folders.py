@@ -20,11 +20,10 @@ __all__ = ["cache_folders", "source_digest"]
 
 def cache_folders() -> Iterator[Path]:
     """The folders for compiled code, in order of preference; a folder may not exist, or be read-only."""
-    for variable in ("CUES_CACHE_DIR", "NUMBA_CACHE_DIR"):
-        named = os.environ.get(variable)
-        if named:
-            with contextlib.suppress(RuntimeError):  # "~" of a user without a home
-                yield Path(named).expanduser() / "kernels"
+    named = os.environ.get("CUES_CACHE_DIR")
+    if named:
+        with contextlib.suppress(RuntimeError):  # "~" of a user without a home
+            yield Path(named).expanduser() / "kernels"
     for base in (user_cache_dir, _private_temporary_folder):
         folder = base()
         if folder is not None:

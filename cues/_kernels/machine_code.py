@@ -51,11 +51,11 @@ def target_machine(level: str) -> Any:
 
 
 class MachineCode:
-    """The functions of `cues._kernels.entries` from an object file; they stay until the process ends.
+    """The functions of an object file; they stay until the process ends.
 
     The callables `mix_tuple` and `mix_rows` keep the GIL: a frame takes a microsecond, and a thread that gives the GIL
-    away may wait 5 ms for it. `mix_entry` and `mix_pcm16_entry` are addresses of C methods. Raises `OSError` if the
-    system does not let a process make code.
+    away may wait 5 ms for it. `mix_entry` and `mix_pcm16_entry` are addresses of C methods. The meters' kernels release
+    the GIL. Raises `OSError` if the system does not let a process make code.
     """
 
     def __init__(self, code: bytes) -> None:
@@ -68,4 +68,8 @@ class MachineCode:
         self.mix_rows = ctypes.PYFUNCTYPE(word, *[word] * 7)(engine.get_function_address("mix_rows"))
         self.mix_entry: int = engine.get_function_address("mix_entry")
         self.mix_pcm16_entry: int = engine.get_function_address("mix_pcm16_entry")
+        self.slot_energies, self.lane_energies, self.peak_4x, self.prediction_errors = (
+            ctypes.CFUNCTYPE(word, *[word] * n_words)(engine.get_function_address(name))
+            for name, n_words in (("slot_energies", 7), ("lane_energies", 7), ("peak_4x", 3), ("prediction_errors", 7))
+        )
         engine.detach()  # never freed: methods may be called while the interpreter ends

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from cues.batch.sources import Source
     from cues.batch.table import Row
 
-__all__ = ["COLUMNS", "KERNELS", "Measure"]
-
-KERNELS = ("clicks.prediction_errors", "metering.slot_energies")
-"""Compiled loops that every measurement needs."""
+__all__ = ["COLUMNS", "Measure"]
 
 COLUMNS = (
     "file",

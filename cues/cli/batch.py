@@ -16,7 +16,7 @@ from cues.cli._progress import progress_bar
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import CueError
-from cues.mixing.warmup import are_cached
+from cues.mixing.warmup import has_object_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,10 +64,10 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
 
     Folders are searched recursively, patterns only with **. A URL (s3://…) needs the extra `batch`.
     """
-    from cues.batch.measuring import COLUMNS, KERNELS, Measure
+    from cues.batch.measuring import COLUMNS, Measure
 
     tasks = [Measure(source, exact) for source in find_sources(place)]
-    run = _run(tasks, output, COLUMNS, kernels=KERNELS, **how)
+    run = _run(tasks, output, COLUMNS, **how)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
     low, median, high = (loudness[0], loudness[len(loudness) // 2], loudness[-1]) if loudness else (None, None, None)
@@ -147,22 +147,14 @@ def _run(
     *,
     workers: int | None,
     dask: str | None,
-    kernels: Sequence[str] = (),
     **how: Any,
 ) -> Run:
     """A run with its progress; `how` is the rest for `run_batch`."""
     if workers is not None and dask is not None:
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
-    started = False
-    with progress_bar(len(tasks)) as advance:
-
-        def progress(so_far: int) -> None:
-            nonlocal started
-            if not started and so_far < len(tasks) and dask is None and not are_cached(kernels):
-                click.echo("compiling loops, once on this machine", err=True)
-            started = True
-            advance(so_far)
-
+    if dask is None and not has_object_file():
+        click.echo("the first long recording compiles the kernels, once on this machine", err=True)
+    with progress_bar(len(tasks)) as progress:
         return run_batch(tasks, table, columns, workers=workers, dask=dask, progress=progress, **how)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues._kernels.loading import load_kernels
 from cues.arrays import mono_float32
 from cues.signal.prediction import predictors
 from cues.units import checked_sample_rate, db_to_gain
@@ -143,13 +144,14 @@ def _errors_around(  # noqa: PLR0917  (a helper of the function above)
 
 def _errors(samples: NDArray[np.float32], sample_rate: int, compiled: bool) -> NDArray[np.float32]:
     """Magnitudes of the prediction errors."""
-    if not compiled:
+    kernels = load_kernels() if compiled else None
+    if kernels is None:
         return np.abs(residual(samples, sample_rate))
-    from cues._kernels.clicks import prediction_errors
-
     hop, window = _frame(sample_rate)
     errors = np.empty(_n_frames(len(samples), hop) * hop, dtype=np.float32)
-    prediction_errors(_padded(samples, hop, len(window)), window, hop, errors)
+    padded, scratch = _padded(samples, hop, len(window)), np.empty(2 * len(window) + hop + 2 * ORDER)
+    signal, shape, work, out = (array.ctypes.data for array in (padded, window, scratch, errors))
+    kernels.prediction_errors(signal, shape, len(window), hop, work, out, len(errors))
     return np.abs(errors, out=errors)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import channels_float32, mono_float32, read_only
+from cues._kernels.loading import load_kernels
+from cues.arrays import channels_float32, mono_float32
 from cues.errors import CueValueError
 from cues.meters.kweighting import k_weighted, recursion
 from cues.meters.levels import (
@@ -31,11 +32,13 @@ from cues.units import checked_sample_rate, gain_to_db
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cues._kernels.machine_code import MachineCode
+
 __all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "measure", "true_peak_dbtp"]
 
 # Shorter sounds do not repay the loading of the compiled loops: they are measured in numpy.
 _LONG_S = 5.0
-_SETTLE_SLOTS = 70
+_LANES, _SETTLE_SLOTS = 16, 70
 # Weights G of BS.1770-5 (tables 3 and 4: 1.41 at the sides, 60° … 120°; 1.0 elsewhere) in the order of a WAV file's
 # channels. The surround pair of 4 to 6 channels is at ±110°. The low-frequency channel (LFE) is excluded.
 _FRONT, _SIDE, _LFE = 1.0, 1.41, 0.0
@@ -176,28 +179,31 @@ def _integrated(hops: NDArray[np.float64], sample_rate: int) -> float | None:
 def _slot_energies(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
     """K-weighted energy of each whole millisecond of `samples`."""
     n_slots = whole_slots(len(samples), sample_rate)
-    if len(samples) >= _LONG_S * sample_rate:
-        return _compiled_slot_energies(samples, sample_rate, n_slots)
+    kernels = load_kernels() if len(samples) >= _LONG_S * sample_rate else None
+    if kernels is not None:
+        return _compiled_slot_energies(kernels, samples, sample_rate, n_slots)
     if not n_slots:
         return np.zeros(0)
     weighted = k_weighted(samples, sample_rate)[: slot_start(n_slots, sample_rate)]
     return np.add.reduceat(weighted * weighted, np.arange(n_slots) * sample_rate // 1000)
 
 
-def _compiled_slot_energies(samples: NDArray[np.float32], sample_rate: int, n_slots: int) -> NDArray[np.float64]:
-    from cues._kernels.metering import LANES, lane_energies, slot_energies
-
+def _compiled_slot_energies(
+    kernels: MachineCode, samples: NDArray[np.float32], sample_rate: int, n_slots: int
+) -> NDArray[np.float64]:
     coefficients, gain = recursion(sample_rate)
     energies, state = np.empty(n_slots + 1), np.zeros(5)
     whole = 1000 // math.gcd(sample_rate, 1000)  # this many slots hold a whole number of samples
-    lane = n_slots // LANES // whole * whole
-    done = LANES * lane
+    lane = n_slots // _LANES // whole * whole
+    done = _LANES * lane
     # Sixteen lanes each need time to settle; after 70 ms 1e-6 is left of the past, too little to change a level.
     settle = min(_SETTLE_SLOTS, lane)
-    if lane:
-        lane_energies(read_only(samples), coefficients, state, sample_rate, lane, settle, energies[:done])
     start = slot_start(done, sample_rate)
-    slot_energies(read_only(samples[start:]), coefficients, state, start, sample_rate, energies[done:])
+    signal, filters, state_at, slots = (array.ctypes.data for array in (samples, coefficients, state, energies))
+    if lane:
+        kernels.lane_energies(signal, filters, state_at, sample_rate, lane, settle, slots)
+    n_left = len(samples) - start
+    kernels.slot_energies(signal + 4 * start, n_left, filters, state_at, start, sample_rate, slots + 8 * done)
     whole_energies = energies[:n_slots]
     whole_energies *= gain
     return whole_energies

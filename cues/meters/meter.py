@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import mono_float32, read_only
-from cues.errors import CueValueError
+from cues._kernels.loading import load_kernels
+from cues.arrays import mono_float32
+from cues.errors import CueValueError, MissingFeatureError
 from cues.meters.kweighting import recursion
 from cues.meters.levels import (
     HOP_SLOTS,
@@ -141,12 +142,14 @@ class Meter:
         self._context = near[-(TAPS - 1) :].copy()
 
     def _energies(self, step: NDArray[np.float32]) -> NDArray[np.float64]:
-        from cues._kernels.metering import slot_energies
-
+        kernels = load_kernels()
+        if kernels is None:
+            raise MissingFeatureError("a Meter needs the compiled kernels; cues.measure works without them")
         energies = np.empty(whole_slots(len(step), self.sample_rate) + 2)
-        n_done = slot_energies(
-            read_only(step), self._coefficients, self._state, self._position, self.sample_rate, energies
+        signal, filters, state, slots = (
+            array.ctypes.data for array in (step, self._coefficients, self._state, energies)
         )
+        n_done = kernels.slot_energies(signal, len(step), filters, state, self._position, self.sample_rate, slots)
         self._position += len(step)
         return energies[:n_done] * self._gain
 

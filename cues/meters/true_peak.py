@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.arrays import mono_float32, read_only
+from cues._kernels.loading import load_kernels
+from cues.arrays import mono_float32
 from cues.signal.interpolation import phases
 from cues.units import checked_sample_rate, checked_whole_number, gain_to_db
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from cues._kernels.machine_code import MachineCode
 
 __all__ = ["FINE_OVERSAMPLING", "TAPS", "in_silence", "interpolated_peak", "true_peak_dbtp"]
 
@@ -58,8 +61,9 @@ def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, over
     checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
     oversampling = checked_whole_number("oversampling", oversampling, 1, _MAX_OVERSAMPLING)
-    if oversampling == _QUICK_OVERSAMPLING and len(mono) >= _LONG_SAMPLES:
-        return gain_to_db(_compiled_quick_peak(mono))
+    kernels = load_kernels() if oversampling == _QUICK_OVERSAMPLING and len(mono) >= _LONG_SAMPLES else None
+    if kernels is not None:
+        return gain_to_db(_compiled_quick_peak(kernels, mono))
     mono_float32(mono)
     if oversampling == _QUICK_OVERSAMPLING:
         return gain_to_db(_quick_peak(mono))
@@ -130,10 +134,8 @@ def _filters(oversampling: int, taps: int, band: float) -> NDArray[np.float32]:
     return phases(oversampling, taps, band).astype(np.float32)
 
 
-def _compiled_quick_peak(samples: NDArray[np.float32]) -> float:
-    from cues._kernels.metering import peak_4x
-
-    bits = peak_4x(read_only(samples), *_quick_halves())
+def _compiled_quick_peak(kernels: MachineCode, samples: NDArray[np.float32]) -> float:
+    bits = kernels.peak_4x(samples.ctypes.data, len(samples), _quick_halves().ctypes.data)
     peak = float(np.array(bits, dtype=np.int32).view(np.float32))
     if not math.isfinite(peak):
         mono_float32(samples)
@@ -147,9 +149,9 @@ def _quick_peak(samples: NDArray[np.float32]) -> float:
 
 
 @lru_cache(maxsize=1)
-def _quick_halves() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+def _quick_halves() -> NDArray[np.float32]:
     """First halves of the even and odd parts of the filter at 1/4, and of the symmetric filter at 1/2."""
     quarter, middle, _ = phases(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
     half = _QUICK_TAPS // 2
     even, odd = 0.5 * (quarter + quarter[::-1]), 0.5 * (quarter - quarter[::-1])
-    return even[:half].astype(np.float32), odd[:half].astype(np.float32), middle[:half].astype(np.float32)
+    return np.concatenate([even[:half], odd[:half], middle[:half]]).astype(np.float32)

@@ -4,9 +4,11 @@ import csv
 import json
 import os
 import sys
+import tempfile
 
 import pytest
 
+from cues._kernels.loading import load_kernels
 from cues.batch.runner import run_task
 from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write
@@ -147,15 +149,14 @@ def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls
     assert result.err.endswith("cues: interrupted; 2 of 3 are done and kept, 1 failed: the same command resumes\n")
 
 
-def test_loops_that_have_to_be_compiled_are_announced(run, calls, tmp_path, monkeypatch):
-    write(calls / "long.wav", soft(tone(440.0, 240_000)))  # short ones are measured without the loops
-    run("batch", "measure", "calls", "--workers", 1)
-    (calls / "long.wav").unlink()
-    told = "compiling loops, once on this machine\n"
-    assert told not in run("batch", "measure", "calls", "--workers", 1, "--fresh").err
-    monkeypatch.setattr("cues._kernels.compiling._folder", lambda: tmp_path)
-    assert told not in run("batch", "measure", "calls", "--workers", 1).err  # nothing is left to do
-    assert run("batch", "measure", "calls", "--workers", 1, "--fresh").err.startswith(told)
+def test_kernels_that_have_to_be_compiled_are_announced(run, calls, tmp_path, monkeypatch):
+    load_kernels()
+    told = "the first long recording compiles the kernels, once on this machine\n"
+    assert told not in run("batch", "measure", "calls", "--workers", 1).err
+    monkeypatch.setenv("CUES_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("cues._kernels.folders.user_cache_dir", lambda: None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run("batch", "measure", "calls", "--workers", 1).err.startswith(told)
 
 
 def cut_short(path):

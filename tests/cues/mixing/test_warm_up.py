@@ -133,7 +133,7 @@ def test_an_empty_cache_is_filled_for_the_next_process_with_the_bits_of_every_pr
     assert first["compiled"]
     assert "numba" in first["heavy"]
     assert [level for level, _ in first["logs"]] == ["INFO"] * 3
-    assert first["logs"][0][1].startswith("compiling the mixing loops for ")
+    assert first["logs"][0][1].startswith("compiling the kernels for ")
     assert str(the_file(tmp_path)) in first["logs"][-1][1]
     assert first["result"] == sound
     second = run(WITHOUT_NUMBA + OLD_PROCESSOR + "cues.warm_up()" + SOUND, cache=tmp_path)
