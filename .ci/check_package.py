@@ -17,7 +17,13 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CONSUMER = ROOT / "tests" / "typing" / "consumer.py"
+TYPING = ROOT / "tests" / "typing"
+sys.path.insert(0, str(TYPING))
+from page_blocks import write_modules  # noqa: E402  (it stands beside the tests that use it, too)
+
+CONSUMER = TYPING / "consumer.py"
+# Has the packages of the pipelines; the README's test command makes it.
+TESTS_PYTHON = ROOT / ".venv" / "bin" / "python"
 NEEDED = ("cues/py.typed", "stream/py.typed", "cues/README.md", "stream/README.md", "cues/adapters/unmute.patch")
 FOREIGN = ("tests/", "bench/", ".ci/", "__pycache__")
 
@@ -63,6 +69,17 @@ def audit(packages: Path) -> str:
     )
 
 
+def check_pages(folder: Path) -> None:
+    """Every Python block of the pages, as a file of a user, passes mypy and pyright at their strictest."""
+    folder.mkdir()
+    tools = Path(sys.executable).parent
+    pages = sorted(path for path in ROOT.rglob("*.md") if not path.relative_to(ROOT).parts[0].startswith("."))
+    files = write_modules(pages, folder)
+    run(tools / "mypy", "--strict", "--config-file=", "--python-executable", TESTS_PYTHON, *files, cwd=folder)
+    run(tools / "basedpyright", "--level", "error", "--pythonpath", TESTS_PYTHON, cwd=folder)
+    print(f"ok  {len(files)} blocks of the pages with mypy and pyright", flush=True)
+
+
 def main() -> None:
     """Print one line a check, and exit with 1 at the first that fails."""
     with tempfile.TemporaryDirectory() as work:
@@ -90,6 +107,7 @@ def main() -> None:
         print("ok  a typed consumer with mypy", flush=True)
         run(tools / "basedpyright", "--level", "error", "--pythonpath", python, consumer, cwd=Path(work))
         print("ok  a typed consumer with pyright", flush=True)
+        check_pages(Path(work) / "pages")
         sbom = dist / "sbom.cdx.json"
         run(tools / "cyclonedx-py", "environment", "--output-reproducible", "-o", sbom, python)
         named = {part["name"] for part in json.loads(sbom.read_text(encoding="utf-8"))["components"]}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stream.errors import StreamTypeError
-from stream.events import Event, ReasoningDelta, TextDelta, Usage
+from stream.events import ReasoningDelta, ServiceEvent, TextDelta, Usage
 from stream.request_bodies import sendable_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator
+    from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 
 __all__ = ["words", "words_sync"]
+
+_E = TypeVar("_E", bound=ServiceEvent)
 
 _SPACE = re.compile(r"\s+")
 _LONGEST_WORD = 1024  # characters; longer ones are yielded in parts
@@ -21,7 +23,9 @@ _SENTENCE_END = re.compile(r"[.:!?…。！？：]\W{0,8}\Z")
 _DATA = ("json",)
 
 
-async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str] = _DATA) -> AsyncIterator[Event]:
+async def words(
+    events: AsyncIterable[_E], *, silent_channels: Collection[str] = _DATA
+) -> AsyncIterator[_E | TextDelta]:
     """Yield the events with their text rechunked to whole words.
 
     A word carries the white space before it, as one space; white space at either end of the answer is dropped. An event
@@ -31,7 +35,7 @@ async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str
 
     Parameters
     ----------
-    events : async iterable of Event
+    events : async iterable of ServiceEvent
         From `stream.read`, a reader or a model service.
     silent_channels : collection of str
         Channels whose text is dropped, because it is data for a program; `()` drops none. A program that needs the data
@@ -54,7 +58,7 @@ async def words(events: AsyncIterable[Event], *, silent_channels: Collection[str
         yield out
 
 
-def words_sync(events: Iterable[Event], *, silent_channels: Collection[str] = _DATA) -> Iterator[Event]:
+def words_sync(events: Iterable[_E], *, silent_channels: Collection[str] = _DATA) -> Iterator[_E | TextDelta]:
     """Yield the events with their text rechunked to whole words; see `words`.
 
     Examples
@@ -90,7 +94,7 @@ class _WordChunker:
         self._yielded = False  # a word was yielded
         self._channel: str | None = None
 
-    def feed(self, event: Event) -> list[Event]:
+    def feed(self, event: _E) -> Sequence[_E | TextDelta]:
         if isinstance(event, TextDelta):
             return self._feed_text(event)
         out = self.flush()
@@ -99,8 +103,8 @@ class _WordChunker:
             self._parted = True
         return [*out, event]
 
-    def _feed_text(self, delta: TextDelta) -> list[Event]:
-        out: list[Event] = []
+    def _feed_text(self, delta: TextDelta) -> list[TextDelta]:
+        out: list[TextDelta] = []
         if delta.channel != self._channel:
             out = [*self.flush()]
             self._channel, self._parted = delta.channel, True

@@ -81,6 +81,7 @@ FLOORS = {
         ("literals",),
         ("dialects",),
         ("table",),
+        ("fast_path", "malformed"),
         ("machine",),
     ),
     "stream.readers.text.dialects": (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import csv
+import dataclasses
 import inspect
 import re
 import shlex
@@ -31,6 +32,7 @@ from stream.readers.text.dialect import Dialect
 from stream.readers.text.dialects import json_calls
 from stream.replay.scenarios import scenario
 from stream.replay.server import ReplayServer
+from tests.typing import page_blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (
@@ -60,6 +62,8 @@ NOT_RUN = {
 }
 # A cue lasts 0.3 s, and the waiting sound of a call without an outcome begins after 3.5 s.
 LISTENING_S = 8
+# Pages whose loops run the tool of the model's call.
+RUN_A_TOOL = ("README.md", "stream/README.md", "stream/services/README.md", "stream/session/README.md")
 # Commands whose exit code says that they found something, as the page tells.
 FINDS = ("cues check",)
 
@@ -69,6 +73,10 @@ def blocks(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         yield match[1], match[2], text.count("\n", 0, match.start()) + 2
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def written():
@@ -84,7 +92,7 @@ def test_every_block_is_in_a_language_that_is_run_or_read():
 def test_a_page_is_short_and_has_its_contents_on_top(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert text.count("\n") < 250
-    plain = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    plain = without_code(text)
     contents = plain.partition("\n## ")[0]
     headings = re.findall(r"^## +(.+)$", plain, re.MULTILINE)
     for heading in headings if len(headings) > 1 else ():
@@ -94,7 +102,7 @@ def test_a_page_is_short_and_has_its_contents_on_top(page):
 
 @pytest.fixture
 def surroundings(tmp_path, monkeypatch):
-    """A folder that looks like a clone with a pack, some recordings and a plan, as the pages take for granted."""
+    """A folder like a clone with a pack, some recordings and a plan, as the pages take for granted."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "samples", tmp_path / "samples")
     speech = stand_in_speech(24000)
@@ -114,6 +122,11 @@ def surroundings(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", written())
 def test_every_line_for_a_shell_works(page, surroundings):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for file, code in re.findall(
+        r"Save this as `(\S+)`[^\n]*\n\n```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    ):
+        Path(file).write_text(code)
     for language, code, number in blocks(page):
         if language == "toml" and Path("my-sounds").exists():  # the page changes the pack that it has made
             change_pack(Path("my-sounds/pack.toml"), code)
@@ -162,9 +175,11 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
             if language == "toml" and table in code:
                 Path(file).write_text(code)
 
+    model = Model()
+
     async def run_page():
         # Where a page asks a model server, one on this machine answers.
-        async with ReplayServer(scenario("vllm-fragments"), tokens_per_s=None) as server:
+        async with ReplayServer(model, tokens_per_s=None) as server:
             namespace["url"] = server.base_url
             try:
                 for language, code, number in blocks(page):
@@ -180,6 +195,34 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
                     await namespace["client"].close()
 
     asyncio.run(asyncio.wait_for(run_page(), 300.0))
+    assert bool(model.results or namespace["ran"]) == (page in RUN_A_TOOL)
+    assert set(model.results) <= {"Oslo: 12 degrees"}
+    assert all(arguments == {"city": "Oslo"} for arguments in namespace["ran"])
+
+
+class Model:
+    """A model that calls `get_weather` once and answers with its result; `results` is what the tool gave it."""
+
+    def __init__(self):
+        call = [["say", "Let me look."], ["call", "get_weather", {"city": "Oslo"}]]
+        self._script = dataclasses.replace(scenario("vllm-fragments"), turns=[call, [["say", "It is 12 degrees."]]])
+        self.results = []
+
+    def __getattr__(self, name):
+        return getattr(self._script, name)
+
+    def answer(self, path, request):
+        self.results += [message["content"] for message in request["messages"] if message["role"] == "tool"]
+        return self._script.answer(path, request)
+
+
+def test_the_python_blocks_pass_a_users_mypy(tmp_path):
+    files = page_blocks.write_modules([ROOT / page for page in (*written(), "cues/adapters/own_loop.md")], tmp_path)
+    assert len(files) > 20
+    strict = ["--strict", "--config-file=", "--cache-dir", ROOT / ".mypy_cache" / "pages"]
+    command = [sys.executable, "-m", "mypy", *strict, *(file.name for file in files)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def until_silent(namespace, where):
@@ -218,7 +261,14 @@ def common_names():
     bank = cues.load_bank()
     mixer = cues.Mixer(sample_rate=24000)
     frame = samples[4800:5280].copy()
+    ran = []
+
+    def get_weather(arguments):
+        ran.append(arguments)
+        return f"{arguments['city']}: 12 degrees"
+
     return {
+        "ran": ran,
         "openai_stream": Replayed(chunks),
         "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
         "tts": Voice(),
@@ -231,8 +281,7 @@ def common_names():
         "data": (32767 * frame).astype("<i2").tobytes(),
         "send": lambda _: None,
         "messages": [{"role": "user", "content": "What is the weather in Oslo?"}],
-        "functions": {"get_weather": lambda arguments: f"12 degrees for {arguments}"},
-        "run": lambda function, arguments: function(arguments),
+        "functions": {"get_weather": get_weather},
         "plan": [],
         "load_search_tools": list,
         "listing": [],
@@ -270,7 +319,7 @@ def test_the_toml_and_csv_blocks_are_what_they_say(page):
     "page", [*written(), *(str(path.relative_to(ROOT)) for path in ROOT.glob("cues/adapters/*.md"))]
 )
 def test_every_link_and_picture_leads_somewhere(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
+    text = without_code((ROOT / page).read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"

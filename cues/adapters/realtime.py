@@ -65,7 +65,7 @@ class RealtimeCues(PacedWriter):
     def __init__(
         self,
         write: Callable[[NDArray[np.float32]], None],
-        send: Callable[[dict[str, Any]], Awaitable[None]] | None = None,
+        send: Callable[[Any], Awaitable[None]] | None = None,  # the package's own types of messages are many
         *,
         sample_rate: int = 24000,
         **options: Unpack[PacedOptions],

@@ -66,12 +66,12 @@ class OpenAIReader(MessageReader):
                 ):
                     calls = said["tool_calls"]
                     if calls is None:
-                        known = self._known.get(said["content"])
+                        known = self._simple.get(said["content"])
                         if known is not None:
-                            self._machine.last = known  # type: ignore[union-attr]  # what is known is the machine's
+                            self._path.last = known
                             return [known]
-                        if said["content"] and (text := self._lone(said["content"])):
-                            return [text]
+                        if events := self._lone(said["content"]):
+                            return events
                     elif self._calls.held_at is not None and not said["content"]:
                         (call,) = calls
                         piece = call.__dict__
@@ -80,7 +80,7 @@ class OpenAIReader(MessageReader):
                         if is_more and self._calls.hold(piece["index"], function["arguments"]):
                             return []
             except (AttributeError, KeyError, TypeError, ValueError):
-                pass  # not a plain delta: parse it fully
+                pass  # the long way tells what else it is
         return super().feed(chunk)
 
     def _read(self, fields: Mapping[str, Any]) -> None:

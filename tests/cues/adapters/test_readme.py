@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def block(name):
     """Run the code block after the marker of that name; what it defined."""
     code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL)
     assert code, f"no block {name}"
-    namespace = {"asyncio": asyncio}
+    namespace = {}
     exec(compile(code.group(1), f"adapters: {name}", "exec"), namespace)
     return namespace
 
@@ -48,16 +49,27 @@ def test_the_lines_for_pipecat_make_a_mixer_for_the_transport():
 
 
 def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
-    from livekit.agents import Agent, AgentSession
+    from livekit.agents import AgentSession
 
     from cues.adapters.livekit import CueOutput
     from tests.support.livekit_session import ListSink
     from tests.support.virtual_clock import VirtualClock
 
+    class StartedSession(AgentSession):
+        def __init__(self, **_models):
+            super().__init__(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
+            self.output.audio = ListSink(VirtualClock())
+            sessions.append(self)
+
+        async def start(self, agent, *, room):  # noqa: ARG002  (the scripted session has no room)
+            await super().start(agent)
+
+    names, sessions = block("livekit"), []
+    names["AgentSession"] = StartedSession
+
     async def go():
-        session = AgentSession(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
-        session.output.audio = ListSink(VirtualClock())
-        await block("livekit")["entrypoint"](session, Agent(instructions="test"))
+        await names["entrypoint"](SimpleNamespace(room=None))
+        (session,) = sessions
         output = session.output.audio
         while not isinstance(output, CueOutput):
             output = output.next_in_chain
