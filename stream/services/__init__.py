@@ -11,8 +11,7 @@ from stream.services.models import ModelCapabilities, capabilities_of
 from stream.services.recovery import Fallback, Recovery
 from stream.services.retrying import Retries
 from stream.services.runner import ToolRunner
-from stream.services.tier_table import Tier, load_tiers
-from stream.services.tiers import KeywordClassifier, ToolTiers
+from stream.services.tiers import KeywordClassifier, Tier, ToolTiers, load_tiers
 from stream.services.tool import Tool
 from stream.services.validation import Validator
 

@@ -4,33 +4,215 @@ from __future__ import annotations
 
 import logging
 import re
+import tomllib
 from contextlib import aclosing
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from importlib.resources import files
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, Unpack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from stream.services.chat_request import content_of
-from stream.services.phrases import Phrases, fits, name_words, phrases, sentences
+from stream.checks import are_texts, did_you_mean
+from stream.errors import StreamTypeError, StreamValueError
+from stream.services.chat_request import text_of
+from stream.services.redaction import logged_list
 from stream.services.source import Wrapper
-from stream.services.tier_table import Tier, load_tiers
 from stream.services.tool import as_tools, tool_choice_field
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 
     from stream.events import ServiceEvent
     from stream.services.chat_request import Message
     from stream.services.source import ChatFields, ChatSource
     from stream.services.tool import Tool, ToolLike
 
-__all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "ToolTiers"]
+__all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers", "sentences"]
 
 GENERAL = "general"
 """The tier of a question that belongs to no other."""
-
-ARTICLE = " [(a|an|the|my|some)] "
+LONGEST = 500
+"""Characters of a question that are searched: a spoken request is short."""
+SPELLED = str.maketrans({"’": "'", "-": " ", "%": " percent ", "°": " degrees "})
+SHORT_FORMS = (
+    (re.compile(r"\b(what|who|where|how)s\b"), r"\1 is"),
+    (re.compile(r"\b(what|who|where|when|how|which|it|that|there|here|he|she)'s\b"), r"\1 is"),
+    (re.compile(r"\b(what|who|how|where|you|we|they)'re\b"), r"\1 are"),
+    (re.compile(r"\b(i|you|we|they|it)'d\b"), r"\1 would"),
+    (re.compile(r"\b(i|you|we|they)'ve\b"), r"\1 have"),
+    (re.compile(r"\bi'm\b"), "i am"),
+    (re.compile(r"\b(\w+)n't\b"), r"\1 not"),
+)
+POLITE = re.compile(
+    r"^((please|kindly|hey|hi|hello|ok|okay|alright|um|uh|er|hm|well|so|now|then|and|but|also|just|maybe|perhaps|thanks"
+    r"|thank you|good (morning|evening|night)|alexa|siri|google|computer|assistant|jarvis|olly|quickly"
+    r"|(would|do) (you|somebody|someone) mind|(would you )?be so (kind|good) as to|are you able to"
+    r"|(can|could|would|will) (you|somebody|someone|we|i)|you (can|could|may|should)|find out|do not forget to"
+    r"|(i )?(am )?(want|wanting|need|needing|would like|would love|trying) (to (know|hear|see)|(you )?to)"
+    r"|i would prefer|do me a (favor|favour)( and)?|go (ahead and|and)|(try|remember|able|help me)( to)?|any idea"
+    r"|let me know|i (think|guess|wonder|was wondering)|do you (know|think)|(tell|telling|remind|ask|help) me( of)?) )*"
+)
+POLITE_END = re.compile(
+    r"((please|thanks|thank you|for me|right now|now|at the moment|currently|again|if you can|if possible|would you|ok"
+    r"|okay) )*$"
+)
+WORD = re.compile(r"(?<!\w)[~.]{0,2}/[\w./-]+|[\w']+(?:\.\w+)*")
+SENTENCE_END = re.compile(r"[.?!;:,]+(?=\s|$)|\n+")
+NAME_BREAK = re.compile(r"[_\-./:\s]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A kind of question and its tools. Patterns are regular expressions; the head of `tiers.toml` says of what.
+
+    Attributes
+    ----------
+    name : str
+        The classifier's result.
+    groups : tuple[str, ...]
+        Patterns of `Tool.group`; tools of these groups belong to this tier only.
+    tools : tuple[str, ...]
+        Patterns of tool names, for tools whose group is unknown or in no tier.
+    keywords : tuple[str, ...]
+        Patterns of questions.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If an attribute has another type, or a pattern is not a regular expression.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        name: Any = self.name
+        if not isinstance(name, str) or not name.strip():
+            raise StreamTypeError(f"name is {name!r}; it must be text that is not empty")
+        for key in ("groups", "tools", "keywords"):
+            patterns = _texts(key, getattr(self, key))
+            if not all(patterns):
+                raise StreamValueError(f"{key} has an empty pattern")
+            try:
+                _compiled(patterns, whole=key != "keywords")
+            except re.error as error:
+                wrong = next(pattern for pattern in patterns if not _is_pattern(pattern))
+                raise StreamValueError(f"{key} has {wrong!r}, which is no regular expression: {error}") from error
+            object.__setattr__(self, key, patterns)
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
+    """The tiers of a file, or the built-in ones.
+
+    Raises
+    ------
+    StreamValueError
+        If the file cannot be read, or has another form than the built-in one.
+    """
+    source = files("stream.services").joinpath("tiers.toml") if path is None else Path(path)
+    try:
+        return _tiers(tomllib.loads(source.read_text(encoding="utf-8")))
+    except (StreamValueError, StreamTypeError) as error:
+        raise StreamValueError(f"{source}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise StreamValueError(f"cannot read tiers from {source}: {error}") from error
+
+
+def _tiers(table: Mapping[str, Any]) -> tuple[Tier, ...]:
+    _check_keys(table, ("tier", "words"))
+    words: dict[str, str] = {}
+    if not isinstance(table.get("words", {}), dict):
+        raise StreamTypeError(f"words is {table['words']!r}; it must be a table of lists")
+    for name, listed in table.get("words", {}).items():
+        words[name] = f"(?:{'|'.join(_expanded(name, one, words) for one in _texts(name, listed))})"
+    entries = table.get("tier")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise StreamValueError("it has no tier; it needs one [[tier]] or more")
+    tiers = []
+    for entry in entries:
+        _check_keys(entry, tuple(field.name for field in fields(Tier)))
+        patterns = {key: _texts(key, value) for key, value in entry.items() if key != "name"}
+        expanded = {key: tuple(_expanded(key, one, words) for one in value) for key, value in patterns.items()}
+        tiers.append(Tier(name=entry.get("name", ""), **expanded))
+    names = [tier.name for tier in tiers]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise StreamValueError(f"two tiers are called {min(twice)!r}; names must differ")
+    return tuple(tiers)
+
+
+def _expanded(key: str, pattern: str, words: Mapping[str, str]) -> str:
+    """The pattern with the lists that it names filled in."""
+    for name in re.findall(r"(?<!\?P)<([a-z]+)>", pattern):
+        if name not in words:
+            near = did_you_mean(name, words)
+            raise StreamValueError(f"{key} has <{name}> in {pattern!r}; the lists above it are {[*words]}{near}")
+        pattern = pattern.replace(f"<{name}>", words[name])
+    return pattern
+
+
+def _check_keys(table: Mapping[str, object], allowed: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in allowed:
+            raise StreamValueError(f"key is {key!r}; it must be one of {allowed}{did_you_mean(key, allowed)}")
+
+
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    if not are_texts(value):
+        raise StreamTypeError(f"{key} is {value!r}; it must be a list of texts")
+    return tuple(value)
+
+
+@lru_cache(maxsize=256)
+def _compiled(patterns: tuple[str, ...], *, whole: bool = False) -> re.Pattern[str]:
+    """One regular expression of patterns that begin and end at words, or match a whole name."""
+    either = "|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)"
+    return re.compile(f"^(?:{either}) ?$" if whole else rf"(?<!\S)(?:{either})(?:(?<= )|(?= )|$)")
+
+
+@lru_cache(maxsize=4096)
+def fits(patterns: tuple[str, ...], name: str) -> bool:
+    r"""Whether a pattern matches a whole name, as it is written or in words.
+
+    >>> fits((r".*\blight\b.*",), "desk_light_on"), fits((r".*\blight\b.*",), "browser_highlight")
+    (True, False)
+    """
+    compiled = _compiled(patterns, whole=True)
+    return any(compiled.search(one) for one in (name_words(name), name))
+
+
+def name_words(name: str) -> str:
+    """The words of a name, split at ``_ - . / :`` and at capitals, with a space after each.
+
+    >>> name_words("getDeviceState"), name_words("zwave.set_value")
+    ('get device state ', 'zwave set value ')
+    """
+    return "".join(f"{word.lower()} " for word in NAME_BREAK.split(name) if word)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and clauses of a text in lower case, with a space after each word, without polite phrases.
+
+    >>> sentences("Good morning! Could you please tell me what's on?")
+    ['what is on ']
+    """
+    plain = text[:LONGEST].lower().translate(SPELLED)
+    for short, full in SHORT_FORMS:
+        plain = short.sub(full, plain)
+    parts = ("".join(f"{word} " for word in WORD.findall(part)) for part in SENTENCE_END.split(plain))
+    return [left for part in parts if (left := POLITE_END.sub("", POLITE.sub("", part), count=1))]
 
 
 class IntentClassifier(Protocol):
@@ -57,12 +239,12 @@ class KeywordClassifier:
     """
 
     def __init__(self, tiers: Sequence[Tier]) -> None:
-        self._tiers = [(tier.name, phrases(tier.keywords)) for tier in tiers if tier.keywords]
+        self._tiers = [(tier.name, _compiled(tier.keywords)) for tier in tiers if tier.keywords]
 
     def classify(self, question: str) -> str:
         """The name of the question's tier."""
         for sentence in sentences(question):
-            name = next((name for name, keywords in self._tiers if keywords.find(sentence)), GENERAL)
+            name = next((name for name, keywords in self._tiers if keywords.search(sentence)), GENERAL)
             if name != GENERAL:
                 return name
         return GENERAL
@@ -99,7 +281,7 @@ class ToolTiers(Wrapper):
         chosen = load_tiers() if tiers is None else tiers
         self._tiers = {tier.name: tier for tier in chosen}
         self._groups = tuple(chain.from_iterable(tier.groups for tier in chosen))
-        self._general = phrases(self._tiers[GENERAL].keywords if GENERAL in self._tiers else ())
+        self._general = _compiled(self._tiers[GENERAL].keywords if GENERAL in self._tiers else ())
         self._classifier = classifier or KeywordClassifier(chosen)
 
     async def choose(self, question: str, tools: Iterable[ToolLike] | None = None) -> tuple[Tool, ...]:
@@ -111,8 +293,7 @@ class ToolTiers(Wrapper):
         kept = {tool.name for tool in every if self._belongs(tool, tier)}
         if every and not kept and (tier.groups or tier.tools):
             shown = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every]
-            listed = ", ".join([*shown[:8], "…"] if len(shown) > 8 else shown)
-            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), listed)
+            logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(shown))
         asked = sentences(question)
         return tuple(tool for tool in every if tool.name in kept or self._asks_for(tool.name, question, asked))
 
@@ -121,7 +302,8 @@ class ToolTiers(Wrapper):
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer; the tools to offer are chosen from `tools`."""
         every = self._tools if tools is None else as_tools(tools)
-        chosen = await self.choose(_last_question(messages), every)
+        asked = (message for message in reversed(messages) if message.get("role") == "user")
+        chosen = await self.choose(text_of(next(asked, {})), every)
         choice = tool_choice_field(fields.get("tool_choice"), tuple(tool.name for tool in every))
         if isinstance(choice, dict):
             forced = choice["function"]["name"]
@@ -132,7 +314,7 @@ class ToolTiers(Wrapper):
             async for event in events:
                 yield event
 
-    def _asks_for(self, tool_name: str, question: str, asked: Sequence[Sequence[str]]) -> bool:
+    def _asks_for(self, tool_name: str, question: str, asked: Sequence[str]) -> bool:
         """Whether the question contains the tool's name as written, or in words; one plain word does not count.
 
         A sentence of the general tier must begin with the words: "Why do people play music?" does not ask for
@@ -140,12 +322,13 @@ class ToolTiers(Wrapper):
         """
         if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
-        in_words = _in_words(tool_name)
-        if in_words is None:
+        words = [re.escape(word) for word in name_words(tool_name).split()]
+        if len(words) < 2:
             return False
-        anywhere, first = in_words
+        anywhere, first = _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))
         return any(
-            first.find(sentence) or (anywhere.find(sentence) and not self._general.find(sentence)) for sentence in asked
+            first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
+            for sentence in asked
         )
 
     def _belongs(self, tool: Tool, tier: Tier) -> bool:
@@ -153,22 +336,3 @@ class ToolTiers(Wrapper):
         if tool.group and fits(self._groups, tool.group):
             return fits(tier.groups, tool.group)
         return fits(tier.tools, tool.name)
-
-
-def _last_question(messages: Sequence[Message]) -> str:
-    """The text of the last user message, or `""`.
-
-    Examples
-    --------
-    >>> _last_question([{"role": "user", "content": "What time is it?"}, {"role": "tool", "content": "10:00"}])
-    'What time is it?'
-    """
-    last: Message = next((message for message in reversed(messages) if message.get("role") == "user"), {})
-    return " ".join(value for kind, value in content_of(last) if kind == "text")
-
-
-@lru_cache(maxsize=4096)
-def _in_words(tool_name: str) -> tuple[Phrases, Phrases] | None:
-    """Patterns for a name's words anywhere, and at the beginning with articles allowed; `None` for one plain word."""
-    words = name_words(tool_name)
-    return (Phrases([" ".join(words)]), Phrases(["^ " + ARTICLE.join(words)])) if len(words) > 1 else None

@@ -9,7 +9,7 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
-from stream.services.phrases import Phrases, fits, name_words, sentences
+from stream.services.tiers import fits, name_words
 from tests.support.model_server import tool
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
@@ -81,12 +81,12 @@ def test_of_the_questions_that_the_patterns_were_tuned_on_97_in_100_find_their_t
     assert wrongly == []
 
 
-def test_of_the_questions_that_no_pattern_was_made_for_95_in_100_find_their_tier_and_one_general_one_does_not():
-    # Measured when they were written: 111 of 116 (95.7 %); 43 of the 44 general ones.
+def test_of_the_questions_that_no_pattern_was_made_for_97_in_100_find_their_tier_and_no_general_one_gets_tools():
+    # Measured when they were written: 98 of 100. The two hundreds before them, now in the other table: 94 and 96.
     assert sum(map(len, TABLES["held_out"].values())) >= 100
     rate, wrongly = rates(TABLES["held_out"])
-    assert rate >= 0.95
-    assert len(wrongly) <= 1
+    assert rate >= 0.97
+    assert wrongly == []
 
 
 def test_no_question_stands_in_both_tables():
@@ -158,6 +158,9 @@ def test_the_first_sentence_that_is_not_general_decides(question, tier):
         "ZWave.setValue",
         "HassTurnOn",
         "lights.toggle",
+        "set_value",
+        "get_value",
+        "get_device_sensor_data",
     ],
 )
 def test_a_device_tool_is_known_by_the_words_of_its_name(name):
@@ -215,7 +218,7 @@ def test_browser_file_upload_is_not_for_files():
 
 
 def test_names_are_split_at_marks_and_capitals():
-    assert name_words("getHTTPStatus_of-my.node/7:x") == ["get", "http", "status", "of", "my", "node", "7", "x"]
+    assert name_words("getHTTPStatus_of-my.node/7:x") == "get http status of my node 7 x "
 
 
 # Sources of tools
@@ -297,7 +300,7 @@ def test_the_warning_names_eight_tools_at_most(caplog):
     with caplog.at_level(logging.WARNING, logger="stream"):
         chosen("Turn off the lamp", [tool(f"other_{number}") for number in range(40)])
     assert "none of the 40 tools: other_0, " in caplog.text
-    assert "other_7, …" in caplog.text
+    assert "other_7 and 32 more" in caplog.text
     assert "other_8" not in caplog.text
 
 
@@ -320,42 +323,36 @@ def test_otherwise_nothing_is_logged(caplog, question, tools):
     [
         ("turn off", "please turn off it", True),
         ("turn off", "turn it off", False),
-        ("turn * off", "turn it all off", True),
-        ("turn * off", "turn a b c d e f g off", False),
-        ("turn ? off", "turn off", False),
+        ("turn .*off", "turn it all off", True),
         ("(turn|switch over) off", "Switch OVER off!", True),
-        ("turn [the] light", "turn light", True),
-        ("{very|so} dark", "so very so dark", True),
-        ("^ light", "the light", False),
-        ("^ light", "Could you please light", True),
+        ("^light", "the light", False),
+        ("^light", "Could you please light", True),
         ("light $", "light, please", True),
         ("light $", "light of day", False),
         ("light", "lights", False),
-        ("*.txt", "read notes.txt!", True),
-        ("*.txt", "read notes.txt.gz", False),
-        ("room #", "room 7b", False),
-        ("room #", "room 12", True),
+        (r"\S+\.txt", "read notes.txt!", True),
+        (r"\S+\.txt", "read notes.txt.gz", False),
         ("what is", "what's up", True),
-        ("z-wave", "my Z wave", True),
+        ("z wave", "my Z-wave", True),
     ],
 )
 def test_a_pattern_finds_whole_words(pattern, text, found):
-    (words,) = sentences("x " + text) if not pattern.startswith("^") else sentences(text)
-    assert (Phrases([pattern.replace("-", " ")]).find(words) is not None) is found
+    classifier = stream.services.KeywordClassifier([stream.services.Tier(name="own", keywords=[pattern])])
+    assert (classifier.classify(text) == "own") is found
 
 
 @pytest.mark.parametrize(
     ("pattern", "name", "fit"),
     [
-        ("send_*", "send_mail", True),
-        ("send_*", "sendMail", True),
-        ("send_*", "sender_list", False),
-        ("*light*", "highlight", False),
-        ("*light*", "desk_light_on", True),
+        ("send_.*", "send_mail", True),
+        ("send .*", "sendMail", True),
+        ("send .*", "sender_list", False),
+        (r".*\blight\b.*", "highlight", False),
+        (r".*\blight\b.*", "desk_light_on", True),
         ("read_file", "read_file", True),
         ("read_file", "read_file_now", False),
         ("(read|write) file", "write_file", True),
-        ("*", "anything_at_all", True),
+        (".*", "anything_at_all", True),
     ],
 )
 def test_a_pattern_of_names_fits_a_name_from_end_to_end(pattern, name, fit):
@@ -372,8 +369,8 @@ paint = ["(paint|dye) <color>"]
 [[tier]]
 name = "paint"
 groups = ["studio"]
-tools = ["mix_*"]
-keywords = ["^ <paint>"]
+tools = ["mix_.*"]
+keywords = ["^<paint>"]
 """
 
 
@@ -396,28 +393,18 @@ def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
         ("[[tier]", "cannot read tiers from .*tiers.toml"),
         ("", r"tiers.toml: it has no tier; it needs one \[\[tier\]\] or more"),
         ("tier = 3", "it has no tier"),
-        ("tier = [3]", "tier 1: a tier is 3; it must be a table"),
+        ("tier = [3]", "it has no tier"),
         ("[[teir]]", "key is 'teir'; it must be one of .*did you mean 'tier'"),
-        ("[[tier]]\nname = 'a'\nkeyword = ['b']", "tier 1: key is 'keyword'; .*did you mean 'keywords'"),
-        ("[[tier]]\ntools = ['a']", "tier 1: name is ''; it must be text that is not empty"),
-        ("[[tier]]\nname = 3", "tier 1: name is 3; it must be text"),
-        ("[[tier]]\nname = 'a'\n[[tier]]\nname = 'a'", "tier 2: name is 'a', as of an earlier tier"),
-        ("[[tier]]\nname = 'a'\ntools = 'b'", "tier 1: tools is 'b'; it must be a list of texts"),
-        ("[[tier]]\nname = 'a'\ntools = [1]", r"tier 1: tools is \[1\]; it must be a list of texts"),
-        ("[[tier]]\nname = 'a'\ngroups = ['']", "tier 1: groups: pattern '' is empty"),
-        ("[[tier]]\nname = 'a'\nkeywords = ['(on']", r"tier 1: keywords: pattern '\(on' lacks a '\)'"),
-        (
-            "[[tier]]\nname = 'a'\nkeywords = ['on]']",
-            r"tier 1: keywords: pattern 'on\]' has a '\]' that closes nothing",
-        ),
-        (WHOLE.replace("<paint>", "<pain>"), r"tier 1: keywords has <pain> in .*did you mean 'paint'"),
-        (
-            WHOLE.replace('"red"', '"<paint>"'),
-            r"tiers.toml: words.color has <paint> in '<paint>'; the lists above it are",
-        ),
-        (WHOLE.replace('"red"', "3"), r"words.color is \[3, 'dark blue'\]; it must be a list of texts"),
+        ("[[tier]]\nname = 'a'\nkeyword = ['b']", "key is 'keyword'; .*did you mean 'keywords'"),
+        ("[[tier]]\ntools = ['a']", "name is ''; it must be text that is not empty"),
+        ("[[tier]]\nname = 'a'\n[[tier]]\nname = 'a'", "two tiers are called 'a'"),
+        ("[[tier]]\nname = 'a'\ntools = 'b'", "tools is 'b'; it must be a list of texts"),
+        ("[[tier]]\nname = 'a'\ngroups = ['']", "groups has an empty pattern"),
+        ("[[tier]]\nname = 'a'\nkeywords = ['on', '(on']", r"keywords has '\(on', which is no regular expression"),
+        (WHOLE.replace("<paint>", "<pain>"), r"keywords has <pain> in .*did you mean 'paint'"),
+        (WHOLE.replace('"red"', '"<paint>"'), r"color has <paint> in '<paint>'; the lists above it are"),
+        (WHOLE.replace('"red"', "3"), r"color is \[3, 'dark blue'\]; it must be a list of texts"),
         ("words = 3\n[[tier]]\nname = 'a'", "words is 3; it must be a table"),
-        ("[words]\na = []\n[[tier]]\nname = 'a'", r"words.a is \[\]; it must have one phrase or more"),
     ],
 )
 def test_a_faulty_file_is_refused_with_the_place_the_value_and_what_is_allowed(tmp_path, text, message):
@@ -433,8 +420,4 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 def test_a_tier_made_in_code_is_checked_too():
     with pytest.raises(StreamTypeError, match="tools is 'light'; it must be a list of texts"):
         stream.services.Tier(name="a", tools="light")
-    with pytest.raises(
-        StreamValueError, match="keywords: pattern '<device> on' has <device>; only the patterns of a file"
-    ):
-        stream.services.Tier(name="a", keywords=["<device> on"])
     assert stream.services.Tier(name="a", tools=["light"]) == stream.services.Tier(name="a", tools=("light",))

@@ -147,7 +147,7 @@ def test_the_classifier_and_the_tiers_can_be_replaced(tmp_path):
             return "mail"
 
     file = tmp_path / "tiers.toml"
-    file.write_text('[[tier]]\nname = "mail"\ntools = ["send_*"]\nkeywords = ["write to"]\n')
+    file.write_text('[[tier]]\nname = "mail"\ntools = ["send_.*"]\nkeywords = ["write to"]\n')
     tiers = stream.services.load_tiers(file)
     tools = [*ALL, tool("send_mail")]
     assert offered("anything", tools=tools, tiers=tiers, classifier=Always()) == ["send_mail"]
