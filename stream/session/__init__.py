@@ -1,7 +1,6 @@
 """The live session: a model's answer in, speech with cues out, in real time. Read `voice_session` first."""
 
-from stream.routing.rules import Limits
 from stream.session.history import ChatHistory
 from stream.session.voice_session import Sink, VoiceSession
 
-__all__ = ["ChatHistory", "Limits", "Sink", "VoiceSession"]
+__all__ = ["ChatHistory", "Sink", "VoiceSession"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from stream.events import Event
     from stream.routing.router import Played
 
-__all__ = ["Heard", "Seen", "Sounded", "TurnRecord"]
+__all__ = ["HeardWord", "Seen", "Sounded", "TurnRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,11 @@ class Seen:
     event: Event
     bytes_s: float | None
     known_s: float
+
+    @property
+    def arrival_s(self) -> float:
+        """When its bytes were read, or when it was handled if that is not known."""
+        return self.known_s if self.bytes_s is None else self.bytes_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +41,16 @@ class Sounded:
     @property
     def delay_ms(self) -> float:
         """Time from the event's bytes (or from the event, if they are not timed) to the cue's first sample."""
-        arrival_s = self.seen.known_s if self.seen.bytes_s is None else self.seen.bytes_s
-        return (self.onset_s - arrival_s) * 1000.0
+        return (self.onset_s - self.seen.arrival_s) * 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A spoken word and its first output sample."""
+class HeardWord:
+    """A spoken word and its first output sample, in samples and stream seconds."""
 
     text: str
     onset_samples: int
+    onset_s: float
 
 
 @dataclass(slots=True)
@@ -55,7 +60,7 @@ class TurnRecord:
     sample_rate: int  # of the output, Hz
     seen: list[Seen] = field(default_factory=list)
     sounded: list[Sounded] = field(default_factory=list)
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[HeardWord] = field(default_factory=list)
     spoken_text: str = ""  # sent to the speaker
     heard_text: str = ""  # the beginning of it that was heard
     interrupted: bool = False  # by a barge-in or a cancellation
@@ -63,12 +68,6 @@ class TurnRecord:
     speech_samples: int = 0
     output_samples: int = 0  # of the whole output
     failure: str | None = None  # why the turn failed
-
-    def add(self, event: Event, bytes_s: float | None, known_s: float) -> Seen:
-        """Record an event."""
-        seen = Seen(event, bytes_s, known_s)
-        self.seen.append(seen)
-        return seen
 
     def add_cue(self, played: Played) -> None:
         """Record a cue that a recorded event started."""
@@ -85,7 +84,7 @@ class TurnRecord:
             "events": [
                 {
                     "type": type(seen.event).__name__,
-                    "arrival_s": round(seen.known_s if seen.bytes_s is None else seen.bytes_s, 4),
+                    "arrival_s": round(seen.arrival_s, 4),
                     "known_s": round(seen.known_s, 4),
                     **asdict(seen.event),
                 }
@@ -104,12 +103,8 @@ class TurnRecord:
                 for sounded in self.sounded
             ],
             "words": [
-                {
-                    "text": heard.text,
-                    "onset_sample": heard.onset_samples,
-                    "onset_s": round(heard.onset_samples / self.sample_rate, 4),
-                }
-                for heard in self.heard
+                {"text": word.text, "onset_sample": word.onset_samples, "onset_s": round(word.onset_s, 4)}
+                for word in self.heard
             ],
         }
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import stream.events
 from cues.extras import pip_install
 from stream.errors import MissingFeatureError
 from stream.events import CallStatus, StreamFailed, TextDelta, ToolCallEnd, ToolResult
 from stream.notifying import notify
+from stream.routing.spans import Span
+from stream.session.record import HeardWord, TurnRecord
 
 try:
     from pydantic import BaseModel, Field
@@ -18,11 +21,9 @@ except ImportError as error:  # pragma: no cover  (the test extra brings it)
     raise MissingFeatureError(f"transcript events need pydantic: {pip_install('services')}") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from stream.events import Event
-    from stream.routing.spans import Span
-    from stream.session.record import TurnRecord
 
 __all__ = [
     "AudioDone",
@@ -33,9 +34,9 @@ __all__ = [
     "TextReady",
     "ToolCalled",
     "ToolEnded",
-    "Transcript",
     "TranscriptEvent",
     "WordHeard",
+    "transcript_to",
 ]
 
 
@@ -115,40 +116,32 @@ TranscriptEvent: TypeAlias = Annotated[
 ]
 
 
-class Transcript:
-    """Sends the session events to a listener, in order."""
+def transcript_to(listener: Callable[[BaseModel], None]) -> Callable[[Event | HeardWord | Span | TurnRecord], None]:
+    """A function that takes what happens in a turn, and calls `listener` with each transcript event of it."""
 
-    def __init__(self, listener: Callable[[BaseModel], None]) -> None:
-        self._listener = listener
+    def tell(news: Event | HeardWord | Span | TurnRecord) -> None:
+        for event in _events_of(news):
+            notify((listener,), event)
 
-    def event(self, event: Event) -> None:
-        """Send an event of the model's stream."""
-        match event:
-            case TextDelta(text=text):
-                self._publish(TextReady(delta=text))
-            case ToolCallEnd(tool_name=name, arguments_json=arguments, status=status):
-                self._publish(ToolCalled(tool_name=name, arguments=arguments, status=status))
-            case ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error):
-                self._publish(ToolEnded(tool_name=name, tool_call_id=call_id, is_error=is_error))
-            case StreamFailed(message=message, code=code):
-                self._publish(Failed(message=message, code=code))
+    return tell
 
-    def word(self, text: str, at_s: float) -> None:
-        """Send a word that starts to sound."""
-        self._publish(WordHeard(delta=text, at_s=at_s))
 
-    def cue(self, span: Span) -> None:
-        """Send the span of a cue."""
-        self._publish(CueSpan(number=span.number, cue=span.cue, start_s=span.start_s, end_s=span.end_s))
-
-    def interrupted(self) -> None:
-        """Send the barge-in."""
-        self._publish(Interrupted())
-
-    def done(self, record: TurnRecord) -> None:
-        """Send the end of the turn."""
-        self._publish(TextDone(text=record.heard_text))
-        self._publish(AudioDone())
-
-    def _publish(self, news: BaseModel) -> None:
-        notify((self._listener,), news)
+def _events_of(news: Event | HeardWord | Span | TurnRecord) -> Iterator[BaseModel]:
+    match news:
+        case TextDelta():
+            yield TextReady(delta=news.text)
+        case ToolCallEnd():
+            yield ToolCalled(tool_name=news.tool_name, arguments=news.arguments_json, status=news.status)
+        case ToolResult():
+            yield ToolEnded(tool_name=news.tool_name, tool_call_id=news.tool_call_id, is_error=news.is_error)
+        case StreamFailed():
+            yield Failed(message=news.message, code=news.code)
+        case stream.events.Interrupted():
+            yield Interrupted()
+        case HeardWord():
+            yield WordHeard(delta=news.text, at_s=news.onset_s)
+        case Span():
+            yield CueSpan(number=news.number, cue=news.cue, start_s=news.start_s, end_s=news.end_s)
+        case TurnRecord():
+            yield TextDone(text=news.heard_text)
+            yield AudioDone()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from stream.errors import SpeakerError
-from stream.session.track import SpeechTrack
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -14,12 +16,128 @@ if TYPE_CHECKING:
     from cues import Pacer
     from stream.clock import Clock
     from stream.session.record import TurnRecord
-    from stream.speech.speaker import Speaker
+    from stream.speech.speaker import Speaker, Speech
 
 __all__ = ["Utterance"]
 
 _FLUSH, _FINISH = object(), object()
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
+_SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
+
+
+class _Phrase(NamedTuple):
+    """A complete phrase: its first sample of speech, the one after its last, and its number of words."""
+
+    start: int
+    end: int
+    n_words: int
+
+
+class SpeechTrack:
+    """Positions of words, in samples of speech: cues and the silence between phrases do not count.
+
+    `n_pushed` is the speech so far, samples.
+    """
+
+    def __init__(self) -> None:
+        self.n_pushed = 0
+        self._n_words_sent = 0
+        self._n_words_started = 0
+        self._n_words_complete = 0
+        self._sound_end = self._word_start = 0
+        self._marks_words = self._spoke_since_sent = False
+        self._ends: deque[tuple[int, int]] = deque()  # (words spoken, sample of speech at which they end)
+        self._words: deque[tuple[int, str]] = deque()
+        self._phrases: list[_Phrase] = []
+        self._callbacks: deque[tuple[int, Callable[[int], None]]] = deque()
+
+    @property
+    def awaits_speech(self) -> bool:
+        """Whether text was sent whose speech is not complete, as far as can be known."""
+        if self._phrases or not self.n_pushed:
+            return self._n_words_sent > self._n_words_complete
+        return not self._spoke_since_sent
+
+    def sent(self, text: str) -> None:
+        """Count the words sent to the speaker."""
+        self._n_words_sent += len(text.split())
+        self._spoke_since_sent = False
+
+    def push(self, speech: Speech) -> None:
+        """Record a piece of speech."""
+        for word in speech.words:
+            self._marks_words = True
+            self._n_words_started += 1
+            # A time that goes back is raised to the one before, so that words stay in order.
+            start = max(self.n_pushed + word.start_samples, self._word_start)
+            self._word_start = start
+            self._words.append((start, word.text))
+            if word.end_samples is not None:
+                self._ends.append((self._n_words_started, self.n_pushed + word.end_samples))
+        sounding = np.flatnonzero(np.abs(speech.samples) > _SILENCE)
+        if len(sounding):
+            self._sound_end = self.n_pushed + int(sounding[-1]) + 1
+            self._spoke_since_sent = True
+        self.n_pushed += len(speech.samples)
+        if speech.phrase:
+            start = self._phrases[-1].end if self._phrases else 0
+            self._phrases.append(_Phrase(start, self.n_pushed, len(speech.phrase.split())))
+            self._n_words_complete += self._phrases[-1].n_words
+            self._n_words_started = self._n_words_complete
+            # A cue need not wait for the silence at the end of a phrase.
+            self._ends.append((self._n_words_complete, max(self._sound_end, start)))
+        self._call_back()
+
+    def started(self, n_taken: int) -> list[tuple[int, str]]:
+        """The words that start before sample `n_taken` of the speech and were not returned before."""
+        found = []
+        while self._words and self._words[0][0] < n_taken:
+            found.append(self._words.popleft())
+        return found
+
+    def after_words(self, then: Callable[[int], None]) -> None:
+        """Call `then` with the sample of speech at which the words sent so far end, once that is known."""
+        self._callbacks.append((self._n_words_sent, then))
+        self._call_back()
+
+    def all_passed(self) -> None:
+        """Answer all waiting callbacks: the speech has ended, and the speaker has marked no words."""
+        while self._callbacks:
+            self._callbacks.popleft()[1](self._sound_end)
+
+    def n_words_heard(self, n_taken: int) -> int:
+        """Number of words heard after `n_taken` samples, for speakers that mark phrases but not words.
+
+        Of a phrase that was cut off, words are counted in proportion to its samples, rounded down.
+        """
+        if self._marks_words:
+            return 0
+        heard = 0
+        for phrase in self._phrases:
+            whole = phrase.end - phrase.start
+            part = min(max(n_taken - phrase.start, 0), whole)
+            heard += phrase.n_words if part == whole else phrase.n_words * part // whole
+        return heard
+
+    def forget(self) -> None:
+        """Drop pending words and callbacks, at a barge-in."""
+        self._words.clear()
+        self._callbacks.clear()
+        self._n_words_complete = self._n_words_sent
+
+    def _call_back(self) -> None:
+        while self._callbacks:
+            n_words, then = self._callbacks[0]
+            while self._ends and self._ends[0][0] < n_words:
+                self._ends.popleft()
+            if n_words == 0 or (n_words <= self._n_words_complete and not self._ends):
+                at = self._sound_end
+            elif self._ends and self._ends[0][1] <= self.n_pushed:
+                at = self._ends[0][1]
+            else:
+                return
+            self._callbacks.popleft()
+            then(at)
 
 
 class Utterance:

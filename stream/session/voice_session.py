@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import cues
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
 from stream.routing.rules import Limits
 from stream.session.history import ChatHistory, heard_text
-from stream.session.output import Output, Sink
-from stream.session.record import Heard, TurnRecord
+from stream.session.record import HeardWord, Seen, TurnRecord
 from stream.session.utterance import Utterance
 from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
@@ -26,7 +26,9 @@ from stream.word_chunks import words
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
-    from cues import Mixer
+    import numpy as np
+    from numpy.typing import NDArray
+
     from stream.routing.router import CueRouter
     from stream.speech.speaker import Speaker
 
@@ -35,9 +37,20 @@ __all__ = ["Sink", "VoiceSession"]
 _DEFAULT_LIMITS = Limits()
 
 
+class Sink(Protocol):
+    """The destination of the sound."""
+
+    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+        """Take one frame: the mix, and the speech alone in the same samples."""
+        ...
+
+
 # More than 250 lines: the tasks of a turn, its output and its end share all of its state.
 class VoiceSession:
     """Speaks a model's answers, with cues for its tool calls. The loop's thread.
+
+    One session is a conversation: for each question, add it to `history` and await `run` with the model's answer; call
+    `barge_in` when the user speaks, then await the turn that ends. Mixer, router and speaker stay the same.
 
     Parameters
     ----------
@@ -70,7 +83,7 @@ class VoiceSession:
     def __init__(
         self,
         *,
-        mixer: Mixer,
+        mixer: cues.Mixer,
         router: CueRouter,
         speaker: Speaker,
         sink: Sink,
@@ -88,14 +101,14 @@ class VoiceSession:
         self._frame_samples, self._lead_ms, self._limits = frame_samples, lead_ms, limits
         self.history = ChatHistory() if history is None else history
         self.journal = TurnRecord(mixer.sample_rate)
-        self._transcript: Any = None
+        self._tell: Callable[[Any], None] = lambda _: None
         if on_event is not None:
-            from stream.session.transcript import Transcript
+            from stream.session.transcript import transcript_to  # needs an extra
 
-            self._transcript = Transcript(on_event)
-            router.spans.subscribe(self._transcript.cue)
+            self._tell = transcript_to(on_event)
+            router.spans.subscribe(self._tell)
         self._tasks: list[asyncio.Task[None]] = []
-        self._output: Output
+        self._pacer: cues.Pacer
         self._utterance: Utterance
 
     async def run(
@@ -122,11 +135,11 @@ class VoiceSession:
         self._utterance.start()
         self._tasks = [listening, *self._utterance.tasks]
         try:
-            await self._write_frames()
+            await self._play()
             is_over = True
         except asyncio.CancelledError:
             self._cut(30.0)
-            self._output.put_out_the_rest()
+            self._write_rest()
             raise
         finally:
             try:
@@ -148,24 +161,19 @@ class VoiceSession:
         if self.journal.interrupted or not self._tasks:
             return
         self._cut(fade_ms)
-        if self._transcript is not None:
-            self._transcript.interrupted()
+        self._tell(Interrupted())
 
     def _cut(self, fade_ms: float) -> None:
         """Fade the sound, drop the rest and cancel the tasks."""
         if self.journal.interrupted:
             return
-        self._output.put_out_what_is_due()
+        self._write_due()
         self.journal.interrupted = True
         self._router.barge_in(fade_ms)
         self.journal.sounded = [cue for cue in self.journal.sounded if cue.onset_samples < self._mixer.position]
         self._utterance.interrupt(fade_ms)
         for task in self._tasks:
             task.cancel()
-
-    def now_s(self) -> float:
-        """Stream seconds since the turn's first sample was due."""
-        return self._clock.now() - self._start_s
 
     # Start and end of a turn.
 
@@ -175,17 +183,19 @@ class VoiceSession:
         self._router.limits = replace(self._limits, speech_s=math.inf)  # The utterance knows what the speaker owes.
         self._router.begin_turn()
         self._mixer.resume()
-        self._start_s = self._clock.now() - self._mixer.position / self._mixer.sample_rate
-        self._output = Output(
+        self._frame_s = self._clock.now()
+        self._start_s = self._frame_s - self._mixer.position / self._mixer.sample_rate
+        # It gets each frame's nominal time, in order: a late event loop writes the overdue frames at once.
+        self._pacer = cues.Pacer(
             self._mixer,
-            self._sink,
-            now_s=self._clock.now,
             frame_samples=self._frame_samples,
             lead_ms=self._lead_ms,
-            on_frame=self._note_frame,
+            first_lead_ms=self._lead_ms,  # The sink's buffer needs it; at nominal times the pacer is never late.
+            continuous=True,  # Silence keeps the line open, and output samples are stream time.
+            clock=lambda: self._frame_s,
         )
         self._utterance = Utterance(
-            self._speaker, self._output.pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
+            self._speaker, self._pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
         )
 
     def _end(self, *, is_whole: bool) -> None:
@@ -193,15 +203,14 @@ class VoiceSession:
         self._router.cancel()
         record = self.journal
         record.output_samples = self._mixer.position
-        record.underruns = self._output.pacer.underruns
+        record.underruns = self._pacer.underruns
         if is_whole:
             record.heard_text = record.spoken_text
         else:
             words_heard = (heard.text for heard in record.heard)
             record.heard_text = heard_text(record.spoken_text, words_heard, self._utterance.n_words_heard())
         self.history.add("assistant", record.heard_text)
-        if self._transcript is not None:
-            self._transcript.done(record)
+        self._tell(record)
 
     # The model's events.
 
@@ -226,34 +235,57 @@ class VoiceSession:
             self._utterance.finish()
 
     def _take(self, event: Event, arrived_s: float | None) -> None:
-        self._output.put_out_what_is_due()
-        arrived_s = None if arrived_s is None else arrived_s - self._start_s
-        self.journal.add(event, arrived_s, self.now_s())
+        self._write_due()
+        bytes_s = None if arrived_s is None else arrived_s - self._start_s
+        self.journal.seen.append(Seen(event, bytes_s, self._clock.now() - self._start_s))
         self._router.handle(event)
         if isinstance(event, TextDelta):
             self._utterance.say(event.text)
         else:
             self._utterance.flush()
+        if isinstance(event, Interrupted):
+            self.barge_in()
+            return
         if isinstance(event, StreamFailed):
             self.journal.failure = event.message
-        elif isinstance(event, Interrupted):
-            self.barge_in()
-        if self._transcript is not None:
-            self._transcript.event(event)
+        self._tell(event)
 
     # The output loop.
 
-    async def _write_frames(self) -> None:
+    async def _play(self) -> None:
         while not self._is_over():
-            self._output.put_out_what_is_due()
+            self._write_due()
             if not self.journal.interrupted:
                 self._watch()
-            await self._clock.sleep(self._output.until_next_frame_s())
+            await self._clock.sleep(max(self._due_s - self._clock.now(), 0.0))
+
+    @property
+    def _due_s(self) -> float:
+        """Nominal time of the next frame."""
+        return self._start_s + self._mixer.position / self._mixer.sample_rate
+
+    def _write_due(self) -> None:
+        """Write all frames that are due, silence too."""
+        now_s = self._clock.now()
+        while self._due_s <= now_s + 1e-9:
+            self._write_frame()
+
+    def _write_rest(self) -> None:
+        """Write at once all that is queued or sounds: the fade of a cancelled turn, at most a second."""
+        end = self._mixer.position + self._mixer.sample_rate  # A sound of the caller's own may have no end.
+        while (self._pacer.queued_samples or self._mixer.active) and self._mixer.position < end:
+            self._write_frame()
+
+    def _write_frame(self) -> None:
+        self._frame_s = self._due_s
+        for speech in self._pacer.due_speech():
+            self._sink.write(self._mixer.mix(speech), speech)
+            self._note_words()
 
     def _is_over(self) -> bool:
         if not all(task.done() for task in self._tasks):
             return False
-        if self._output.pacer.queued_samples:
+        if self._pacer.queued_samples:
             return False
         if not self.journal.interrupted:
             self._utterance.track.all_passed()
@@ -264,7 +296,7 @@ class VoiceSession:
 
     def _watch(self) -> None:
         """Tell the router of queued speech, resolve waiting callbacks, and apply the timeouts."""
-        if queued := self._output.pacer.queued_samples:
+        if queued := self._pacer.queued_samples:
             self._router.speech(self._mixer.position + queued)
         self._utterance.resolve()
         listening = self._tasks[0]
@@ -273,16 +305,16 @@ class VoiceSession:
             listening.cancel()
         self._utterance.check()
 
-    def _note_frame(self) -> None:
+    def _note_words(self) -> None:
         """Record the words that started in the frame just written, with their output samples."""
         self._router.poll()
         taken = self._utterance.n_taken
         for at, text in self._utterance.track.started(taken):
             onset = self._mixer.position - self._frame_samples + max(at - (taken - self._frame_samples), 0)
             onset = min(onset, self._mixer.position - 1)
-            self.journal.heard.append(Heard(text, onset))
-            if self._transcript is not None:
-                self._transcript.word(text, onset / self._mixer.sample_rate)
+            word = HeardWord(text, onset, onset / self._mixer.sample_rate)
+            self.journal.heard.append(word)
+            self._tell(word)
         self.journal.speech_samples = taken
 
     def _after_words(self, then: Callable[[int], None]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Phrases", "Speaker", "Speech", "Word"]
+__all__ = ["SAMPLE_RATE", "PhraseSpeaker", "Speaker", "Speech", "Word"]
 
 SAMPLE_RATE = 24000
 """The sample rate of every speaker, Hz."""
@@ -93,42 +93,17 @@ class Speaker(Protocol):
         ...
 
 
-class Phrases:
-    """Cuts a flow of words at punctuation, and after `max_words`, because the listener waits."""
-
-    __slots__ = ("_held", "_max_words")
-
-    def __init__(self, max_words: int = 12) -> None:
-        self._max_words = max_words
-        self._held: list[str] = []
-
-    def feed(self, word: str) -> list[str]:
-        """The phrase that this word completes, in a list; else an empty list.
-
-        >>> phrases = Phrases()
-        >>> phrases.feed("Well,"), phrases.feed(" then"), phrases.flush()
-        (['Well,'], [], ['then'])
-        """
-        if word.strip():
-            self._held.append(word)
-        if _CLAUSE_END.search(word) or len(self._held) >= self._max_words:
-            return self.flush()
-        return []
-
-    def flush(self) -> list[str]:
-        """The words held back, as a phrase in a list; else an empty list."""
-        phrase = "".join(self._held).strip()
-        self._held.clear()
-        return [phrase] if phrase else []
-
-
 class PhraseSpeaker(ABC):
-    """Cuts text into phrases, queues them, and speaks them in order through `speak`."""
+    """Cuts text into phrases, queues them, and speaks them in order through `speak`.
+
+    A phrase ends at punctuation, and after `max_words`, because the listener waits.
+    """
 
     name: str
+    max_words = 12
 
     def __init__(self) -> None:
-        self._phrases = Phrases()
+        self._held: list[str] = []
         self._queue: asyncio.Queue[str | None] = asyncio.Queue()
 
     @abstractmethod
@@ -143,12 +118,16 @@ class PhraseSpeaker(ABC):
 
     async def send(self, text: str) -> None:
         """Take words to speak; a phrase that they complete is queued."""
-        for phrase in self._phrases.feed(text):
-            self._queue.put_nowait(phrase)
+        if text.strip():
+            self._held.append(text)
+        if _CLAUSE_END.search(text) or len(self._held) >= self.max_words:
+            await self.flush()
 
     async def flush(self) -> None:
         """Queue the words held back."""
-        for phrase in self._phrases.flush():
+        phrase = "".join(self._held).strip()
+        self._held.clear()
+        if phrase:
             self._queue.put_nowait(phrase)
 
     async def finish(self) -> None:
@@ -165,6 +144,6 @@ class PhraseSpeaker(ABC):
 
     async def cancel(self) -> None:
         """Drop the text that was not spoken yet, at a barge-in."""
-        self._phrases.flush()
+        self._held.clear()
         while not self._queue.empty():
             self._queue.get_nowait()

@@ -11,7 +11,7 @@ from cues.cli._files import TurnFiles
 from cues.cli.live.timeline import report
 from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
-from stream.session.record import Heard, Seen, Sounded, TurnRecord
+from stream.session.record import HeardWord, Seen, Sounded, TurnRecord
 
 
 class Session:
@@ -59,7 +59,10 @@ FAILED = Seen(StreamFailed("no server"), None, 0.0)
     ("journal", "kept"),
     [
         (TurnRecord(24000, failure="no server", seen=[FAILED], sounded=[Sounded("error", FAILED, 0, 0.0)]), False),
-        (TurnRecord(24000, failure="cut", seen=[Seen(TextDelta("So"), None, 0.0)], heard=[Heard("So", 0)]), True),
+        (
+            TurnRecord(24000, failure="cut", seen=[Seen(TextDelta("So"), None, 0.0)], heard=[HeardWord("So", 0, 0.0)]),
+            True,
+        ),
         (TurnRecord(24000, failure="cut", seen=[CALL], sounded=[Sounded("tool_call", CALL, 0, 0.0)]), True),
         (TurnRecord(24000, seen=[Seen(Finish("stop"), None, 0.0)]), True),
         (TurnRecord(24000, failure="no speaker", seen=[Seen(Finish("stop"), None, 0.0)]), False),

@@ -10,7 +10,7 @@ from cues.cli.live import picture
 from cues.cli.live.picture import draw_turn, ducking_db
 from cues.show.audition import over_speech, stand_in_speech
 from stream.events import TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.session.record import Heard, Sounded, TurnRecord
+from stream.session.record import HeardWord, Seen, Sounded, TurnRecord
 
 RATE = 24000
 SPEECH = stand_in_speech(RATE)
@@ -20,15 +20,15 @@ CUE = cues.load_bank("")["tool_call"]
 
 def turn(words=WORDS, name="get_weather", **result):
     """A turn with a call at 1 s whose result comes at 2 s."""
-    start = ToolCallStart(name, "1", 0)
+    call = Seen(ToolCallStart(name, "1", 0), 1.0, 1.0)
     journal = TurnRecord(RATE)
-    journal.add(TextDelta(" ".join(words)), 0.1, 0.1)
-    call = journal.add(start, 1.0, 1.0)
-    journal.add(ToolCallEnd(name, "1", 0, "{}", "ok"), 1.1, 1.1)
+    journal.seen = [Seen(TextDelta(" ".join(words)), 0.1, 0.1), call]
+    journal.seen.append(Seen(ToolCallEnd(name, "1", 0, "{}", "ok"), 1.1, 1.1))
     if result:
-        journal.add(ToolResult(tool_name=name, tool_call_id="1", **result), None, 2.0)
+        journal.seen.append(Seen(ToolResult(tool_name=name, tool_call_id="1", **result), None, 2.0))
     journal.sounded = [Sounded("tool_call", call, RATE, 1.0)]
-    journal.heard = [Heard(word, round(k * len(SPEECH) / len(words))) for k, word in enumerate(words)]
+    starts_s = [k * len(SPEECH) / len(words) / RATE for k in range(len(words))]
+    journal.heard = [HeardWord(word, round(at_s * RATE), at_s) for word, at_s in zip(words, starts_s, strict=True)]
     journal.output_samples = len(SPEECH)
     return journal
 

@@ -10,7 +10,8 @@ from cues.meters.clicks import find_clicks
 from stream.errors import StreamError, StreamValueError
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter
-from stream.session import Limits, VoiceSession
+from stream.routing.rules import Limits
+from stream.session import VoiceSession
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import last_sound

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from stream.events import Finish, Interrupted, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.rules import CueRules
-from stream.session import Limits
+from stream.routing.rules import CueRules, Limits
 from stream.speech.speaker import Speech
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import new_clicks

@@ -7,8 +7,7 @@ import pytest
 
 from stream.errors import SpeakerError, StreamError
 from stream.events import Finish, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.routing.rules import CueRules
-from stream.session import Limits
+from stream.routing.rules import CueRules, Limits
 from stream.speech.speaker import Speech, Word
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.listening import last_sound, new_clicks

@@ -1,14 +1,33 @@
 """Words to phrases."""
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream.speech.speaker import Phrases
+from stream.speech.voice_like import VoiceLikeSpeaker
 
 
-def spoken(words, **options):
-    phrases = Phrases(**options)
-    return [phrase for word in words for phrase in phrases.feed(word)] + phrases.flush()
+def spoken(words):
+    """The phrases that a speaker of phrases makes of the words."""
+    phrases = []
+
+    class Listed(VoiceLikeSpeaker):
+        async def speak(self, phrase):
+            phrases.append(phrase)
+            return
+            yield
+
+    async def go():
+        speaker = Listed()
+        for word in words:
+            await speaker.send(word)
+        await speaker.finish()
+        async for _ in speaker:
+            pass
+
+    asyncio.run(go())
+    return phrases
 
 
 def test_a_phrase_ends_where_a_reader_takes_breath():
@@ -21,7 +40,7 @@ def test_marks_of_other_scripts_end_a_phrase_too():
 
 
 def test_a_listener_does_not_wait_for_a_mark_that_never_comes():
-    assert [len(phrase.split()) for phrase in spoken([" word"] * 30, max_words=12)] == [12, 12, 6]
+    assert [len(phrase.split()) for phrase in spoken([" word"] * 30)] == [12, 12, 6]
 
 
 def test_white_space_alone_is_no_phrase():

@@ -7,7 +7,7 @@ import pytest
 
 from stream.errors import SpeakerError
 from stream.events import TextDelta, ToolCallStart, ToolResult
-from stream.session.lasting_speaker import LastingSpeaker
+from stream.speech.lasting_speaker import LastingSpeaker
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.turns import RATE, run_turn
 
@@ -62,6 +62,26 @@ class DiesAtFirstText(Line):
             yield speech
 
 
+class EndsAtFirstText(DiesAtFirstText):
+    """The first connection of all is closed by the server when it is to speak."""
+
+    async def __aiter__(self):
+        if self.first:
+            await self._queue.get()
+            return
+        async for speech in super().__aiter__():
+            yield speech
+
+
+class DiesWhenClosed(Line):
+    """The connection raises when it is closed."""
+
+    async def __aiter__(self):
+        async for speech in super().__aiter__():
+            yield speech
+        raise SpeakerError("closed")
+
+
 class AlwaysDies(Line):
     async def speak(self, _phrase):
         raise SpeakerError("the line is dead")
@@ -103,6 +123,12 @@ def test_after_a_long_pause_another_connection_is_opened_and_the_first_is_closed
     assert told.leaked == []
 
 
+def test_text_is_said_once_also_if_an_idle_connection_fails_while_it_is_closed():
+    told, (first, second) = conversation(DiesWhenClosed, LONG_TOOL)
+    assert [first.sent, second.sent] == [["Wait", " a", " little."], [" Here", " it", " is."]]
+    assert told.journal.heard_text == "Wait a little. Here it is."
+
+
 def test_a_short_pause_keeps_the_connection():
     turn = [(0.0, TextDelta("Wait. ")), (0.5, ToolCallStart("a", "1")), (4.0, TextDelta("There."))]
     _, lines = conversation(Line, turn)
@@ -116,12 +142,13 @@ def test_a_connection_that_can_be_kept_alive_is_kept():
     assert told.leaked == []
 
 
-def test_text_that_a_dead_connection_did_not_say_is_said_by_the_next():
-    DiesAtFirstText.n_made = 0
-    told, lines = conversation(DiesAtFirstText, [(0.0, TextDelta("Hear me out."))])
-    assert [line.spoken for line in lines] == [[], ["Hear me out."]]
+@pytest.mark.parametrize("kind", [DiesAtFirstText, EndsAtFirstText])
+def test_text_that_a_dead_connection_did_not_say_is_said_by_the_next(kind):
+    kind.n_made = 0
+    told, lines = conversation(kind, [(0.0, TextDelta("Hear me out, ")), (2.0, TextDelta("please."))])
+    assert [line.spoken for line in lines] == [[], ["Hear me out,", "please."]]
     assert told.journal.failure is None
-    assert told.journal.heard_text == "Hear me out."
+    assert told.journal.heard_text == "Hear me out, please."
     assert np.abs(told.tape.speech).max() > 0.1
 
 

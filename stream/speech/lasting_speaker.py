@@ -48,7 +48,7 @@ class LastingSpeaker:
         self._make, self._clock = make, clock or WallClock()
         self._keep_alive_s, self._idle_s, self._attempts = keep_alive_s, idle_s, attempts
         self._inner: Speaker | None = None
-        self._opened: asyncio.Queue[Speaker | None] = asyncio.Queue()
+        self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
         self._unspoken: list[str] = []
         self._used_s = 0.0
         self._failures = 0
@@ -79,15 +79,14 @@ class LastingSpeaker:
     async def finish(self) -> None:
         """Accept no more text of this answer."""
         self._finished = True
-        if self._inner is None or not self._unspoken:
-            self._opened.put_nowait(None)
+        self._changed.set()
         if self._inner is not None:
             await self._inner.finish()
 
     async def cancel(self) -> None:
         """Drop the answer, at a barge-in."""
+        self._finished = False
         self._unspoken.clear()
-        self._drain()
         await self._let_go()
 
     async def aclose(self) -> None:
@@ -96,10 +95,13 @@ class LastingSpeaker:
 
     async def __aiter__(self) -> AsyncIterator[Speech]:
         """The speech of one answer, across speakers."""
-        if self._inner is not None and self._opened.empty():
-            self._opened.put_nowait(self._inner)
-        while (inner := await self._opened.get()) is not None:
-            try:
+        while self._unspoken or not self._finished:
+            if (inner := self._inner) is None:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            is_done = False
+            with contextlib.suppress(SpeakerError):
                 async for speech in inner:
                     self._used_s = self._clock.now()
                     # Text that has started to sound is not repeated; if the speaker fails now, the rest of its phrase
@@ -108,20 +110,18 @@ class LastingSpeaker:
                         self._unspoken.clear()
                         self._failures = 0
                     yield speech
-            except SpeakerError:
-                await self._replace(inner)
-                if self._finished and not self._unspoken:
-                    break
+                is_done = self._finished
+            if inner is not self._inner:
                 continue
-            if self._finished and inner is self._inner:
+            if is_done:
                 break
-        self._drain()
+            await self._replace()
+        self._finished = False
         await self._let_go()
 
-    async def _replace(self, failed: Speaker) -> None:
+    async def _replace(self) -> None:
         """Open another speaker for the text that was not spoken; raises after too many attempts."""
-        if failed is self._inner:
-            await self._let_go()
+        await self._let_go()
         text = "".join(self._unspoken)
         if not text:
             return
@@ -138,7 +138,7 @@ class LastingSpeaker:
             await inner.start()
             self._inner = inner
             self._used_s = self._clock.now()
-            self._opened.put_nowait(inner)
+            self._changed.set()
             self._keeper = asyncio.create_task(self._keep(inner))
         return self._inner
 
@@ -152,10 +152,6 @@ class LastingSpeaker:
             with contextlib.suppress(SpeakerError):
                 await inner.finish()
             await inner.aclose()
-
-    def _drain(self) -> None:
-        while not self._opened.empty():
-            self._opened.get_nowait()
 
     async def _keep(self, inner: Speaker) -> None:
         while hasattr(inner, "keep_alive"):
