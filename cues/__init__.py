@@ -1,5 +1,13 @@
 """Audio cues for assistants: synthesis, loudness, packs, and a mixer for live speech.
 
+::
+
+    cues.warm_up()  # once, before serving
+    bank = cues.load_bank()
+    mixer = cues.Mixer(sample_rate=24000)  # one for each session
+    mixer.play(bank["tool_call"])
+    out = mixer.mix(frame)  # float32 speech in; the same with the cue in it out
+
 Public names are imported from their modules at first use, so `import cues` is fast.
 """
 

@@ -1,5 +1,20 @@
 """From a model server's stream to speakable text and audible events.
 
+`read` turns what a server streams into events, `words` cuts their text for a voice, and a `CueRouter` plays the cues::
+
+    bank = cues.load_bank()
+    mixer = cues.Mixer(sample_rate=24000)  # one for each session; it mixes the voice's frames: mixer.mix(frame)
+    router = stream.CueRouter(bank, mixer)
+    async with stream.connect("http://localhost:11434", "qwen3:8b") as model:
+        runner = stream.ToolRunner(model, [get_weather])  # runs the calls, and asks again with their results
+        async for event in stream.words(runner.chat(messages)):
+            router.handle(event)
+            if isinstance(event, stream.TextDelta):
+                await tts.send(event.text)  # never a character of a call
+
+`stream.read(response)` takes the place of `runner.chat(messages)` if a client of yours asks the model. `help` of a name
+(`stream.read`, `stream.CueRouter`, `stream.VoiceSession`, …) has an example; stream/README.md is the guide.
+
 Names are imported at their first use (PEP 562), so `import stream` stays fast.
 """
 

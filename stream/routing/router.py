@@ -74,6 +74,16 @@ class CueRouter:
     ------
     StreamTypeError, StreamValueError
         If a parameter has the wrong type, or `rules` names a cue that is not in the bank.
+
+    Examples
+    --------
+    >>> import cues, stream
+    >>> mixer = cues.Mixer(sample_rate=24000)
+    >>> router = stream.CueRouter(cues.load_bank(), mixer, rules=stream.CueRules(success=None))
+    >>> router.handle(stream.ToolCallStart(tool_name="read_file", tool_call_id="call_1")).cue  # each event
+    'tool_call'
+    >>> bool(mixer.silence(480).any())  # or mixer.mix(frame): the cue is in the next frame
+    True
     """
 
     def __init__(

@@ -62,6 +62,16 @@ class CueRules:
     ------
     StreamTypeError, StreamValueError
         If a parameter has the wrong type, a number is below 0 (`burst`: below 1), or a placement is unknown.
+
+    Examples
+    --------
+    >>> rules = CueRules(
+    ...     tools=(("read_*", None), ("search_*", "motif")),  # silent; a sound of each tool's own
+    ...     agent_tools=(*AGENT_TOOLS, "research_*"),
+    ...     thinking="thinking",  # a waiting sound from the question on
+    ... )
+    >>> [rules.cue_for_tool(name) for name in ("read_file", "search_web", "research_topic", "get_time")]
+    [None, 'motif', 'agent', 'tool_call']
     """
 
     tools: tuple[tuple[str, str | None], ...] = ()

@@ -68,6 +68,25 @@ class ToolRunner(Wrapper):
     ------
     StreamValueError
         If a tool has no function, or a number is out of range.
+
+    Examples
+    --------
+    >>> import asyncio, stream
+    >>> from stream.replay.scenarios import scenario
+    >>> from stream.replay.server import ReplayServer
+    >>> def list_directory(path: str) -> str:
+    ...     "List a folder."
+    ...     return "a.txt, b.txt"
+    >>> async def ask(url):
+    ...     async with stream.connect(url, "qwen3:8b") as model:
+    ...         runner = stream.ToolRunner(model, [list_directory])
+    ...         events = [event async for event in runner.chat([{"role": "user", "content": "Which files are here?"}])]
+    ...         return [event.content for event in events if isinstance(event, stream.ToolResult)]
+    >>> async def with_a_scripted_server():
+    ...     async with ReplayServer(scenario("vllm-fragments"), tokens_per_s=None) as server:
+    ...         return await ask(server.base_url)
+    >>> asyncio.run(with_a_scripted_server())
+    ['a.txt, b.txt']
     """
 
     def __init__(

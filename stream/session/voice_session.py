@@ -78,6 +78,22 @@ class VoiceSession:
         The current turn, or the last one.
     history : ChatHistory
         The conversation as it was heard.
+
+    Examples
+    --------
+    >>> import asyncio, cues, stream
+    >>> from stream.speech.voice_like import VoiceLikeSpeaker
+    >>> class Sink:
+    ...     def write(self, mixed, speech): ...  # to a device, a file, a socket
+    >>> async def answer():  # in place of the response of a model's client
+    ...     yield {"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]}
+    >>> async def converse():
+    ...     mixer = cues.Mixer(sample_rate=24000)
+    ...     router = stream.CueRouter(cues.load_bank(), mixer)
+    ...     session = stream.VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=Sink())
+    ...     return await session.run(stream.read(answer()))  # in real time
+    >>> asyncio.run(converse()).heard_text
+    'Hi.'
     """
 
     def __init__(
