@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import json
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from stream.events import (
@@ -104,12 +106,7 @@ class Answer:
             "thinking": "".join(self.thinking) or None,
         }
         answers: list[dict[str, Any]] = [
-            {
-                "role": "tool",
-                "tool_call_id": own_id,
-                "name": result.tool_name,
-                "content": result.content,
-            }
+            {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
             for _, own_id, result in named
         ]
         return [present(message) for message in (assistant, *answers)]
@@ -130,7 +127,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -
     """Whether the tool failed, and its result or exception as text."""
     # A task of its own: a tool that cancels its task does not cancel the turn.
     outcome: Future[Any] = Future()
-    work = asyncio.create_task(_try_here(tool, arguments, outcome))
+    work = asyncio.create_task(_fill(outcome, tool, arguments))
     try:
         await asyncio.wait({work}, timeout=timeout_s)
     finally:
@@ -146,30 +143,44 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -
         return True, words_of(error)
 
 
-def _tried(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Any]:
-    """The result or exception of a function, in a future: asyncio cannot pass a StopIteration between threads."""
-    outcome: Future[Any] = Future()
-    try:
-        outcome.set_result(function(**arguments))
-    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
-        outcome.set_exception(error)
-    return outcome
-
-
-async def _try_here(tool: Tool, arguments: Mapping[str, Any], outcome: Future[Any]) -> None:
+async def _fill(outcome: Future[Any], tool: Tool, arguments: Mapping[str, Any]) -> None:
     """Put a tool's result or exception into a future: a task passes a SystemExit to the event loop."""
     assert tool.function is not None
     try:
         if inspect.iscoroutinefunction(tool.function):
             value = await tool.function(**arguments)
         else:
-            value = (await asyncio.to_thread(_tried, tool.function, arguments)).result()
+            value = (await asyncio.wrap_future(_in_thread(tool.function, arguments))).result()
             value = await value if inspect.isawaitable(value) else value
         outcome.set_result(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  (`result` raises it again)
         outcome.set_exception(error)
+
+
+def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Future[Any]]:
+    """The function's outcome: a future in a future, because asyncio cannot pass a StopIteration between threads.
+
+    Each call has a daemon thread: one that hangs takes no place in asyncio's pool, and does not keep the program alive.
+    """
+    done: Future[Future[Any]] = Future()
+    done.set_running_or_notify_cancel()
+    context = copy_context()
+
+    def run() -> None:
+        outcome: Future[Any] = Future()
+        try:
+            outcome.set_result(context.run(function, **arguments))
+        except BaseException as error:  # noqa: BLE001  (`result` raises it again)
+            outcome.set_exception(error)
+        done.set_result(outcome)
+
+    try:
+        Thread(target=run, name="stream tool", daemon=True).start()
+    except RuntimeError as error:
+        raise RuntimeError(f"the tool did not start: {error}") from error
+    return done
 
 
 def words_of(error: BaseException) -> str:

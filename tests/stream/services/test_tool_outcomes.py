@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import json
 import os
+import threading
 
 import pytest
 
@@ -92,6 +93,46 @@ def test_whatever_a_tool_raises_is_an_outcome_and_the_turn_goes_on(endpoint, par
     exchange = running(server, [tool("burn", fail), tool("fine", lambda: "fine")], endpoint, parallel=parallel)
     assert sorted(exchange.results) == [("burn", True, told), ("fine", False, "fine")]
     assert exchange.text == "It burned."
+
+
+def test_tools_that_hang_take_no_thread_of_others_and_do_not_keep_the_program_alive():
+    released = threading.Event()
+    rescue = threading.Timer(10.0, released.set)
+    rescue.start()
+
+    class ThenElsewhere:
+        """A connection that uses asyncio's own threads before it asks."""
+
+        model = "m"
+
+        def __init__(self, connection):
+            self.connection = connection
+
+        async def chat(self, messages, **fields):
+            async with asyncio.timeout(5.0):
+                assert await asyncio.to_thread(lambda: 1) == 1
+            async for event in self.connection.chat(messages, **fields):
+                yield event
+
+    tools = [tool("hang", released.wait), tool("fine", lambda: "fine")]
+    server = calling(*[("hang", {})] * 40, ("fine", {}))
+    wrap = lambda c: stream.ToolRunner(ThenElsewhere(c), tools, timeout_s=0.3)  # noqa: E731
+    exchange = chat(server, wrap=wrap)
+    assert exchange.results[0] == ("fine", False, "fine")
+    assert [result[2] for result in exchange.results[1:]] == ["The tool took longer than 0.3 s."] * 40
+    assert exchange.text == "Done."
+    assert not released.is_set(), "the loop ended while the tools were hanging"
+    rescue.cancel()
+    released.set()
+
+
+def test_a_thread_that_cannot_start_is_an_outcome(monkeypatch):
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("stream.services.answer.Thread.start", start)
+    exchange = running(calling(("fine", {})), [tool("fine", lambda: "fine")])
+    assert exchange.results == [("fine", True, "RuntimeError: the tool did not start: can't start new thread")]
 
 
 async def cancelling_itself():
