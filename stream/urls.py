@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -12,7 +10,7 @@ from stream.errors import StreamValueError
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-__all__ = ["cannot_listen", "server_url", "shown_url"]
+__all__ = ["server_url", "shown_url"]
 
 
 def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
@@ -44,10 +42,3 @@ def shown_url(url: str) -> str:
     address = rest.split("?", 1)[0].split("#", 1)[0]
     host, slash, path = address.partition("/")
     return f"{scheme if marked else ''}{marked}{host.rpartition('@')[2]}{slash}{path}"
-
-
-def cannot_listen(host: str, port: int, error: OSError) -> str:
-    """The message for an address that a server cannot have."""
-    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-    fix = "; port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
-    return f"cannot listen on {host}:{port}: {reason}{fix}"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from cues.cli._watching import POLL_S, state_of
 from cues.errors import CueError
-from stream.local_requests import refusal
-from stream.urls import cannot_listen
+from stream.replay.local_requests import cannot_listen, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

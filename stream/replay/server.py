@@ -15,10 +15,9 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
-from stream.local_requests import names_of, refusal
 from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
+from stream.replay.local_requests import cannot_listen, names_of, refusal
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
-from stream.urls import cannot_listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+import logging
+from contextlib import AsyncExitStack, contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cues.extras import needed
 from stream.errors import SpeakerError
-from stream.request_bodies import bodies_unlogged
 from stream.speech.speaker import PhraseSpeaker, Speech
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 __all__ = ["OpenAISpeaker"]
+
+_in_request: ContextVar[bool] = ContextVar("in_request", default=False)
 
 
 class OpenAISpeaker(PhraseSpeaker):
@@ -64,7 +67,7 @@ class OpenAISpeaker(PhraseSpeaker):
         try:
             async with AsyncExitStack() as stack:
                 answer = self._client.audio.speech.with_streaming_response.create(**request)
-                with bodies_unlogged():
+                with _bodies_unlogged():
                     response = await stack.enter_async_context(answer)
                 held = b""
                 async for data in response.iter_bytes(4096):
@@ -82,3 +85,21 @@ class OpenAISpeaker(PhraseSpeaker):
         if self._client is not None:
             client, self._client = self._client, None
             await client.close()
+
+
+@contextmanager
+def _bodies_unlogged() -> Iterator[None]:
+    """Keep the bodies of requests sent in this context out of the log, where `openai` before version 3 writes them."""
+    logging.getLogger("openai._base_client").addFilter(_without_bodies)  # logging adds the same filter only once
+    token = _in_request.set(True)
+    try:
+        yield
+    finally:
+        _in_request.reset(token)
+
+
+def _without_bodies(record: logging.LogRecord) -> bool:
+    """True: the record stays, but a body of ours is redacted."""
+    if _in_request.get() and isinstance(record.args, dict) and "json_data" in record.args:
+        record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
+    return True

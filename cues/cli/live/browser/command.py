@@ -16,7 +16,7 @@ import click
 import cues
 from cues.cli import _options
 from cues.cli._terminal import harmless
-from stream.local_requests import is_loopback
+from stream.replay.local_requests import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

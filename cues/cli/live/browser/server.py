@@ -11,8 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from cues.cli.live.browser.app import MAX_MESSAGE_BYTES
 from cues.errors import CueError, reason_of
-from stream.local_requests import names_of, refusal
-from stream.urls import cannot_listen
+from stream.replay.local_requests import cannot_listen, names_of, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -1,8 +1,10 @@
-"""Checks of HTTP requests to a server on this machine: `Host` and `Origin`."""
+"""For servers on this machine: checks of `Host` and `Origin`, and the message for an address that is taken."""
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import os
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,7 +12,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["is_loopback", "names_of", "refusal"]
+__all__ = ["cannot_listen", "is_loopback", "names_of", "refusal"]
 
 
 def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str] = ()) -> str | None:
@@ -58,3 +60,10 @@ def _name_of(host: str) -> str | None:
     except ValueError:
         return None
     return parts.hostname if parts.netloc == host and "@" not in host else None
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> str:
+    """The message for an address that a server cannot have."""
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    fix = "; port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+    return f"cannot listen on {host}:{port}: {reason}{fix}"
