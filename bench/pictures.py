@@ -1,6 +1,6 @@
-"""The pictures of the sound design, made anew: the first sketch beside what became of it, ramps, and the sound board.
+"""The pictures of the sound design, made anew: ramps, and the sound board.
 
-python -m bench.pictures samples            sketch-and-now.png and ramps.png
+python -m bench.pictures samples            ramps.png
 python -m bench.pictures samples --board    board.png too; needs Chromium and the extra `browser`
 """
 
@@ -19,15 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from cues.cue import Cue
 from cues.library.bank import make_cue
-from cues.meters.clicks import find_clicks
-from cues.meters.loudness import measure
 from cues.show.audition import stand_in_speech
 from cues.show.board import Set, board_page
-from cues.show.plots import ERROR_COLOR, draw_spectrogram, draw_waveform
-from cues.show.sketch import SKETCH
-from cues.show.sounds import at_loudness
 from cues.signal.fades import raised_cosine
 from cues.synthesis.catalog import CATALOG
 
@@ -37,24 +31,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RATE = 24000
-
-
-def sketch_and_now() -> Figure:
-    """The arpeggio as it was sketched first and as it is: waveform with its clicks, and spectrogram."""
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    axes = figure.subplots(2, 2)
-    now = make_cue("agent", None, RATE, -20.0)
-    sketch = at_loudness(Cue(name="agent", samples=SKETCH["agent"]()), measure(now.samples, RATE).m100_max_lufs)
-    for column, (title, cue) in enumerate({"first sketch": sketch, "now": now}.items()):
-        padded = np.pad(cue.samples, round(0.03 * RATE))
-        clicks = find_clicks(padded, RATE)
-        draw_waveform(axes[0, column], padded, RATE)
-        draw_spectrogram(axes[1, column], padded, RATE)
-        for click in clicks:
-            axes[0, column].axvline(click / RATE, color=ERROR_COLOR, linestyle="--", linewidth=1.2)
-        axes[0, column].set_title(f"{title}: {len(clicks) or 'no'} clicks")
-        axes[0, column].set_xlabel("")
-    return figure
 
 
 def ramps() -> Figure:
@@ -146,7 +122,6 @@ def main() -> None:
         board(options.folder)
         live(options.folder)
         return
-    sketch_and_now().savefig(options.folder / "sketch-and-now.png", dpi=90)
     ramps().savefig(options.folder / "ramps.png", dpi=90)
 
 

@@ -66,25 +66,24 @@ _HOMES = {
     for name in names.split()
 }
 
+_ROOMS = ("adapters", "show")
+
 __version__ = "0.2.0"
 __all__ = [*_HOMES, "__version__"]  # noqa: PLE0604  (the keys are strings)
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its module at first use (PEP 562)."""
-    if name == "Oscillator":
-        import warnings
-
-        warnings.warn("cues.Oscillator is now cues.Timbre; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        return __getattr__("Timbre")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'cues' has no attribute {name!r}")
+    """Import a public name, or a subpackage, at its first use (PEP 562)."""
     from importlib import import_module
 
+    if name in _ROOMS:
+        return import_module(f"cues.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'cues' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -14,31 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.cue import Cue
 from cues.extras import needed
 from cues.library.lint import check_cue
-from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import over_speech
-from cues.show.sketch import SKETCH, SKETCH_RATE_HZ
 from cues.show.sounds import at_loudness, pcm_text
-from cues.signal.resample import resample
 from cues.synthesis.catalog import CATALOG
-from cues.units import s_to_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from cues.cue import Cue
+
     Samples = NDArray[np.float32]
 
 __all__ = ["Set", "board_page"]
 
 _CUE_AT_S = 0.9
-_EDGE_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,6 @@ class Card:
     name: str
     meaning: str
     columns: tuple[Column, ...]
-    modes: tuple[tuple[str, str], ...] = (("alone", "alone"), ("speech", "over speech"), ("phone", "telephone"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +94,14 @@ def board_page(
     under = Speech(speech, sample_rate, over_telephone(speech, sample_rate))
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
     cards = [_card(number, name, sets, under) for number, name in enumerate(names, start=1)]
-    sketches = [
-        _sketch_card(number, name, sets[0].cues[name])
-        for number, name in enumerate((name for name in SKETCH if name in sets[0].cues), start=len(cards) + 1)
-    ]
     data = {
         "rate": sample_rate,
         "speech": pcm_text(speech),
         "phone": pcm_text(under.phone),
         "phoneRate": RATE_HZ,
-        "cards": [[column.sounds for column in card.columns] for card in (*cards, *sketches)],
+        "cards": [[column.sounds for column in card.columns] for card in cards],
     }
-    return _rendered(title=title, sets=sets, cards=cards, sketches=sketches, data=data, speaker=speaker, reload=reload)
+    return _rendered(title=title, sets=sets, cards=cards, data=data, speaker=speaker, reload=reload)
 
 
 def _card(number: int, name: str, sets: Sequence[Set], speech: Speech) -> Card:
@@ -151,28 +142,6 @@ def _change(before: Samples, after: Samples) -> dict[str, Any]:
     changed = np.flatnonzero(padded != after)
     start, end = (int(changed[0]), int(changed[-1]) + 1) if len(changed) else (0, 0)
     return {"at": start, "length": len(after), "samples": pcm_text(after[start:end])}
-
-
-def _sketch_card(number: int, name: str, ours: Cue) -> Card:
-    rough = resample(SKETCH[name](), SKETCH_RATE_HZ, ours.sample_rate)
-    sketch = at_loudness(Cue(name=name, samples=rough, sample_rate=ours.sample_rate), _m100(ours))
-    columns = (_click_column("first sketch", sketch), _click_column("now", ours))
-    return Card(number, name, "at equal loudness; listen for its edges", columns, (("alone", "alone"),))
-
-
-def _click_column(label: str, cue: Cue) -> Column:
-    rate = cue.sample_rate
-    # Silence around the sound, as in use: a hard edge counts as a click.
-    margin = s_to_samples(0.05, rate)
-    padded = np.pad(cue.samples, margin)
-    clicks = find_clicks(padded, rate).tolist()
-    spoken = ", ".join(f"{1000 * (click - margin) / rate:.0f} ms" for click in clicks)
-    counted = "1 click" if len(clicks) == 1 else f"{len(clicks)} clicks"
-    warnings = (f"{counted}, at {spoken}",) if clicks else ()
-    last = float(np.abs(cue.samples[-max(1, s_to_samples(_EDGE_S, rate)) :]).max()) / float(np.abs(cue.samples).max())
-    measures = (*_measures(cue), ("its last 2 ms", f"{100 * last:.1f} % of its peak"))
-    sounds = {"alone": pcm_text(padded), "loop": False, "onsetS": 0.0, "clicks": [click / rate for click in clicks]}
-    return Column(label, "", sounds, measures, warnings)
 
 
 def _m100(cue: Cue) -> float:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -228,12 +226,6 @@ class Spec(_Checked):
         """Length, tail included, ms."""
         return max(note.start_ms + note.length_ms for note in self.notes) + self.tail_ms
 
-    @property
-    def oscillator(self) -> Timbre:
-        """The old name of `timbre`."""
-        _warn_of_oscillator()
-        return self.timbre
-
     def to_table(self) -> dict[str, Any]:
         """The spec as nested dicts, lists and numbers, for JSON and TOML."""
         table = asdict(self)
@@ -276,26 +268,6 @@ def _with_hz(table: object) -> object:
     return {("hz" if key == "note" else key): value for key, value in table.items()}
 
 
-def _warn_of_oscillator() -> None:
-    warnings.warn(
-        "a spec's `oscillator` is now its `timbre`; the old name goes in 0.3", DeprecationWarning, stacklevel=3
-    )
-
-
-def _accepting_oscillator(init: Callable[..., None]) -> Callable[..., None]:
-    """`Spec.__init__` that also takes the old name of a parameter."""
-
-    @functools.wraps(init)
-    def accepting(self: Spec, *, oscillator: Timbre | None = None, **parts: Any) -> None:
-        if oscillator is not None:
-            _warn_of_oscillator()
-            parts["timbre"] = oscillator
-        init(self, **parts)
-
-    return accepting
-
-
-Spec.__init__ = _accepting_oscillator(Spec.__init__)  # type: ignore[method-assign]  # for one version
 _PARTS: Mapping[str, type[_Checked]] = {"timbre": Timbre, "envelope": Envelope, "low_pass": LowPass}
 
 
@@ -303,9 +275,6 @@ def _fields(kind: type[Any], table: object) -> dict[str, Any]:
     """`table` as keyword arguments of the dataclass `kind`; unknown and missing keys raise."""
     if not isinstance(table, Mapping):
         raise CueTypeError(f"{kind.__name__} is {table!r}; it must be a table")
-    if kind is Spec and "oscillator" in table:
-        _warn_of_oscillator()
-        table = {("timbre" if key == "oscillator" else key): value for key, value in table.items()}
     known = {field.name: field for field in fields(kind)}
     for key in table:
         if key not in known:

@@ -65,3 +65,8 @@ def test_a_cue_shows_itself_in_one_line():
 def test_what_is_no_sound_is_refused(arguments, error, match):
     with pytest.raises(error, match=match):
         cues.Cue(name="mine", **arguments)
+
+
+def test_what_the_pages_use_is_listed():
+    assert {"Mixer", "adapters", "load_bank", "show"} <= set(dir(cues))
+    assert cues.show.__name__ == "cues.show"

@@ -115,7 +115,6 @@
         this.box.append(element);
       };
       if (this.mode !== "alone") { span("cue", this.sound.onsetS, this.sound.onsetS + this.lengthS("alone"), ""); }
-      for (const at of this.sound.clicks ?? []) { span("click", at, 0, "click"); }
     }
 
     lengthS(mode) {

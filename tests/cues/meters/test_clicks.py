@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from cues.library.bank import make_cue
 from cues.meters import clicks
 from cues.meters.clicks import find_clicks
-from cues.show.sketch import SKETCH
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.voicelike import speak_voice_like
 
@@ -19,12 +18,6 @@ def tone(hz=440.0, n_samples=24000, rate=24000):
 def test_no_built_in_cue_clicks(name):
     cue = make_cue(name, None, 24000, -20.0)
     assert find_clicks(cue.samples, cue.sample_rate).tolist() == []
-
-
-@pytest.mark.parametrize("name", SKETCH)
-def test_every_sound_of_the_first_sketch_clicks_at_its_end(name):
-    samples = SKETCH[name]()
-    assert find_clicks(samples, 24000)[-1] == len(samples)
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 24000, 44100, 48000])

@@ -83,7 +83,7 @@ def test_every_cue_has_a_card_with_one_play_button_and_three_ways_to_hear_it(pag
     parsed = Page(page)
     labels = [attributes.get("aria-label") for attributes in parsed.all("button")]
     for name in CATALOG:
-        assert labels.count(f"Play {name}") == (2 if name in ("tool_call", "agent", "error") else 1)
+        assert labels.count(f"Play {name}") == 1
     modes = [attributes["data-mode"] for attributes in parsed.all("button") if "data-mode" in attributes]
     assert modes == ["alone", "speech", "phone"] * len(CATALOG)
     assert [attributes["id"] for attributes in parsed.all("article")] == [
@@ -105,14 +105,6 @@ def test_what_is_heard_is_what_the_mixer_makes_of_speech_and_cue(page, name):
 def test_the_speech_is_in_the_page_once_and_the_page_stays_small(page):
     assert page.count(pcm_text(SPEECH)) == 1
     assert len(page) < 3 * 2**20
-
-
-def test_the_first_sketch_stands_beside_ours_with_its_clicks(page):
-    labels = [attributes.get("aria-label") for attributes in Page(page).all("section")]
-    for name in ("tool_call", "agent", "error"):
-        assert f"{name}, first sketch" in labels
-        assert f"{name}, now" in labels
-    assert "3 clicks, at 83 ms, 167 ms, 250 ms" in page
 
 
 def test_the_page_loads_nothing(page):
@@ -175,4 +167,4 @@ def test_what_is_wrong_with_a_cue_is_told_on_its_card():
 
 def test_a_pack_may_lack_what_another_one_has():
     page = board_page([built_in(("agent",)), built_in(("agent", "error"))], SPEECH, 24000)
-    assert len(Page(page).all("section")) == 2 + 1 + 1 + 2
+    assert len(Page(page).all("section")) == 2 + 1

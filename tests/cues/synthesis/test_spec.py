@@ -84,15 +84,3 @@ def test_a_note_where_notes_belong_is_told_how_to_be_a_list_of_one():
 def test_defaults_are_within_their_own_limits():
     assert Timbre().partials[0] == 1.0
     assert Envelope().attack_ms >= 5.0
-
-
-def test_the_old_name_of_the_timbre_works_and_names_the_new_one():
-    timbre, table = Timbre(partials=(1.0, 0.5)), {"notes": [NOTE], "oscillator": {"partials": [1.0, 0.5]}}
-    with pytest.warns(DeprecationWarning, match="`timbre`"):
-        spec = Spec(notes=(Note(**NOTE),), oscillator=timbre)
-    with pytest.warns(DeprecationWarning, match="`timbre`"):
-        assert Spec.from_table(table) == spec
-    with pytest.warns(DeprecationWarning, match="`timbre`"):
-        assert spec.oscillator == spec.timbre == timbre
-    with pytest.warns(DeprecationWarning, match=r"cues\.Timbre"):
-        assert cues.Oscillator is Timbre
