@@ -11,10 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cues.cli._page_server import PageServer
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer
-from tests.support.live_server import live_server
+from tests.support.live_server import board_server, live_server
 
 ANSWER = Recording(name="answer", kind="sse", body=b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n')
 BYTES = st.binary(max_size=60)
@@ -71,14 +70,8 @@ def replay():
 
 @contextmanager
 def page(folder):
-    server = PageServer(lambda _: "page", [folder], 0, poll_s=0.01)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
+    with board_server(lambda _: "page", [folder]) as server:
         yield server.url
-    finally:
-        server.close()
-        thread.join()
 
 
 @contextmanager

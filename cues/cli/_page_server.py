@@ -1,23 +1,43 @@
-"""`cues page --serve`: the page on this machine, rebuilt when a file of a pack changes."""
+"""The server of a page on this machine: uvicorn on one socket, and checks of every request."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import threading
+import secrets
+import socket
 from html import escape
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from cues.cli._watching import POLL_S, state_of
-from cues.errors import CueError
-from stream.replay.local_requests import cannot_listen, refusal
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+
+from cues.cli._watching import POLL_S
+from cues.errors import CueError, reason_of
+from stream.replay.local_requests import cannot_listen, names_of, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Collection
     from pathlib import Path
 
-__all__ = ["PageServer"]
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.websockets import WebSocket
 
+    from cues.cli._watching import Watched
+
+__all__ = ["HEADERS", "MAX_MESSAGE_BYTES", "PageServer", "reloading_page"]
+
+MAX_MESSAGE_BYTES = 16 * 1024
+"""Longest message of a page."""
+HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+"""Headers of every page."""
+
+_CLOSE_S = 2
+_NOT_FOUND = "not found; the address that `cues live` printed has a token"
+_POLICY_VIOLATION = 1008
 _WITHOUT_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Sound board</title>'
     '<p>{}</p><p>The page returns when this is corrected: <a href="/">try again</a>.</p>'
@@ -25,96 +45,111 @@ _WITHOUT_PAGE = (
 )
 
 
-class PageServer(ThreadingHTTPServer):
-    """Server of a page at `/`, and of events at `/changes?STATE` when the files in `folders` leave that state.
+class PageServer:
+    """Serves an application on one address, with checks of `Host`, `Origin` and the token, the first part of each path.
 
-    `make` builds the page, once for each state of the files, which are checked every `poll_s` seconds; it gets the URL
-    of the change events. A `CueError` becomes an error page. Port 0 takes a free one.
+    Port 0 takes a free one. With a certificate and its key, it speaks HTTPS. An address that cannot be listened on, or
+    a certificate that cannot be read, raises `CueError`.
     """
 
-    daemon_threads = True
-
-    def __init__(self, make: Callable[[str], str], folders: Sequence[Path], port: int, poll_s: float = POLL_S) -> None:
-        self.folders, self.poll_s, self.closing = folders, poll_s, threading.Event()
-        self._make, self._making = make, threading.Lock()
-        self._made: tuple[str, bytes] | None = None
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str = "",
+        certfile: Path | None = None,
+        keyfile: Path | None = None,
+    ) -> None:
+        config = uvicorn.Config(
+            _Guard(app, names_of(host), token),
+            ws="websockets-sansio",
+            ws_max_size=MAX_MESSAGE_BYTES,
+            ws_per_message_deflate=False,  # Sound does not get smaller.
+            ssl_certfile=certfile,
+            ssl_keyfile=keyfile,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=_CLOSE_S,
+        )
         try:
-            super().__init__(("127.0.0.1", port), _Handler)
+            config.load()
+        except OSError as error:  # ssl.SSLError is one
+            raise CueError(
+                f"the certificate {certfile} and the key {keyfile} cannot be used: {reason_of(error)}"
+            ) from error
+        address, family = (f"[{host}]", socket.AF_INET6) if ":" in host else (host, socket.AF_INET)
+        try:
+            self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
-            raise CueError(cannot_listen("127.0.0.1", port, error)) from error
+            raise CueError(cannot_listen(host, port, error)) from error
+        self._server = uvicorn.Server(config)
+        port = self._socket.getsockname()[1]
+        self.url = f"{'https' if certfile else 'http'}://{address}:{port}/{token}{'/' if token else ''}"
 
-    @property
-    def url(self) -> str:
-        """URL of the page."""
-        return f"http://127.0.0.1:{self.server_port}/"
-
-    def run(self) -> None:
+    async def serve(self) -> None:
         """Serve until `close`, or Ctrl-C."""
-        self.serve_forever(poll_interval=0.1)
+        await self._server.serve(sockets=[self._socket])
 
     def close(self) -> None:
-        """Stop serving."""
-        self.closing.set()
-        self.shutdown()
-        self.server_close()
-
-    def page(self) -> bytes:
-        """The page for the present state of the files; requests at the same time share one build."""
-        with self._making:
-            # Take the state first: a change during the build then triggers a reload.
-            state = state_of(self.folders)
-            if self._made is None or self._made[0] != state:
-                try:
-                    self._made = (state, self._make(f"changes?{state}").encode())
-                except CueError as error:
-                    return _WITHOUT_PAGE.format(escape(str(error))).encode()
-            return self._made[1]
+        """Stop; may be called from any thread."""
+        self._server.should_exit = True
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: PageServer
+class _Guard:
+    """Refuses requests to other names, from other web pages, or without the token (empty for none)."""
 
-    def handle(self) -> None:
-        # A browser may hang up at any time.
-        with contextlib.suppress(ConnectionError):
-            super().handle()
+    def __init__(self, app: ASGIApp, names: Collection[str], token: str) -> None:
+        self._app, self._names, self._token = app, names, token
 
-    def do_GET(self) -> None:
-        path, _, known = self.path.partition("?")
-        reason = refusal(self.headers.get_all("Host", []), self.headers.get_all("Origin", []))
-        if reason is not None:
-            self.send_error(403, reason)
-        elif path == "/":
-            page = self.server.page()
-            self._begin("text/html; charset=utf-8", len(page))
-            self._write(page)
-        elif path == "/changes":
-            self._begin("text/event-stream")
-            self._send_changes(known)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif (reason := refusal(_values(scope, b"host"), _values(scope, b"origin"), self._names)) is not None:
+            await _refuse(403, reason, scope, receive, send)
+        elif (path := self._path_after_token(scope["path"])) is None:
+            await _refuse(404, _NOT_FOUND, scope, receive, send)
         else:
-            self.send_error(404)
+            await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
-    do_HEAD = do_GET  # noqa: N815  (the name is the base class's)
+    def _path_after_token(self, path: str) -> str | None:
+        if not self._token:
+            return path
+        given, slash, rest = path.removeprefix("/").partition("/")
+        is_right = secrets.compare_digest(given.encode(), self._token.encode())
+        return f"/{rest}" if is_right and slash else None
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base class's)
-        """Do not log requests to the terminal."""
 
-    def _begin(self, kind: str, length: int | None = None) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
+def _values(scope: Scope, header: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == header]
 
-    def _write(self, body: bytes) -> None:
-        if self.command != "HEAD":
-            self.wfile.write(body)
-            self.wfile.flush()
 
-    def _send_changes(self, known: str) -> None:
-        while self.command != "HEAD" and not self.server.closing.wait(self.server.poll_s):
-            now = state_of(self.server.folders)
-            # A comment keeps the connection open, and fails when the browser has closed it.
-            self._write(b": waiting\n\n" if now == known else b"event: changed\ndata: files\n\n")
-            known = now
+async def _refuse(status: int, reason: str, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":  # Closed before it is accepted: the server answers with HTTP 403.
+        await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason})
+    else:
+        await PlainTextResponse(f"{reason}\n", status)(scope, receive, send)
+
+
+def reloading_page(page: Watched[str], poll_s: float = POLL_S) -> Starlette:
+    """The application of one HTML page: the page at `/`, and a WebSocket at `/changes?STATE`.
+
+    The WebSocket gets one message, when the files have another state. While the page cannot be made, `/` says why.
+    """
+
+    async def show(_: Request) -> Response:
+        text = await asyncio.to_thread(page.value)
+        text = _WITHOUT_PAGE.format(escape(page.problem)) if page.problem else text
+        return Response(text, media_type="text/html", headers=HEADERS)
+
+    async def report_change(socket: WebSocket) -> None:
+        await socket.accept()
+        while await asyncio.to_thread(page.state) == socket.url.query:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(poll_s):
+                    await socket.receive()
+                    return  # The browser sends nothing but its farewell.
+        await socket.send_text("changed")
+
+    return Starlette(routes=[Route("/", show, methods=["GET"]), WebSocketRoute("/changes", report_change)])

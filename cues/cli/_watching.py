@@ -1,66 +1,67 @@
-"""The state of folders, to notice changes, and cues that are loaded anew when a file of their pack changes."""
+"""Something made from the files of folders, and made anew when a file changes: a pack's cues, or the sound board."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cues.cli._records import bank_of
 from cues.errors import CueError
 from cues.library.pack import find_pack_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cues.library.bank import Bank
 
-__all__ = ["POLL_S", "Sounds", "state_of"]
+__all__ = ["POLL_S", "Watched", "watched_bank"]
 
 POLL_S = 0.5
 """Default interval between checks, s."""
 
-
-def state_of(folders: Sequence[Path]) -> str:
-    """Digest of the names, times and sizes of all files in `folders`."""
-    state = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(folder.rglob("*")):
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                state.update(repr((str(path), status.st_mtime_ns, status.st_size)).encode())
-    return state.hexdigest()[:16]
+Made = TypeVar("Made")
 
 
-class Sounds:
-    """The bank of a pack (None takes the machine's), as its files are now; threads may share it.
+class Watched(Generic[Made]):
+    """The result of `make`, for the files in `folders` as they are now; threads may share it.
 
-    While the files cannot be loaded, `problem` says why, and `bank` returns the cues loaded before. At first, the
-    problem is raised.
+    `make` gets a digest of the files' state. When it raises a `CueError`, `problem` is the message, and `value` returns
+    the result for the last state without one; the first error is raised.
     """
 
-    def __init__(self, pack: Path | None) -> None:
+    def __init__(self, make: Callable[[str], Made], folders: Sequence[Path]) -> None:
         self.problem: str | None = None
-        self.pack, self._loading = pack, threading.Lock()
-        folder = find_pack_dir(pack)
-        self._folders = [] if folder is None else [folder]
+        self._make, self._folders, self._making = make, folders, threading.Lock()
         self._state = self.state()
-        self._bank = bank_of(pack)
+        self._value = make(self._state)
 
     def state(self) -> str:
-        """State of the files, for a watcher."""
-        return state_of(self._folders)
+        """Digest of the names, times and sizes of all files."""
+        state = hashlib.sha256()
+        for folder in self._folders:
+            for path in sorted(folder.rglob("*")):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    state.update(repr((str(path), status.st_mtime_ns, status.st_size)).encode())
+        return state.hexdigest()[:16]
 
-    def bank(self) -> Bank:
-        """The cues; blocks while a changed pack is loaded."""
-        with self._loading:
-            state = self.state()
+    def value(self) -> Made:
+        """The result; blocks while it is made. Callers at the same time share one."""
+        with self._making:
+            state = self.state()  # before `make`: a change meanwhile is another state
             if state != self._state:
                 self._state = state
                 try:
-                    self._bank, self.problem = bank_of(self.pack), None
+                    self._value, self.problem = self._make(state), None
                 except CueError as error:
                     self.problem = str(error)
-            return self._bank
+            return self._value
+
+
+def watched_bank(pack: Path | None) -> Watched[Bank]:
+    """The cues of a pack, or of this machine's for `None`."""
+    folder = find_pack_dir(pack)
+    return Watched(lambda _: bank_of(pack), [] if folder is None else [folder])

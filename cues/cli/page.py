@@ -60,20 +60,22 @@ def command(
         return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
 
     if serve:
-        from cues.cli._page_server import PageServer
+        from cues.cli._page_server import PageServer, reloading_page
+        from cues.cli._watching import Watched
 
-        server = PageServer(make, packs, port)
+        page = Watched(lambda state: make(f"changes?{state}"), packs)
+        server = PageServer(reloading_page(page), port=port)
         watched = harmless(f", watching {', '.join(map(str, packs))}") if packs else ""
         click.echo(f"serving on {server.url}{watched} (Ctrl-C ends)")
         with contextlib.suppress(KeyboardInterrupt):
-            server.run()
+            asyncio.run(server.serve())
         return
     assert out is not None
-    page = make("")
+    text = make("")
     with explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
-    click.echo(f"{harmless(str(out))}: {len(page) / 2**20:.1f} MB; open it in a browser")
+        out.write_text(text, encoding="utf-8")
+    click.echo(f"{harmless(str(out))}: {len(text) / 2**20:.1f} MB; open it in a browser")
 
 
 def _sets(packs: Sequence[Path]) -> list[Set]:

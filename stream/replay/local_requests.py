@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import socket
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 __all__ = ["cannot_listen", "is_loopback", "names_of", "refusal"]
+
+_HOST = re.compile(r"(?:\[([^][]+)]|([^][:/?#@\\\s]+))(?::[0-9]*)?")
 
 
 def refusal(hosts: Sequence[str], origins: Sequence[str], names: Collection[str] = ()) -> str | None:
@@ -54,12 +56,8 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _name_of(host: str) -> str | None:
     """The name in `NAME[:PORT]`, in lower case; None if it is not of that form."""
-    try:
-        parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises for a port that is not a number
-    except ValueError:
-        return None
-    return parts.hostname if parts.netloc == host and "@" not in host else None
+    found = _HOST.fullmatch(host)  # `urlsplit` takes "[::1].evil" for "::1"
+    return found and (found[1] or found[2]).lower()
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> str:

@@ -5,19 +5,16 @@ Not among the tests that run by default, which need no browser: `python -m pytes
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import cues
-from cues.cli._page_server import PageServer
 from cues.library.bank import make_cue
 from cues.show.audition import over_speech, stand_in_speech
 from cues.show.board import Set, board_page
 from cues.synthesis.catalog import CATALOG
 from tests.support.chromium import until
+from tests.support.live_server import board_server
 
 HOSTILE = '"><img src=x onerror="document.title=1"><script>document.title=1</script>'
 SPEECH = stand_in_speech(24000)[: round(1.6 * 24000)]
@@ -265,21 +262,15 @@ def test_the_served_page_loads_anew_when_a_pack_changes(browser, tmp_path):
     (tmp_path / "pack.toml").touch()
     made = []
 
-    def make(reload):
+    def make(state):
         made.append(1)
-        return board_page([cue_set(f"version {len(made)}")], stand_in_speech(24000), 24000, reload=reload)
+        return board_page([cue_set(f"version {len(made)}")], SPEECH, 24000, reload=f"changes?{state}")
 
-    server = PageServer(make, [Path(tmp_path)], 0, poll_s=0.05)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
+    with board_server(make, [tmp_path]) as server:
         page = browser.new_page()
         page.goto(server.url)
         assert "version 1" in page.inner_text("header p")
         with page.expect_navigation():
             (tmp_path / "pack.toml").write_text("# changed")
         assert "version 2" in page.inner_text("header p")
-    finally:
         page.close()
-        server.close()
-        thread.join()

@@ -1,62 +1,61 @@
-"""`cues live` in a thread, for tests."""
+"""The servers of `cues live` and of the sound board in a thread, for tests."""
 
 import asyncio
 import threading
-from contextlib import contextmanager
-from functools import partial
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 
-from cues.cli._watching import Sounds
+from cues.cli._page_server import PageServer, reloading_page
+from cues.cli._watching import Watched, watched_bank
 from cues.cli.live.browser.app import LivePages
-from cues.cli.live.browser.conversation import Conversation, Setup
-from cues.cli.live.browser.server import LiveServer
+from cues.cli.live.browser.conversation import ConversationOptions
 from cues.cli.live.scripts import built_in_scripts, served
 
 
 @contextmanager
-def live_server(
-    *,
-    speaker="voice-like",
-    pack="",
-    scripts=None,
-    buffer_ms=80,
-    poll_s=0.02,
-    targets=None,
-    **address,
-):
-    """A running server: its URL in `.url`, its open pages in `.pages`."""
-    started, servers, failures = threading.Event(), [], []
-    scripts = built_in_scripts() if scripts is None else scripts
+def page_server(app, **address):
+    """A running `PageServer` of an application, which an async context manager gives."""
+    started = Future()
 
     async def serve():
-        async with served(scripts) as recorded:
-            sounds = Sounds(pack)
-            setup = Setup(targets=targets or recorded, bank=sounds.bank, speaker=speaker)
-            shown = [{"title": script.title, "prompt": script.prompt} for script in scripts]
-            hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
-            pages = LivePages(partial(Conversation, setup), sounds, hello, poll_s)
-            server = LiveServer(pages.app(), **address)
-            server.pages = pages
-            servers.append(server)
-            started.set()
+        async with app as made:
+            server = PageServer(made, **address)
+            started.set_result(server)
             await server.serve()
 
     def run():
         try:
             asyncio.run(serve())
         except BaseException as error:
-            if started.is_set():
+            if started.done():
                 raise
-            failures.append(error)
-            started.set()
+            started.set_exception(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    started.wait()
-    if failures:
-        thread.join()
-        raise failures[0]
+    server = started.result()
     try:
-        yield servers[0]
+        yield server
     finally:
-        servers[0].close()
+        server.close()
         thread.join()
+
+
+def board_server(make, folders, **address):
+    """The sound board's server, with the page that `make` makes."""
+    return page_server(nullcontext(reloading_page(Watched(make, folders), poll_s=0.01)), **address)
+
+
+def live_server(*, speaker="voice-like", pack="", scripts=None, buffer_ms=80, targets=None, **address):
+    """A running `cues live`."""
+    scripts = built_in_scripts() if scripts is None else scripts
+
+    @asynccontextmanager
+    async def app():
+        async with served(scripts) as recorded:
+            options = ConversationOptions(targets=targets or recorded, bank=watched_bank(pack), speaker=speaker)
+            shown = [{"title": script.title, "prompt": script.prompt} for script in scripts]
+            hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
+            yield LivePages(options, hello, poll_s=0.02).app()
+
+    return page_server(app(), **address)

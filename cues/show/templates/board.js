@@ -279,6 +279,11 @@
 
   const changes = document.body.dataset.reload;
   if (changes) {
-    new EventSource(changes).addEventListener("changed", () => { location.reload(); });
+    const watch = () => {
+      const socket = new WebSocket(new URL(changes, location.href.replace(/^http/, "ws")));
+      socket.onmessage = () => { location.reload(); };
+      socket.onclose = () => { setTimeout(watch, 1000); };
+    };
+    watch();
   }
 })();

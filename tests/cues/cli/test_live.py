@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -17,6 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import cues
 from cues.cli import group
+from cues.cli._page_server import MAX_MESSAGE_BYTES
 from cues.cli.live.browser import app as app_module
 from cues.cli.live.browser.line import Line
 from cues.cli.live.scripts import Script, built_in_scripts, script_of
@@ -70,7 +72,7 @@ class Page:
 
     async def until(self, kind, count=1):
         """Receive until `count` events of a kind have come; returns the last one."""
-        while len(found := [event for event in self.events if event["type"] == kind]) < count:
+        while len(found := self.of(kind)) < count:
             message = await asyncio.wait_for(self.socket.recv(), 30)
             if isinstance(message, str):
                 self.events.append(json.loads(message))
@@ -78,6 +80,9 @@ class Page:
                 turn, position, mixed, speech = struct.unpack_from("<IIff", message)
                 self.frames.append((turn, position, mixed, speech, np.frombuffer(message, "<f4", offset=16)))
         return found[-1]
+
+    def of(self, kind):
+        return [event for event in self.events if event["type"] == kind]
 
     def kinds(self):
         return [event["type"] for event in self.events]
@@ -173,6 +178,22 @@ def test_a_new_question_interrupts_the_answer_and_only_the_latest_waits():
     assert [event["interrupted"] for event in page.events if event["type"] == "live.end"] == [True, False]
     positions = [frame[1] for frame in page.frames if len(frame[4])]
     assert positions == list(range(0, 480 * len(positions), 480))
+
+
+def test_of_5000_questions_at_once_the_newest_is_answered_and_the_server_serves_other_pages():
+    async def conversation(page):
+        await asyncio.gather(*(page.send(type="ask", text=f"{number}", script=0) for number in range(5000)))
+        begin = time.monotonic()
+        assert await asyncio.to_thread(status_of, server.url) == 200
+        assert time.monotonic() - begin < 3.0
+        while (await page.until("live.turn", len(page.of("live.end")) + 1))["text"] != "4999":
+            await page.until("live.end", len(page.of("live.turn")))
+        await page.until("live.end", len(page.of("live.turn")))
+
+    with live_server(scripts=[plain("Done.")]) as server:
+        page = talk(server, conversation)
+    assert len(page.of("live.turn")) < 50
+    assert page.events[-1]["failure"] is None
 
 
 def test_an_interrupt_before_the_answer_begins_drops_the_question():
@@ -292,7 +313,7 @@ def test_a_message_that_makes_no_sense_is_answered_with_an_error_and_the_page_st
 
 def test_a_message_that_is_too_large_ends_the_connection():
     async def conversation(page):
-        await page.socket.send("x" * (app_module.MAX_MESSAGE_BYTES + 1))
+        await page.socket.send("x" * (MAX_MESSAGE_BYTES + 1))
         with pytest.raises(ConnectionClosed):
             await page.until("live.end")
 
@@ -435,12 +456,9 @@ def test_with_a_token_nothing_is_served_without_it():
         for path in ("", "live.js", "secret", "wrong/", "wrong/live.js", "secre/", "secret2/", "/secret/", "socket"):
             assert status_of(root + path) == 404
         talk(server, lambda page: page.send(type="interrupt"))
-        server_url, server.__class__.url = server.__class__.url, property(lambda _: root)
-        try:
-            with pytest.raises(InvalidStatus, match="403"):
-                talk(server, None)
-        finally:
-            server.__class__.url = server_url
+        server.url = root
+        with pytest.raises(InvalidStatus, match="403"):
+            talk(server, None)
 
 
 def test_a_port_that_is_taken_is_an_error():
@@ -479,8 +497,8 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
 def test_the_key_of_openai_goes_to_its_own_api_alone(monkeypatch, url, key):
     targets = []
 
-    async def serve(_scripts, setup, *_):
-        targets.extend(setup.targets)
+    async def serve(_scripts, options, *_):
+        targets.extend(options.targets)
 
     monkeypatch.setenv("OPENAI_API_KEY", "of openai")
     monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
@@ -491,16 +509,16 @@ def test_the_key_of_openai_goes_to_its_own_api_alone(monkeypatch, url, key):
 
 FIRST_TURN = """
 import asyncio, gc, sys
-from cues.cli._watching import Sounds
+from cues.cli._watching import watched_bank
 from cues.cli.live.browser.command import rehearse
-from cues.cli.live.browser.conversation import Conversation, Setup
+from cues.cli.live.browser.conversation import Conversation, ConversationOptions
 from cues.cli.live.scripts import built_in_scripts, served
 
 async def turn():
-    sounds = Sounds("")
-    await rehearse(sounds)
+    bank = watched_bank("")
+    await rehearse(bank)
     async with served(built_in_scripts()[-1:]) as targets:
-        async with Conversation(Setup(targets=targets, bank=sounds.bank, speaker="espeak")) as conversation:
+        async with Conversation(ConversationOptions(targets=targets, bank=bank, speaker="espeak")) as conversation:
             await conversation.answered()
             before = set(sys.modules)
             conversation.ask("And?")

@@ -14,39 +14,32 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
+from cues.cli._page_server import HEADERS
 from cues.cli._watching import POLL_S
+from cues.cli.live.browser.conversation import Conversation
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
+    from importlib.resources.abc import Traversable
 
     from starlette.requests import Request
     from starlette.websockets import WebSocket
 
-    from cues.cli._watching import Sounds
-    from cues.cli.live.browser.conversation import Conversation
+    from cues.cli.live.browser.conversation import ConversationOptions
     from cues.cli.live.browser.line import Line
 
-__all__ = ["MAX_MESSAGE_BYTES", "MAX_PAGES", "MAX_TEXT", "LivePages"]
+__all__ = ["MAX_PAGES", "MAX_TEXT", "LivePages"]
 
-MAX_MESSAGE_BYTES = 16 * 1024
-"""Longest message of a page."""
 MAX_TEXT = 4000
 """Longest question, characters."""
 MAX_PAGES = 64
 """Most pages at once."""
 
-_FILES = {
-    "live.html": "text/html; charset=utf-8",
-    "live.css": "text/css; charset=utf-8",
-    **dict.fromkeys(("live.js", "timeline.js", "worker.js", "worklet.js"), "text/javascript; charset=utf-8"),
-}
-_HEADERS = {
-    "Cache-Control": "no-store",
+_KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+_HEADERS = HEADERS | {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
 _TRY_AGAIN_LATER = 1013
 _CLOSE_S = 1.0
@@ -55,25 +48,20 @@ logger = logging.getLogger(__name__)
 
 
 class LivePages:
-    """The pages that are open, and their conversations, which `converse` makes.
+    """The pages that are open, and their conversations.
 
-    `hello` is the first event for each page: who answers, and the scripted turns. Every page hears of a change of
-    `sounds`, which is checked every `poll_s` seconds.
+    `hello` is the first event for each page: who answers, and the scripted turns. Every page gets an event when the
+    files of the pack change, which are checked every `poll_s` seconds.
     """
 
-    def __init__(
-        self, converse: Callable[[], Conversation], sounds: Sounds, hello: Mapping[str, Any], poll_s: float = POLL_S
-    ) -> None:
-        self._converse_with, self._sounds, self._hello, self._poll_s = converse, sounds, hello, poll_s
+    def __init__(self, options: ConversationOptions, hello: Mapping[str, Any], poll_s: float = POLL_S) -> None:
+        self._options, self._hello, self._poll_s = options, hello, poll_s
         self._lines: set[Line] = set()
 
     def app(self) -> Starlette:
-        """The application; `LiveServer` puts a guard in front of it."""
-        files = [
-            Route("/" if name == "live.html" else f"/{name}", _file(name, kind), methods=["GET"])
-            for name, kind in _FILES.items()
-        ]
-        return Starlette(routes=[*files, WebSocketRoute("/socket", self._talk)], lifespan=self._lifespan)
+        """The application; `PageServer` puts a guard in front of it."""
+        files = resources.files(__package__).joinpath("web").iterdir()
+        return Starlette(routes=[*map(_route, files), WebSocketRoute("/socket", self._talk)], lifespan=self._lifespan)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -84,21 +72,22 @@ class LivePages:
             watching.cancel()
 
     async def _watch(self) -> None:
-        known = await asyncio.to_thread(self._sounds.state)
+        bank = self._options.bank
+        known = await asyncio.to_thread(bank.state)
         while True:
             await asyncio.sleep(self._poll_s)
-            state = await asyncio.to_thread(self._sounds.state)
+            state = await asyncio.to_thread(bank.state)
             if state != known:
                 known = state
-                await asyncio.to_thread(self._sounds.bank)
+                await asyncio.to_thread(bank.value)
                 for line in self._lines:
-                    line.tell("live.pack", problem=self._sounds.problem)
+                    line.tell("live.pack", problem=bank.problem)
 
     async def _talk(self, socket: WebSocket) -> None:
         await socket.accept()
         reason = "too many pages are open"
         if len(self._lines) < MAX_PAGES:
-            async with self._converse_with() as conversation:
+            async with Conversation(self._options) as conversation:
                 await self._converse(socket, conversation)
             reason = "the page does not keep up"
         with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # It may be closed already.
@@ -109,7 +98,7 @@ class LivePages:
         """Until the page leaves, or does not read what it gets."""
         line = conversation.line
         self._lines.add(line)
-        line.tell("live.hello", sample_rate=SAMPLE_RATE, problem=self._sounds.problem, **self._hello)
+        line.tell("live.hello", sample_rate=SAMPLE_RATE, problem=self._options.bank.problem, **self._hello)
         tasks = [
             asyncio.create_task(each)
             for each in (_listen(socket, conversation), line.deliver(socket), line.overflowed.wait())
@@ -145,10 +134,10 @@ def _obey(command: object, conversation: Conversation) -> None:
             raise ValueError(f'it must be an "interrupt", or an "ask" with text of 1 to {MAX_TEXT} characters')
 
 
-def _file(name: str, kind: str) -> Callable[[Request], Any]:
-    body = resources.files(__package__).joinpath("web", name).read_bytes()
+def _route(file: Traversable) -> Route:
+    body, kind = file.read_bytes(), _KINDS[file.name.rpartition(".")[2]]
 
     async def answer(_: Request) -> Response:
         return Response(body, media_type=kind, headers=_HEADERS)
 
-    return answer
+    return Route("/" if file.name == "live.html" else f"/{file.name}", answer, methods=["GET"])

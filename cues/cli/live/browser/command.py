@@ -7,7 +7,6 @@ import contextlib
 import gc
 import secrets
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,11 @@ from stream.replay.local_requests import is_loopback
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cues.cli._watching import Sounds
-    from cues.cli.live.browser.conversation import Setup
+    from cues.cli._watching import Watched
+    from cues.cli.live.browser.conversation import ConversationOptions
     from cues.cli.live.scripts import Script
     from cues.cli.live.turn import Target
+    from cues.library.bank import Bank
 
 __all__ = ["command", "rehearse"]
 
@@ -98,72 +98,70 @@ def command(
     if not is_loopback(host) and certfile is None:
         raise click.UsageError(f"--host {harmless(host)} is not this machine alone, and {_FORWARD.format(port=port)}")
     click.echo("preparing the sounds …", err=True)
-    from cues.cli._watching import Sounds
-    from cues.cli.live.browser.conversation import Setup
+    from cues.cli._watching import watched_bank
+    from cues.cli.live.browser.conversation import ConversationOptions
     from cues.cli.live.scripts import built_in_scripts, script_of
+    from cues.cli.live.turn import Target, key_for
+    from stream.services import filesystem_tools
 
     scripts: list[Script] = []
-    if base_url is None:
+    asked: list[Target] = []
+    if base_url and model:
+        tools = filesystem_tools(folder) if folder else ()
+        asked = [Target(base_url=base_url, model=model, api_key=key_for(base_url), tools=tools)]
+    else:
         scripts = [script_of(recordings)] if recordings else built_in_scripts()
-    asked = [_model(base_url, model, folder)] if base_url and model else []
     cues.warm_up()
-    sounds = Sounds(pack)
-    setup = Setup(targets=asked, bank=sounds.bank, speaker=speaker, system=system)
+    options = ConversationOptions(targets=asked, bank=watched_bank(pack), speaker=speaker, system=system)
     hello = {
         "answers": f"{model} at {base_url}" if asked else "recordings of model servers",
         "buffer_ms": buffer_ms,
         "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
     }
+    watching = f", watching {harmless(str(pack))}" if pack else ""
     address = {"host": host, "port": port, "certfile": certfile, "keyfile": keyfile}
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(scripts, setup, sounds, hello, address))
-
-
-def _model(base_url: str, model: str, folder: Path | None) -> Target:
-    from cues.cli.live.turn import Target, key_for
-    from stream.services import filesystem_tools
-
-    tools = filesystem_tools(folder) if folder else ()
-    return Target(base_url=base_url, model=model, api_key=key_for(base_url), tools=tools)
+        asyncio.run(_serve(scripts, options, hello, address, watching))
 
 
 async def _serve(
-    scripts: Sequence[Script], setup: Setup, sounds: Sounds, hello: dict[str, Any], address: dict[str, Any]
+    scripts: Sequence[Script],
+    options: ConversationOptions,
+    hello: dict[str, Any],
+    address: dict[str, Any],
+    watching: str,
 ) -> None:
-    """Serve until Ctrl-C; without targets in `setup`, the scripts answer."""
+    """Serve until Ctrl-C; without targets in `options`, the scripts answer."""
+    from cues.cli._page_server import PageServer
     from cues.cli.live.browser.app import LivePages
-    from cues.cli.live.browser.conversation import Conversation
-    from cues.cli.live.browser.server import LiveServer
     from cues.cli.live.scripts import served
     from stream.speech import choose_speaker
 
-    await rehearse(sounds)
-    async with contextlib.aclosing(await choose_speaker(setup.speaker)) as speaker:
+    await rehearse(options.bank)
+    async with contextlib.aclosing(await choose_speaker(options.speaker)) as speaker:
         hello["speaker"] = speaker.name  # An error appears here, before any page is open.
     async with served(scripts) as recorded:
-        setup = replace(setup, targets=setup.targets or recorded)
+        pages = LivePages(replace(options, targets=options.targets or recorded), hello)
         token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
-        pages = LivePages(partial(Conversation, setup), sounds, hello)
-        server = LiveServer(pages.app(), token=token, **address)
-        watched = f", watching {harmless(str(sounds.pack))}" if sounds.pack else ""
-        click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watched} (Ctrl-C ends)")
+        server = PageServer(pages.app(), token=token, **address)
+        click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watching} (Ctrl-C ends)")
         await server.serve()
 
 
-async def rehearse(sounds: Sounds) -> None:
+async def rehearse(bank: Watched[Bank]) -> None:
     """Answer one question fast and unheard, before the first page opens.
 
     The first turn of a process imports modules and compiles patterns, 0.1 s at a time; so does a collection of all that
     was imported. The event loop of all pages would stand still for as long.
     """
-    from cues.cli.live.browser.conversation import Conversation, Setup
+    from cues.cli.live.browser.conversation import Conversation, ConversationOptions
     from cues.cli.live.scripts import demo_script, served
     from stream.clock import WallClock
 
     script = replace(demo_script(), tool_s=0.0, tokens_per_s=10.0 * _REHEARSAL_SPEED)
     async with served([script]) as targets:
-        setup = Setup(targets=targets, bank=sounds.bank, speaker="voice-like")
-        async with Conversation(setup, WallClock(_REHEARSAL_SPEED)) as conversation:
+        options = ConversationOptions(targets=targets, bank=bank, speaker="voice-like")
+        async with Conversation(options, WallClock(_REHEARSAL_SPEED)) as conversation:
             conversation.ask(script.prompt)
             await conversation.answered()
     gc.collect()

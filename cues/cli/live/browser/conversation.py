@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import stream
 from cues import Mixer
@@ -20,10 +21,11 @@ from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from pydantic import BaseModel
 
+    from cues.cli._watching import Watched
     from cues.cli.live.turn import Target
     from cues.library.bank import Bank
     from stream.events import ServiceEvent
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from stream.session.record import TurnRecord
     from stream.speech.speaker import Speaker
 
-__all__ = ["Conversation", "Setup"]
+__all__ = ["Conversation", "ConversationOptions"]
 
 _FRAME_SAMPLES, _FRAME_MS = 480, 20.0
 
@@ -39,118 +41,125 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """Settings that the conversations of all pages share: a model for each script, the speaker, the system prompt.
-
-    `bank` returns the cues; it is asked at the start of each turn, so that a changed pack is heard at once.
-    """
+class ConversationOptions:
+    """What the conversations of all pages share: a model for each script, the cues, the speaker, the system prompt."""
 
     targets: Sequence[Target]
-    bank: Callable[[], Bank]
+    bank: Watched[Bank]
     speaker: str = "auto"
     system: str = ""
 
 
 class Conversation:
-    """Answers a page's questions, one after the other; leave the context to end it.
+    """Answers a page's questions with one `VoiceSession`; leave the context to end it.
 
-    A new question interrupts the answer to the last one. The mixer, the speaker and the history stay; each turn has its
-    own router and session.
+    A new question interrupts the answer under way, and takes the place of a question that waits. The cues are looked up
+    for each answer, so that a changed pack is heard in the next one.
     """
 
-    def __init__(self, setup: Setup, clock: WallClock | None = None) -> None:
-        self._setup, self._clock = setup, clock or WallClock()
+    def __init__(self, options: ConversationOptions, clock: WallClock | None = None) -> None:
+        self._options, self._clock = options, clock or WallClock()
         self._mixer = Mixer(SAMPLE_RATE)
         self.line = Line(self._mixer)
-        self._history = ChatHistory(setup.system)
+        self._history = ChatHistory(options.system)
         self._arrival = Arrival(self._clock)
         self._resources = AsyncExitStack()
         self._sources: dict[int, ChatSource] = {}
+        self._bank: Bank
+        self._router: stream.CueRouter
         self._speaker: Speaker | None = None
         self._session: VoiceSession | None = None
-        self._turns: list[asyncio.Task[Any]] = []
         self._number = 0
+        self._waiting: tuple[str, int] | None = None  # the newest question, and its script
+        self._answering: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
-        # While the user reads the page. A failure is reported by the first turn, which tries again.
-        self._turns = [asyncio.create_task(self._open(script=0))]
+        self._answering = asyncio.create_task(self._begin())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for turn in self._turns:
-            turn.cancel()
-        await asyncio.gather(*self._turns, return_exceptions=True)
-        await self._drop_speaker()
+        self._answering.cancel()
+        await asyncio.gather(self._answering, return_exceptions=True)
+        await self._drop_session()
         await self._resources.aclose()
         self._mixer.close()
 
     def ask(self, text: str, script: int = 0) -> None:
-        """Start to answer a question, after the answer under way has faded out; `ValueError` for an unknown script."""
-        if not 0 <= script < len(self._setup.targets):
-            raise ValueError(f"script is {script}; there are {len(self._setup.targets)}, from 0 on")
+        """Answer a question after the answer under way has faded out; `ValueError` for an unknown script."""
+        if not 0 <= script < len(self._options.targets):
+            raise ValueError(f"script is {script}; there are {len(self._options.targets)}, from 0 on")
         self.interrupt()
-        self._turns = [turn for turn in self._turns if not turn.done()]
-        self._turns.append(asyncio.create_task(self._after(tuple(self._turns), self._number, text, script)))
+        self._waiting = text, script
+        if self._answering.done():
+            self._answering = asyncio.create_task(self._answer_what_waits())
 
     def interrupt(self) -> None:
-        """Barge in: the answer under way fades out, and questions that wait are dropped."""
+        """Barge in: the answer under way fades out, and a question that waits is dropped."""
         self._number += 1
+        self._waiting = None
         if self._session is not None:
             self._session.barge_in()
 
     async def answered(self) -> None:
-        """Wait until every question asked so far is answered or dropped."""
-        await asyncio.wait(self._turns)
+        """Wait until no question waits or is being answered."""
+        await asyncio.wait([self._answering])
 
-    async def _after(self, earlier: Sequence[asyncio.Task[Any]], number: int, text: str, script: int) -> None:
-        if earlier:
-            await asyncio.wait(earlier)
-        if number != self._number:
-            return
+    async def _begin(self) -> None:
+        """Connect to the first model while the user reads the page."""
+        with contextlib.suppress(Exception):  # The first turn tries again, and reports what fails.
+            await self._open(0)
+        await self._answer_what_waits()
+
+    async def _answer_what_waits(self) -> None:
+        while self._waiting is not None:
+            (text, script), self._waiting = self._waiting, None
+            await self._turn(self._number, text, script)
+
+    async def _turn(self, number: int, text: str, script: int) -> None:
         self.line.turn = number
         self.line.tell("live.turn", text=text)
-        failure: str | None = None
         record: TurnRecord | None = None
+        failure: str | None = None
         try:
-            record = await self._answer(number, text, script)
+            source, session = await self._open(script)
+            if number == self._number:  # not interrupted meanwhile
+                self._history.add("user", text)
+                record = await session.run(self._events(source, script), bytes_s=lambda: self._arrival.last_s)
+                failure = record.failure
         except Exception as error:
             logger.exception("turn %d failed", number)
             failure = f"{type(error).__name__}: {error}"
         finally:
-            self._session = None
             self._tell_end(record, failure)
-        if record is None or record.failure is not None:
-            await self._drop_speaker()  # The next turn starts a new one.
+        if failure is not None:
+            await self._drop_session()  # The next turn starts another speaker.
 
-    async def _answer(self, number: int, text: str, script: int) -> TurnRecord | None:
-        source, speaker = await self._open(script)
-        bank = await asyncio.to_thread(self._setup.bank)
-        if number != self._number:
-            return None  # Interrupted before the session began.
-        self._history.add("user", text)
-        self._session = VoiceSession(
-            mixer=self._mixer,
-            router=stream.CueRouter(bank, self._mixer),
-            speaker=speaker,
-            sink=self.line,
-            clock=self._clock,
-            frame_samples=_FRAME_SAMPLES,
-            lead_ms=_FRAME_MS,
-            history=self._history,
-            on_event=self._relay,
-        )
-        return await self._session.run(self._events(source, script), bytes_s=lambda: self._arrival.last_s)
-
-    async def _open(self, script: int) -> tuple[ChatSource, Speaker]:
-        if self._speaker is None:
-            self._speaker = await choose_speaker(self._setup.speaker)
+    async def _open(self, script: int) -> tuple[ChatSource, VoiceSession]:
+        bank = await asyncio.to_thread(self._options.bank.value)
+        if self._session is None:
+            self._speaker = await choose_speaker(self._options.speaker)
+            self._router = stream.CueRouter(bank, self._mixer)
+            self._session = VoiceSession(
+                mixer=self._mixer,
+                router=self._router,
+                speaker=self._speaker,
+                sink=self.line,
+                clock=self._clock,
+                frame_samples=_FRAME_SAMPLES,
+                lead_ms=_FRAME_MS,
+                history=self._history,
+                on_event=self._relay,
+            )
+        elif bank is not self._bank:
+            self._router.use_mixer(self._mixer, bank)
+        self._bank = bank
         if script not in self._sources:
-            opened = self._setup.targets[script].opened(self._arrival.mark)
+            opened = self._options.targets[script].opened(self._arrival.mark)
             self._sources[script] = await self._resources.enter_async_context(opened)
-        return self._sources[script], self._speaker
+        return self._sources[script], self._session
 
-    async def _drop_speaker(self) -> None:
-        speaker, self._speaker = self._speaker, None
+    async def _drop_session(self) -> None:
+        self._session, speaker, self._speaker = None, self._speaker, None
         if speaker is not None:
             await speaker.aclose()
 
@@ -158,7 +167,7 @@ class Conversation:
 
     async def _events(self, source: ChatSource, script: int) -> AsyncGenerator[ServiceEvent, None]:
         """Events of the answer, with a message to the page when a call begins; the session reports the other ones."""
-        tools = self._setup.targets[script].tools or None
+        tools = self._options.targets[script].tools or None
         async with aclosing(source.chat(list(self._history.messages), tools=tools)) as events:
             async for event in events:
                 if isinstance(event, ToolCallStart):
@@ -174,9 +183,8 @@ class Conversation:
         sounded = [] if record is None else record.sounded
         self.line.tell(
             "live.end",
-            failure=failure if record is None else record.failure,
+            failure=failure,
             interrupted=record is None or record.interrupted,
-            late=0 if record is None else record.underruns,
             cues=[
                 {"cue": each.cue, "onset_s": each.onset_s, "delay_ms": each.delay_ms, "cause": cause_of(each)}
                 for each in sounded
