@@ -6,7 +6,7 @@ import logging
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
 
 from stream.events import StreamFailed, ToolsLeftOut
@@ -23,6 +23,7 @@ from stream.services.chat_request import ChatRequest, ollama_body, openai_body, 
 from stream.services.endpoint import Endpoint
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.redaction import logged_list, logged_name
+from stream.services.refusals import refused_part
 from stream.services.retrying import Retries, with_retries
 from stream.services.tool import as_tools, tool_choice_field
 
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
     from stream.services.addresses import Api
-    from stream.services.chat_request import Message, Think
+    from stream.services.chat_request import Message
     from stream.services.models import ModelCapabilities
+    from stream.services.source import ChatFields
     from stream.services.tool import ToolLike
 
 __all__ = ["Connection", "connect"]
@@ -172,13 +174,7 @@ class Connection:
         messages: Sequence[Message],
         *,
         tools: Iterable[ToolLike] | None = None,
-        tool_choice: str | Mapping[str, Any] | None = None,
-        parallel_tool_calls: bool | None = None,
-        format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the field's name in the protocol)
-        response_format: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        think: Think | None = None,
-        extra: Mapping[str, Any] | None = None,
+        **fields: Unpack[ChatFields],
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer. A fault of the server is a `StreamFailed`, never an exception.
 
@@ -212,33 +208,30 @@ class Connection:
         if left_out:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
-        kept = wanted[: len(offered)]
-        if parallel_tool_calls is None and not self.capabilities.parallel:
-            parallel_tool_calls = False
+        fields["tool_choice"] = tool_choice_field(fields.get("tool_choice"), names) if names else None
+        if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
+            fields["parallel_tool_calls"] = False
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
-            think = None
+            fields["think"] = None
         request = ChatRequest(
             model=self.model,
-            messages=with_guidance(messages, guidance(kept, self.capabilities) if self._guide else ""),
+            messages=with_guidance(
+                messages, guidance(wanted[: len(offered)], self.capabilities) if self._guide else ""
+            ),
             tools=offered,
-            tool_choice=tool_choice_field(tool_choice, names) if names else None,
-            parallel_tool_calls=parallel_tool_calls,
-            format=format,
-            response_format=response_format,
-            temperature=temperature,
-            think=think,
             stream=self.capabilities.streaming or not names,
-            extra=extra,
+            **fields,
         )
         while True:
-            refused = ""
+            refused: str = ""
             body = ollama_body(request) if self.api == "ollama" else openai_body(request, usage=self._usage)
             ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:
-                    refused = _refused(event, request)
-                    if refused:
-                        break
+                    if isinstance(event, StreamFailed):
+                        refused = refused_part(event, tools=bool(names), thinking=bool(request.think))
+                        if refused:
+                            break
                     yield event
             if not refused:
                 return
@@ -266,14 +259,3 @@ _WHY = {
     "untrained": "the model calls no tools",
     "refused": "the server refused them",
 }
-
-
-def _refused(event: ServiceEvent, request: ChatRequest) -> str:
-    """The part of a request because of which it was refused: `"tools"`, `"thinking"`, or `""` for neither."""
-    if not isinstance(event, StreamFailed) or event.status != 400:
-        return ""
-    asked = {"tools": request.tools, "thinking": request.think}
-    said = event.message
-    return next(
-        (w for w in asked if asked[w] and (f"does not support {w}" in said or f"{w} is not supported" in said)), ""
-    )
