@@ -25,6 +25,7 @@ from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
 from stream.reading import read
 from stream.routing.rules import Limits
 from stream.services.redaction import logged_arguments, logged_list, logged_name
+from stream.services.refusals import refused_part
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ PATCH = Path(__file__).with_name("unmute.patch")
 logger = logging.getLogger(__name__)
 
 _NO_TOOLS: set[tuple[str, str]] = set()  # Servers and models that refused tools, in this process.
-# Answers to tools that the model does not take: 404 from OpenRouter, 400 from vLLM and Ollama.
-_REFUSALS = (400, 404, 422)
 _FRAME_S = FRAME_MS / 1000.0
 _LEAD_MS = 280.0  # unmute's text-to-speech is four frames ahead, so that 40 ms are left here to fade out.
 _SILENCE_LEAD_MS = 80.0
@@ -94,7 +93,7 @@ async def chat_events(
         async with aclosing(cast("AsyncGenerator[Event, None]", words(read(answer, tools=offered)))) as events:
             async for event in events:
                 failed = isinstance(event, StreamFailed)
-                if is_first and offered and isinstance(event, StreamFailed) and event.status in _REFUSALS:
+                if is_first and offered and isinstance(event, StreamFailed) and refused_part(event, tools=True):
                     listed = logged_list(logged_name(name) for name in names)
                     message = "%d tools not offered to %s (the server refused them): %s"
                     logger.warning(message, len(names), request["model"], listed)
