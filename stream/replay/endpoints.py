@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from stream.events import ToolCallEnd
+from stream.reading import read_sync
+from stream.replay.recording import Recording
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from stream.replay.recording import Recording
-
-__all__ = ["PATHS", "api_of_path", "error_of", "pages", "served", "turn_index"]
+__all__ = ["PATHS", "api_of_path", "error_of", "json_answer", "pages", "served", "turn_index"]
 
 Json = dict[str, Any]
 
@@ -33,6 +34,11 @@ def error_of(path: str, message: str) -> Json:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
 
+def json_answer(status: int, value: Any) -> Recording:
+    """An answer that is not a stream."""
+    return Recording(name="", kind="json", body=json.dumps(value).encode(), status=status)
+
+
 def pages(path: str) -> Any:
     """The JSON of a page that lists models or versions; `None` for another path."""
     if path == "/api/tags":
@@ -51,67 +57,46 @@ def served(recording: Recording, api: str | None, request: Mapping[str, Any]) ->
     pieces = recording.messages()
     error = next((piece for piece in pieces if piece.get("error") and not piece.get("done")), None)
     try:
-        body = json.dumps(error or (_whole_line if api == "ollama" else _whole_completion)(pieces)).encode()
+        value = error or (_whole_line if api == "ollama" else _whole_completion)(pieces)
+        return json_answer(500 if error else recording.status, value)
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return recording  # no answer of this API
-    headers = {**recording.headers, "content-type": "application/json"}
-    return replace(recording, body=body, status=500 if error else recording.status, headers=headers, reads=())
 
 
-def _whole_line(pieces: Iterable[Json]) -> Json:
+def _whole_line(pieces: Sequence[Json]) -> Json:
     """The lines of Ollama's own endpoint as one."""
-    answer: Json = {}
-    message: Json = {"role": "assistant", "content": ""}
-    for piece in pieces:
-        said = piece.get("message") or {}
-        _join(message, {key: said.get(key) for key in ("content", "thinking")})
-        if said.get("tool_calls"):
-            message.setdefault("tool_calls", []).extend(said["tool_calls"])
-        answer.update(piece)
-    return {**answer, "message": message}
+    said = [piece.get("message") or {} for piece in pieces]
+    message: Json = {"role": "assistant", "content": "", **_texts(said)}
+    if calls := [call for one in said for call in one.get("tool_calls") or ()]:
+        message["tool_calls"] = calls
+    return {**{key: value for piece in pieces for key, value in piece.items()}, "message": message}
 
 
-def _whole_completion(pieces: Iterable[Json]) -> Json:
+def _whole_completion(pieces: Sequence[Json]) -> Json:
     """The chunks of Chat Completions as one completion."""
-    answer: Json = {}
-    message: Json = {"role": "assistant", "content": None}
-    reason = None
-    for piece in pieces:
-        answer.update({key: value for key, value in piece.items() if value})
-        for choice in piece.get("choices") or ():
-            reason = choice.get("finish_reason") or reason
-            delta = choice.get("delta") or choice.get("message") or {}
-            for entry in delta.get("tool_calls") or ():
-                _add_call(message.setdefault("tool_calls", []), entry)
-            _join(message, {key: text for key, text in delta.items() if key != "role"})
-    choices = [{"index": 0, "message": message, "finish_reason": reason}]
-    return {**answer, "object": "chat.completion", "choices": choices}
+    choices = [choice for piece in pieces for choice in piece.get("choices") or ()]
+    said = [choice.get("delta") or choice.get("message") or {} for choice in choices]
+    message: Json = {"role": "assistant", "content": None, **_texts(said)}
+    calls = read_sync({"choices": [{"delta": {"tool_calls": one.get("tool_calls")}}]} for one in said)
+    if ends := [event for event in calls if isinstance(event, ToolCallEnd)]:
+        message["tool_calls"] = [
+            {
+                "id": end.tool_call_id,
+                "type": "function",
+                "function": {"name": end.tool_name, "arguments": end.arguments_json},
+            }
+            for end in ends
+        ]
+    reason = next((choice["finish_reason"] for choice in reversed(choices) if choice.get("finish_reason")), None)
+    answer = {key: value for piece in pieces for key, value in piece.items() if value}
+    whole = [{"index": 0, "message": message, "finish_reason": reason}]
+    return {**answer, "object": "chat.completion", "choices": whole}
 
 
-def _join(into: Json, texts: Json) -> None:
-    """Add each text to the one of its key."""
-    for key, text in texts.items():
-        if isinstance(text, str):
-            into[key] = (into.get(key) or "") + text
-
-
-def _add_call(calls: list[Json], entry: Json) -> None:
-    """Add an entry of `tool_calls`: a call, or the rest of the last one's arguments."""
-    function = entry.get("function") or {}
-    last = calls[-1] if calls else None
-    if last is None or (function.get("name") and (not entry.get("id") or entry["id"] != last["id"])):
-        made = {"name": function.get("name", ""), "arguments": function.get("arguments") or ""}
-        calls.append({"id": entry.get("id") or "", "type": "function", "function": made})
-    elif not (function.get("name") and _is_json(last["function"]["arguments"])):  # otherwise a call sent twice
-        last["function"]["arguments"] += function.get("arguments") or ""
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _texts(said: Sequence[Json]) -> Json:
+    """The texts of each field but the role, joined."""
+    fields = dict.fromkeys(key for one in said for key, text in one.items() if isinstance(text, str) and key != "role")
+    return {key: "".join(one.get(key) or "" for one in said) for key in fields}
 
 
 def turn_index(request: Mapping[str, Any]) -> int:

@@ -15,12 +15,12 @@ import h11
 
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
-from stream.replay.endpoints import PATHS, api_of_path, error_of, pages, served, turn_index
+from stream.replay.endpoints import PATHS, api_of_path, error_of, json_answer, pages, served, turn_index
 from stream.replay.local_requests import cannot_listen, names_of, refusal
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["ReplayServer", "Script"]
 
@@ -30,29 +30,25 @@ NO_QUESTIONS = ("/api/show",)
 
 
 class Script(Protocol):
-    """A server's answers, request by request; `Turns` and `Scenario` are scripts."""
+    """A server's answers, request by request; `Recordings` and `Scenario` are scripts."""
 
     @property
     def as_recorded(self) -> bool:
         """Whether the script prescribes the reads, whatever the server's pace."""
-        ...
 
     @property
     def pages(self) -> Mapping[str, Any]:
         """Other paths, and their JSON answers."""
-        ...
 
     @property
     def paths(self) -> Sequence[str]:
         """The ends of the paths that are answered, for the message about any other path."""
-        ...
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
         """The answer to a chat request; `None` for a path of another API."""
-        ...
 
 
-class Turns:
+class Recordings:
     """Recorded turns as a script; the last one repeats."""
 
     as_recorded = False
@@ -65,9 +61,7 @@ class Turns:
         known = {api for _, api in self._turns}
         if len(known - {None}) > 1 or not known <= {None, *PATHS.values()}:
             formats = ", ".join(sorted(filter(None, known)))
-            raise StreamValueError(
-                f"turns are of {formats}; they must be of Chat Completions, or of Ollama's /api/chat"
-            )
+            raise StreamValueError(f"turns are of {formats}; they must be of Chat Completions or Ollama's /api/chat")
         self.paths = [path for path, api in PATHS.items() if api in known or None in known]
 
     def answer(self, path: str, request: Mapping[str, Any]) -> Recording | None:
@@ -111,7 +105,7 @@ class ReplayServer:
             raise StreamValueError(
                 f"tokens_per_s is {tokens_per_s!r}; it must be above 0, or None for the recorded times"
             )
-        self._script: Script = Turns(turns) if isinstance(turns, Sequence) else turns
+        self._script: Script = Recordings(turns) if isinstance(turns, Sequence) else turns
         self._tokens_per_s = None if self._script.as_recorded else tokens_per_s
         self._on_request, self._on_answer = on_request, on_answer
         self._clock = clock or WallClock()
@@ -175,27 +169,30 @@ class ReplayServer:
             for header in (b"host", b"origin")
         )
         method = request.method.decode()
-        if reason := refusal(hosts, origins, self._names):
-            recording, status, value = None, 403, error_of(path, reason)
-        else:
-            recording, status, value = self._chosen(method, path, body)
+        refused = refusal(hosts, origins, self._names)
+        answer = json_answer(403, error_of(path, refused)) if refused else self._answer(method, path, body)
         if self._on_answer is not None:
-            self._on_answer(method, path, status)
-        if recording is None:
-            data = json.dumps(value).encode()
-            headers = [("content-type", "application/json"), ("content-length", str(len(data)))]
-            writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
-            return await self._play(connection, writer, [] if method == "HEAD" else [(data, 0.0)])
-        kept = [(name, value) for name, value in recording.headers.items() if name in SERVED_HEADERS]
-        headers = [("content-type", recording.content_type), ("cache-control", "no-cache"), *kept]
-        writer.write(connection.send(h11.Response(status_code=status, headers=headers)) or b"")
-        return await self._play(connection, writer, self._schedule(recording), complete=recording.complete)
+            self._on_answer(method, path, answer.status)
+        headers = [(name, value) for name, value in answer.headers.items() if name in SERVED_HEADERS]
+        headers += [("content-type", answer.content_type), ("cache-control", "no-cache")]
+        if answer.kind == "json":
+            headers.append(("content-length", str(len(answer.body))))
+        writer.write(connection.send(h11.Response(status_code=answer.status, headers=headers)) or b"")
+        start_s = self._clock.now()
+        for piece, at_s in self._schedule(answer) if method != "HEAD" else ():
+            await self._clock.sleep(start_s + at_s - self._clock.now())
+            writer.write(connection.send(h11.Data(data=piece)) or b"")
+            await writer.drain()
+        if not answer.complete:
+            return False
+        writer.write(connection.send(h11.EndOfMessage()) or b"")
+        await writer.drain()
+        return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
-    def _chosen(self, method: str, path: str, body: bytes) -> tuple[Recording | None, int, Any]:
-        """The recording to play, or `None`; and the status with the JSON of any other answer."""
+    def _answer(self, method: str, path: str, body: bytes) -> Recording:
         page = self._script.pages.get(path, pages(path))
         if page is not None and (method in ("GET", "HEAD") or path in self._script.pages):
-            return None, 200, page
+            return json_answer(200, page)
         if method == "POST" and path not in NO_QUESTIONS:
             try:
                 request = json.loads(body)
@@ -203,35 +200,13 @@ class ReplayServer:
             except (ValueError, RecursionError) as error:
                 request, broken = {}, str(error)
             if broken:
-                return None, 400, error_of(path, f"the body of the request cannot be parsed: {broken}")
+                return json_answer(400, error_of(path, f"the body of the request cannot be parsed: {broken}"))
             if self._on_request is not None:
                 self._on_request(path, request)
-            recording = self._script.answer(path, request)
-            if recording is not None:
-                recording = served(recording, api_of_path(path), request)
-                return recording, recording.status, None
+            if recording := self._script.answer(path, request):
+                return served(recording, api_of_path(path), request)
         known = ", ".join(f"…{one}" for one in self._script.paths)
-        return None, 404, error_of(path, f"no answer to {method} {path}; this replay answers {known}")
-
-    async def _play(
-        self,
-        connection: h11.Connection,
-        writer: asyncio.StreamWriter,
-        schedule: Iterable[tuple[bytes, float]],
-        *,
-        complete: bool = True,
-    ) -> bool:
-        """Send a body; False if the connection must close, as after an incomplete answer."""
-        start_s = self._clock.now()
-        for piece, at_s in schedule:
-            await self._clock.sleep(start_s + at_s - self._clock.now())
-            writer.write(connection.send(h11.Data(data=piece)) or b"")
-            await writer.drain()
-        if not complete:
-            return False
-        writer.write(connection.send(h11.EndOfMessage()) or b"")
-        await writer.drain()
-        return connection.our_state is h11.DONE and connection.their_state is h11.DONE
+        return json_answer(404, error_of(path, f"no answer to {method} {path}; this replay answers {known}"))
 
     def _schedule(self, recording: Recording) -> Iterator[tuple[bytes, float]]:
         """The pieces of a recording, with their times in seconds since the request."""
