@@ -37,6 +37,7 @@ PAGES = (
     *("README.md", "CONTRIBUTING.md", "samples/README.md", "stream/README.md"),
     *("stream/services/README.md", "stream/replay/README.md", "stream/session/README.md"),
     *("cues/README.md", "cues/library/README.md", "cues/mixing/README.md", "cues/cli/README.md"),
+    "cues/TROUBLESHOOTING.md",
 )
 
 # What a line begins with → why it is not run.
