@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues.cue import Cue
@@ -19,7 +21,7 @@ from cues.synthesis.motifs import motif
 from cues.units import checked_number, checked_sample_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import numpy as np
@@ -36,13 +38,14 @@ _SPEECH_LUFS = (-60.0, 0.0)
 _LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256
 _remembered: dict[str, Finished] = {}
+_lock = Lock()
 
 
 class Bank(Mapping[str, Cue]):
     """Cues by name, and the cue of a tool by the tool's name. Made by `load_bank`.
 
-    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), rendered at its first use. Iteration skips
-    motifs.
+    `bank["motif:" + tool_name]` is the motif of a tool (`cues.motif`), rendered at its first use or by `prepare`.
+    Iteration skips motifs.
 
     Attributes
     ----------
@@ -60,7 +63,6 @@ class Bank(Mapping[str, Cue]):
         self, cues: Mapping[str, Cue], *, sample_rate: int, speech_lufs: float, pack: Pack | None = None
     ) -> None:
         self._cues = dict(cues)
-        self._motifs: dict[str, Cue] = {}
         self.sample_rate = sample_rate
         self.speech_lufs = speech_lufs
         self.rules: tuple[tuple[str, str], ...] = pack.rules if pack else ()
@@ -70,7 +72,7 @@ class Bank(Mapping[str, Cue]):
         if name in self._cues:
             return self._cues[name]
         if _is_motif(name):
-            return self._motif(name)
+            return _motif(name, self.sample_rate, self.speech_lufs)
         hint = did_you_mean(name, self._cues)
         raise UnknownCueError(f"no cue is named {name!r}; the bank holds {', '.join(self._cues)}{hint}")
 
@@ -92,16 +94,13 @@ class Bank(Mapping[str, Cue]):
         return f"{MOTIF}:{tool_name}" if cue == MOTIF else cue
 
     def cue_for(self, tool_name: str) -> Cue:
-        """Cue of a tool. The first call for a motif renders it, which takes a few ms."""
+        """Cue of a tool; see `prepare` for motifs."""
         return self[self.name_for(tool_name)]
 
-    def _motif(self, name: str) -> Cue:
-        if name not in self._motifs:
-            if len(self._motifs) >= _MAX_REMEMBERED:  # tool names come from outside: bound the memory
-                self._motifs.pop(next(iter(self._motifs)), None)
-            spec = motif(name.removeprefix(f"{MOTIF}:"))
-            self._motifs[name] = _from_spec(name, spec, self.sample_rate, _Level(self.speech_lufs + usual_lu(name)))
-        return self._motifs[name]
+    def prepare(self, tool_names: Iterable[str]) -> None:
+        """Render the motifs of these tools before a session, whose loop would wait 5 ms for each at its first call."""
+        for tool_name in tool_names:
+            self.cue_for(tool_name)
 
 
 class _Level(NamedTuple):
@@ -188,6 +187,14 @@ def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs
         return _from_file(name, override, sample_rate, level)
 
 
+@lru_cache(maxsize=_MAX_REMEMBERED)  # tool names come from outside: bound the memory
+def _motif(name: str, sample_rate: int, speech_lufs: float) -> Cue:
+    """Cue of a motif; it stays off the disk, as the loop that mixes may ask for it."""
+    spec = motif(name.removeprefix(f"{MOTIF}:"))
+    samples, measured = _made_from_spec(spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
+    return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=spec.loop)
+
+
 @contextlib.contextmanager
 def errors_in(override: Override) -> Iterator[None]:
     """Give errors of the block the place of `override` in its pack."""
@@ -205,15 +212,16 @@ def errors_in(override: Override) -> Iterator[None]:
 def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:
     recipe = {"spec": spec.to_table(), "rate": sample_rate, **level._asdict()}
 
-    def make() -> Finished:
-        from cues.library.normalize import leveled
-        from cues.synthesis.render import render
-
-        return leveled(render(spec, sample_rate), sample_rate, **level._asdict())
-
-    samples, measured = _finished(recipe, make)
+    samples, measured = _finished(recipe, lambda: _made_from_spec(spec, sample_rate, level))
     loops = spec.loop if loop is None else bool(loop)
     return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
+
+
+def _made_from_spec(spec: Spec, sample_rate: int, level: _Level) -> Finished:
+    from cues.library.normalize import leveled
+    from cues.synthesis.render import render
+
+    return leveled(render(spec, sample_rate), sample_rate, **level._asdict())
 
 
 def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -> Cue:
@@ -256,7 +264,8 @@ def _finished(recipe: Mapping[str, Any], make: Callable[[], Finished]) -> Finish
         samples.flags.writeable = False
         found = samples, measured
         cache.store(key, samples, measured)
-    if len(_remembered) >= _MAX_REMEMBERED and key not in _remembered:
-        _remembered.pop(next(iter(_remembered)), None)
-    _remembered[key] = found
+    with _lock:
+        if len(_remembered) >= _MAX_REMEMBERED and key not in _remembered:
+            _remembered.pop(next(iter(_remembered)))
+        _remembered[key] = found
     return found

@@ -114,7 +114,7 @@ def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement]
     header_bytes = int.from_bytes(body[:4], "little")
     header = json.loads(bytes(body[4 : 4 + header_bytes]))
     samples = np.frombuffer(body[4 + header_bytes :], dtype="<f4").astype(np.float32)
-    if header["key"] != key or header["n_samples"] != len(samples):
+    if header["key"] != key or header["n_samples"] != len(samples) or not np.isfinite(samples).all():
         return None
     samples.flags.writeable = False
     return samples, Measurement(**header["measured"])

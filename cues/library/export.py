@@ -13,12 +13,12 @@ from cues.files import explained
 from cues.library.audiofile import FORMATS, check_format, default_subtype, encoded
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
-from cues.library.pack_values import is_plain_name
+from cues.library.pack_values import is_plain_name, would_do
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from cues.cue import Cue
 
@@ -55,9 +55,7 @@ def export_bank(
     """
     subtype = subtype or default_subtype(file_format)
     check_format(file_format, subtype)
-    for name in bank:
-        if not is_plain_name(name):
-            raise CueValueError(f"cue {name!r}: no file can have that name; it must be a plain name, without a folder")
+    _check_names(bank)
     if pictures:
         from cues.show.plots import check_matplotlib
 
@@ -85,6 +83,18 @@ def export_bank(
         if isinstance(bank, Bank) and named is None:
             _write_pack(bank, target, {path.stem: path for path in (*kept, *written)})
     return Export(written=tuple(written), kept=tuple(kept), removed=tuple(removed))
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise unless every name can be that of a file of its own, on any system."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if not is_plain_name(name):
+            message = f"cue {name!r}: no file can have that name; it must be a plain name, without a folder"
+            raise CueValueError(message + would_do(name))
+        first = seen.setdefault(name.casefold(), name)
+        if first != name:
+            raise CueValueError(f"cue {name!r}: its file can replace that of {first!r}; {name}_2 would do")
 
 
 def _is_replaceable(path: Path, bank: Mapping[str, Cue], subtype: str, named: str | None, ending: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.library.audiofile import ENDINGS, file_bytes
-from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_keys
+from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_keys, would_do
 from cues.paths import user_config_dir
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
@@ -33,6 +33,9 @@ PACK_VARIABLE = "CUES_PACK"
 """Environment variable with the folder of the pack."""
 _UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".caf", ".webm")
 _BESIDE = (".json", ".png", ".txt", ".md", ".toml")
+
+_MAX_TOML_BYTES, _MAX_DOTS = 128 * 1024, 500
+"""Largest `pack.toml`, and the dots in one of its lines."""
 
 _OF_FILES = "move the line to [cues]: a rule names a cue, not a file"
 _IN_CUES = dict.fromkeys(CATALOG, "move it to [cues]")
@@ -170,7 +173,7 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     import tomllib  # most processes have no `pack.toml`
 
     try:
-        table = tomllib.loads(file_bytes(path).decode("utf-8-sig"))
+        table = tomllib.loads(_checked_text(path))
     except CueError as error:
         raise error.within("", PackError, fix="make it a file of a few lines; cues new-pack shows one") from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
@@ -197,6 +200,18 @@ def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack
     return Pack(folder=folder, cues=cues, rules=tuple(rules))
 
 
+def _checked_text(path: Path) -> str:
+    """Text of a `pack.toml` that is safe to parse: for a key of n parts, tomllib takes memory in the order of n²."""
+    data = file_bytes(path)
+    if len(data) > _MAX_TOML_BYTES:
+        raise PackError(f"{path}: has {len(data)} bytes; at most {_MAX_TOML_BYTES} are allowed")
+    text = data.decode("utf-8-sig")
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.count(".") > _MAX_DOTS:
+            raise PackError(f"{path}: line {number} has {line.count('.')} dots; at most {_MAX_DOTS} are allowed")
+    return text
+
+
 def _check_name(path: Path, name: str, ruled: set[str]) -> None:
     if name == MOTIF or name.startswith(f"{MOTIF}:"):
         raise PackError(
@@ -207,7 +222,7 @@ def _check_name(path: Path, name: str, ruled: set[str]) -> None:
         raise PackError(
             f"{path}: [cues] {name!r}: no name for a cue; it must be 1 to 80 printable characters that a file's name "
             f"can have anywhere",
-            fix="choose a name that a file may have",
+            fix=f"choose a name that a file may have{would_do(name)}",
         )
     if name not in CATALOG and name not in ruled:
         raise PackError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,15 @@ from cues.units import checked_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_keys"]
+__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_keys", "would_do"]
 
 _GAIN_DB = (-40.0, 20.0)
 _TARGET_LU = (-40.0, 10.0)
 _LOOP_KEYS = ("start_ms", "end_ms", "period_ms")
 _LOOP_MS = (0.0, MAX_CUE_MS)
 _MAX_NAME = 80
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])((?:\..*)?)", re.IGNORECASE)
+"""Names that Windows keeps for devices, with any extension."""
 _NOT_IN_NAMES = frozenset('/\\:*?"<>|')
 
 
@@ -32,7 +35,14 @@ def is_plain_name(name: object) -> bool:
         and name.isprintable()
         and name == name.strip(" .")
         and _NOT_IN_NAMES.isdisjoint(name)
+        and not _DEVICES.fullmatch(name)
     )
+
+
+def would_do(name: str) -> str:
+    """End of a message about a name that is not plain, with a similar one that is; empty without one."""
+    device = _DEVICES.fullmatch(name)
+    return f"; {device[1]}_{device[2]} would do" if device else ""
 
 
 def file_inside(folder: Path, value: object, where: str) -> Path:

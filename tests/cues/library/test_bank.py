@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import cues
+from cues.synthesis import render
 
 
 def test_a_bank_is_a_mapping_of_cues():
@@ -78,11 +80,24 @@ def test_tools_without_a_rule_sound_tool_call():
     assert {bank.name_for(tool) for tool in ("spawn_agent", "delegate", "run_sub_agent")} == {"agent"}
 
 
-def test_motifs_do_not_pile_up():
-    bank = cues.load_bank(sample_rate=8000)
-    bank._motifs.update(dict.fromkeys((f"motif:{i}" for i in range(256)), bank["error"]))
-    assert bank["motif:new"].spec == cues.motif("new")
-    assert len(bank._motifs) == 256
+def test_a_motif_is_made_once_off_the_disk_and_ahead_of_a_session_if_asked(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUES_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("cues.library.bank._remembered", {})
+    (tmp_path / "pack.toml").write_text('[rules]\n"prepared_*" = "motif"\n')
+    bank = cues.load_bank(tmp_path, sample_rate=8000)
+    entries = set((tmp_path / "cache").iterdir())
+    bank.prepare(["prepared_1", "prepared_2"])
+    monkeypatch.setattr(render, "render", None)
+    assert bank.cue_for("prepared_2").spec == cues.motif("prepared_2")
+    assert set((tmp_path / "cache").iterdir()) == entries
+
+
+def test_threads_may_ask_for_cues_and_motifs_at_once(monkeypatch):
+    monkeypatch.setenv("CUES_CACHE_DIR", "")
+    monkeypatch.setattr("cues.library.bank._MAX_REMEMBERED", 2)
+    with ThreadPoolExecutor(8) as pool:
+        banks = list(pool.map(lambda rate: cues.load_bank("", sample_rate=rate), [8000, 9000, 10000, 11000] * 3))
+        list(pool.map(lambda number: banks[0][f"motif:tool_{number}"], range(300)))
 
 
 def test_loading_a_bank_imports_nothing_heavy(tmp_path):

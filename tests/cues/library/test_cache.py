@@ -85,6 +85,16 @@ def test_a_damaged_entry_is_rendered_anew_and_mended(folder, renders, damage):
     assert {path: path.read_bytes() for path in folder.iterdir()} == entries
 
 
+def test_an_entry_with_nan_and_a_right_digest_is_rendered_anew(folder, renders):
+    first = cues.load_bank()
+    for path in folder.iterdir():
+        measured = next(iter(first.values())).measured
+        path.write_bytes(cache._packed(path.stem, np.full(9, np.nan, dtype=np.float32), measured))
+    forget()
+    assert same(first, cues.load_bank())
+    assert len(renders) == 2 * len(first)
+
+
 def test_an_entry_under_the_wrong_name_is_not_believed(folder, renders):
     first = cues.load_bank()
     paths = sorted(folder.iterdir())

@@ -230,6 +230,18 @@ def test_no_name_leads_out_of_the_folder(tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("CON", "CON_"), ("nul", "nul_"), ("Lpt1.x", "Lpt1_.x"), ("Agent", "Agent_2")]
+)
+def test_names_that_are_no_files_of_their_own_on_some_systems_are_refused_with_one_that_would_do(
+    tmp_path, name, allowed
+):
+    cue = cues.load_bank()["agent"]
+    with pytest.raises(cues.CueValueError, match=f"; {allowed} would do"):
+        export_bank({"agent": cue, name: cue}, tmp_path / "out")
+    export_bank({"agent": cue, allowed: cue}, tmp_path / "out")
+
+
 def test_pictures_lie_beside_the_files(tmp_path):
     bank = cues.load_bank()
     export_bank({"error": bank["error"]}, tmp_path, pictures=True)

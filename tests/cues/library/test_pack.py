@@ -159,6 +159,8 @@ WRONG = [
     ("[rules]\nx = 7", r"\[rules\] 'x' is 7; it must be the name of a cue"),
     ("[[pack]]", r"\[pack\] is \[{}\]; it must be a table"),
     ("[sounds]", "'sounds' is unknown; the file has pack, cues, rules"),
+    ("a" + 600 * ".a" + " = 1", "line 2 has 600 dots; at most 500 are allowed"),
+    ("#" * 200_000, "has 200008 bytes; at most 131072 are allowed"),
     ("agent = ", "is not valid TOML"),
     ("agent = '\x00'", "is not valid TOML"),
 ]  # fmt: skip
