@@ -75,27 +75,23 @@ async def _events(
             yield event
         return
     try:
-        while True:
+        last: list[Event] | None = None
+        while last is None:
             try:
                 chunk = await anext(iterator)
             except StopAsyncIteration:
-                break
+                last = reader.close()
             except Exception as error:  # noqa: BLE001  (as above)
-                for event in reader.fail(failed_by(error)):
-                    yield event
-                return
-            try:
-                events = reader.feed(chunk)
-            except StreamTypeError as error:
-                events = _passed_over(reader, chunk, error)
-            for event in events:
+                last = reader.fail(failed_by(error))
+            for event in _fed(reader, chunk) if last is None else last:
                 yield event
                 if isinstance(event, StreamFailed):
                     return
-        for event in reader.close():
-            yield event
     finally:
-        await _close(chunks)
+        close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
+        closing = close() if close is not None else None
+        if inspect.isawaitable(closing):
+            await closing
 
 
 def read_sync(
@@ -125,23 +121,18 @@ def read_sync(
 def _events_sync(source: Iterable[Any], reader: MessageReader | AnyReader) -> Iterator[Event]:
     iterator = iter(source)
     try:
-        while True:
+        last: list[Event] | None = None
+        while last is None:
             try:
                 chunk = next(iterator)
             except StopIteration:
-                break
+                last = reader.close()
             except Exception as error:  # noqa: BLE001  (each client has its own)
-                yield from reader.fail(failed_by(error))
-                return
-            try:
-                events = reader.feed(chunk)
-            except StreamTypeError as error:
-                events = _passed_over(reader, chunk, error)
-            for event in events:
+                last = reader.fail(failed_by(error))
+            for event in _fed(reader, chunk) if last is None else last:
                 yield event
                 if isinstance(event, StreamFailed):
                     return
-        yield from reader.close()
     finally:
         close = getattr(source, "close", None)
         if close is not None:
@@ -165,15 +156,15 @@ def _reader(
     return reader
 
 
-def _passed_over(reader: MessageReader | AnyReader, chunk: object, error: StreamTypeError) -> list[Event]:
-    """The events of a chunk that is not a message: none, if a server can have sent it (`null`, say).
-
-    Otherwise it raises the reader's error: JSON has no such value, so the caller is mistaken.
-    """
-    if not isinstance(chunk, str | int | float | list | None) or not hasattr(reader, "pass_over"):
-        raise error
-    reader.pass_over(chunk)
-    return []
+def _fed(reader: MessageReader | AnyReader, chunk: object) -> list[Event]:
+    """The events of a chunk. A value that is not a message is skipped if JSON has such values, such as `null`."""
+    try:
+        return reader.feed(chunk)
+    except StreamTypeError:
+        if not isinstance(chunk, str | int | float | list | None) or not hasattr(reader, "pass_over"):
+            raise
+        reader.pass_over(chunk)
+        return []
 
 
 def _asynchronous(source: Any) -> AsyncIterable[Any]:
@@ -187,10 +178,3 @@ def _asynchronous(source: Any) -> AsyncIterable[Any]:
 def _short(source: object) -> str:
     """A source's type for a message, without the text that it may hold."""
     return "None" if source is None else f"of type {type(source).__name__}"
-
-
-async def _close(chunks: Any) -> None:
-    close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
-    closing = close() if close is not None else None
-    if inspect.isawaitable(closing):
-        await closing

@@ -73,6 +73,9 @@ def words_sync(events: Iterable[_E], *, silent_channels: Collection[str] = _DATA
     except Exception:
         yield from chunker.flush()
         raise
+    finally:
+        if hasattr(events, "close"):
+            events.close()
     yield from chunker.flush()
 
 

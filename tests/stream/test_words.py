@@ -218,6 +218,39 @@ def test_asynchronous_twin_gives_the_same(text):
     assert asyncio.run(collect()) == list(words_sync([*map(TextDelta, text), CALL, TextDelta("after")]))
 
 
+@pytest.mark.parametrize("twin", ["asynchronous", "plain"])
+def test_the_source_is_closed_on_an_early_stop(twin):
+    closed = []
+
+    def plain():
+        try:
+            yield from [TextDelta("one two "), TextDelta("three")]
+        finally:
+            closed.append(True)
+
+    async def asynchronous():
+        source = plain()
+        try:
+            for event in source:
+                yield event
+        finally:
+            source.close()
+
+    async def first():
+        events = words(asynchronous())
+        await anext(events)
+        await events.aclose()
+
+    source = plain()  # kept here, so that nothing but `words_sync` closes it
+    if twin == "plain":
+        events = words_sync(source)
+        next(events)
+        events.close()
+    else:
+        asyncio.run(first())
+    assert closed
+
+
 def test_halves_of_a_surrogate_pair_become_a_character_and_a_lonely_one_can_be_encoded():
     told = list(words_sync([TextDelta("ha \ud83d"), TextDelta("\ude00! so \ud83d it")]))
     assert [event.text for event in told] == ["ha", " \U0001f600!", " so", " \ufffd", " it"]

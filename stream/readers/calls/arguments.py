@@ -96,7 +96,8 @@ class PartialArguments:
 
     def __init__(self, given: Any, most: int) -> None:
         self._root: dict[str, Any] = plain(given) if isinstance(given, dict) else {}
-        self.open: set[tuple[str | int, ...]] = set()  # strings that go on
+        self.goes_on = False  # the string of the last piece; JSON is written in order, so earlier ones have ended
+        self._open: set[tuple[str | int, ...]] = set()  # strings that a later piece may continue
         self._strings: dict[tuple[str | int, ...], list[str]] = {}
         self._left = most
         self._unreadable = False
@@ -124,7 +125,7 @@ class PartialArguments:
     def _take(self, steps: tuple[str | int, ...], value: Any, *, goes_on: bool) -> None:
         if value is None and goes_on:
             value = ""
-        if isinstance(value, str) and steps in self.open:
+        if isinstance(value, str) and steps in self._open:
             self._strings[steps].append(value)
         elif isinstance(value, str):
             self._strings[steps] = [value]
@@ -133,7 +134,8 @@ class PartialArguments:
             goes_on = False  # only strings come in parts
             self._strings.pop(steps, None)
             self._put(steps, int(value) if isinstance(value, float) and value.is_integer() else value)
-        (self.open.add if goes_on else self.open.discard)(steps)
+        (self._open.add if goes_on else self._open.discard)(steps)
+        self.goes_on = goes_on
 
     def _put(self, steps: tuple[str | int, ...], value: Any) -> None:
         place: Any = self._root

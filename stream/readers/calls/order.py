@@ -34,8 +34,9 @@ class CallOrder:
         self._texts_waiting = 0
         self._waited = 0  # how much has come since something waits
         self._round = Round()
-        self._ids: dict[str, dict[tuple[str, str], Round]] = {}  # id → what it stood for, and in which round
+        self._ids: dict[str, set[tuple[str, str]]] = {}  # id → the names and arguments that it stood for
         self._ids_kept = 0
+        self.by_arguments = False  # equal name and arguments are one call, whatever their indexes and ids
         self.new_array = count(1).__next__  # numbers an array of calls
         self._ordinals = count()
         # Ids and names of complete calls without a result.
@@ -94,8 +95,14 @@ class CallOrder:
         self._drop_speculative()
         if self._round.calls >= _MOST_CALLS:
             self._round = Round()
+        if self.by_arguments:
+            call.token, call.array = None, self.new_array()
         call.home = self._round
-        call.duplicate = self._round.opens(call) or call.id in self._ids
+        call.duplicate = self._round.opens(call)
+        if call.id:
+            known = self._stood_for(call.id)
+            call.duplicate |= any(key or name == call.name for name, key in known)
+            known.add((call.name, ""))  # as long as it is open
         self._waiting.append(call)
         if not call.duplicate and not self._texts_waiting:
             self._announce(call)
@@ -131,13 +138,18 @@ class CallOrder:
             key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
         repeated = home.repeats(call, key)
         if call.id:
-            self._ids_kept += 1
-            if self._ids_kept > _MOST_CALLS:
-                self._ids_kept = 1
-                self._ids.clear()
-            seen = self._ids.setdefault(call.id, {})
-            repeated |= seen.setdefault((call.name, key), home) is not home
+            seen = self._stood_for(call.id)
+            repeated |= (call.name, key) in seen
+            seen.add((call.name, key))
         return repeated
+
+    def _stood_for(self, identity: str) -> set[tuple[str, str]]:
+        """Return the names and arguments of the calls with an id; too many ids are forgotten."""
+        self._ids_kept += 1
+        if self._ids_kept > 2 * _MOST_CALLS:  # each call is counted at its start and at its end
+            self._ids_kept = 1
+            self._ids.clear()
+        return self._ids.setdefault(identity, set())
 
     def _announce(self, call: Call) -> None:
         call.ordinal = next(self._ordinals)

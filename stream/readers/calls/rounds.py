@@ -1,7 +1,7 @@
 """Which calls of a round are the same call sent twice.
 
 Calls with one name and equal arguments are duplicates, and the first one stays. They are different calls if both have
-an index, if both are raw text with ids of their own, or if they stand in one array.
+an index, if both are raw text with ids of their own, or if they stand in one array; `CallOrder` compares ids.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 __all__ = ["NOTHING", "count", "dumps", "fields_of", "listed", "number", "plain", "text_of"]
@@ -18,10 +19,11 @@ def fields_of(value: Any) -> Mapping[str, Any]:
     if type(value) is dict:
         return value
     try:
-        found = value.__dict__
-        extra = value.__pydantic_extra__
-    except AttributeError:
-        return value if isinstance(value, Mapping) else getattr(value, "__dict__", NOTHING)
+        found, extra = value.__dict__, value.__pydantic_extra__
+    except Exception:  # noqa: BLE001  (an attribute of somebody else's object may raise anything)
+        with suppress(Exception):
+            return value if isinstance(value, Mapping) else value.__dict__
+        return NOTHING
     return {**found, **extra} if extra else found
 
 

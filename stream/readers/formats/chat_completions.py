@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from stream.errors import StreamValueError
 from stream.events import Event, Usage
 from stream.readers.calls.values import fields_of, listed, number, plain
 from stream.readers.formats.failures import failure
@@ -13,6 +14,8 @@ from stream.readers.formats.message_reader import REASONING_FIELDS, MessageReade
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from stream.readers.options import Tools
 
 
 __all__ = ["OpenAIReader"]
@@ -29,7 +32,13 @@ class OpenAIReader(MessageReader):
     Text that holds calls is read as `TextReader` reads it. A chunk's reasoning comes before its text, then calls, then
     the finish reason, after which the stream may go on.
 
-    See `MessageReader` for the parameters.
+    See `MessageReader` for the other parameters.
+
+    Parameters
+    ----------
+    repeats : {"by_index", "by_arguments"}
+        When two equal calls of one round are one call that was sent twice: without indexes of their own, or always. An
+        equal id makes them one in either case.
 
     Examples
     --------
@@ -39,6 +48,12 @@ class OpenAIReader(MessageReader):
     >>> reader.feed({"choices": [{"delta": {}, "finish_reason": "stop"}]}), reader.close()
     ([Finish(reason='stop')], [])
     """
+
+    def __init__(self, tools: Tools = None, *, repeats: str = "by_index", **options: Any) -> None:
+        super().__init__(tools, **options)
+        if repeats not in ("by_index", "by_arguments"):
+            raise StreamValueError(f"repeats is {repeats!r}; it must be 'by_index' or 'by_arguments'")
+        self._order.by_arguments = repeats == "by_arguments"
 
     def feed(self, chunk: Any) -> list[Event]:
         """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""

@@ -136,7 +136,7 @@ class GeminiReader(BlockReader):
     def _end_streamed(self, *, cut: bool = False) -> None:
         if self._streaming:
             (call, arguments), self._streaming = self._streaming, None
-            self._items.end(call, arguments.json, cut=cut or bool(arguments.open))
+            self._items.end(call, arguments.json, cut=cut or arguments.goes_on)
 
     def _end_calls(self, *, was_cut: bool) -> None:
         self._end_streamed(cut=True)

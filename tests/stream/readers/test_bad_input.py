@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream import (
+    AnthropicReader,
+    GeminiReader,
     OllamaReader,
     OpenAIReader,
     StreamFailed,
@@ -17,6 +19,7 @@ from stream import (
     ToolCallStart,
 )
 from stream.errors import StreamTypeError, StreamValueError
+from stream.readers.formats.any_format import AnyReader
 from tests.stream.comparing import as_case_events, load, matches
 
 KEYS = [
@@ -165,6 +168,34 @@ def test_callers_mistakes_raise():
         assert reader.close() == []
         with pytest.raises(StreamValueError, match="closed"):
             reader.feed(item)
+
+
+class Odd:
+    """An object whose attributes raise, but for those that are given."""
+
+    def __init__(self, **fields):
+        self.__dict__ |= fields
+
+    def __getattr__(self, name):
+        raise ValueError(name)
+
+
+class Closed:
+    """An object without a single attribute that can be read."""
+
+    @property
+    def __dict__(self):
+        raise ValueError("closed")
+
+
+@pytest.mark.parametrize("kind", [OpenAIReader, OllamaReader, GeminiReader, AnthropicReader, AnyReader])
+def test_objects_whose_attributes_raise_are_read_as_far_as_they_can_be(kind):
+    reader = kind()
+    said = Odd(choices=[Odd(delta=Odd(content="Hi."), index=0)])
+    assert reader.feed(said) == ([TextDelta("Hi.")] if kind in (OpenAIReader, AnyReader) else [])
+    assert reader.feed({"choices": [Closed()], "message": Closed(), "candidates": [Closed()]}) == []
+    with pytest.raises(StreamTypeError, match="Closed is neither"):
+        reader.feed(Closed())
 
 
 def test_megabyte_of_arguments_before_their_name_is_not_kept_and_not_spoken():

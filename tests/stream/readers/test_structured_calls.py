@@ -308,3 +308,34 @@ def test_thinking_under_any_name_is_reasoning_and_not_searched(field):
     thought = '{"name": "f", "arguments": {}}'
     assert read(chunk({field: thought}), chunk({}, "stop")) == [ReasoningDelta(thought), Finish("stop")]
     assert OpenAIReader(reasoning=False).feed(chunk({field: thought})) == []
+
+
+SENT_TWICE = {"the same id": "a", "another id": "b", "no id": None}
+
+
+@pytest.mark.parametrize("in_pieces", [False, True], ids=["whole", "both open at once"])
+@pytest.mark.parametrize("again", SENT_TWICE)
+def test_an_equal_call_at_another_index_is_the_same_by_its_id_or_if_arguments_alone_are_to_count(again, in_pieces):
+    other = SENT_TWICE[again]
+    first, second = call("f", '{"x": 1}', 0, "a"), call("f", '{"x":1}', 1, other)
+    sent = [calls(first), calls(second)]
+    if in_pieces:
+        sent = [calls(call("f", '{"x"', 0, "a")), calls(call("f", '{"x"', 1, other))]
+        sent += [calls(call(None, ":1}", 0)), calls(call(None, ":1}", 1))]
+    both = [*ONE, ("f", other or "", {"x": 1})]
+    assert ended(read(*sent, DONE)) == (ONE if other == "a" else both)
+    assert ended(read(*sent, DONE, reader=OpenAIReader(repeats="by_arguments"))) == ONE
+
+
+def test_calls_that_share_an_id_and_differ_are_each_made():
+    different = [
+        calls(call("f", '{"x": 1}', 0, "a")),
+        calls(call("f", '{"x": 2}', 1, "a")),
+        calls(call("g", "{}", 2, "a")),
+    ]
+    assert ended(read(*different, DONE)) == [*ONE, ("f", "a", {"x": 2}), ("g", "a", {})]
+
+
+def test_repeats_are_found_by_index_or_by_arguments_and_by_nothing_else():
+    with pytest.raises(ValueError, match="repeats is 'by_name'; it must be 'by_index' or 'by_arguments'"):
+        OpenAIReader(repeats="by_name")
