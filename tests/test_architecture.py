@@ -71,7 +71,6 @@ FLOORS = {
         ("literals",),
         ("dialects",),
         ("table",),
-        ("fast_path", "malformed"),
         ("machine",),
     ),
     "stream.readers.text.dialects": (

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, Usage
-from stream.readers.formats.any_format import reader_for
+from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import retry_after_ms, unwrap
 from stream.request_bodies import sendable
 from stream.urls import shown_url
@@ -80,7 +80,7 @@ class Endpoint:
         """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`."""
         import httpx2
 
-        reader = reader_for(self._api, tools)
+        reader = FORMATS[self._api](tools)
         reached = False
         finish: list[Event] = []
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import Event, Usage
+from stream.events import Usage
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
@@ -52,30 +52,13 @@ class AnthropicReader(BlockReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._blocks: dict[Hashable, str] = {}  # types of the open blocks
-        self._speaking: int | None = -1  # the block of text that began last, while it is open
         self._open: dict[Hashable, ItemCall] = {}
         self._prompt_tokens: int | None = None
-
-    def feed(self, data: Any, /) -> list[Event]:
-        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
-        try:
-            event = data.__dict__
-            if event["index"] == self._speaking:
-                text = event["delta"].__dict__["text"]  # of all deltas of such a block, only `text_delta` has it
-                known = self._simple.get(text)  # as `_lone` does, without its call
-                if known is not None:
-                    self._path.last = known
-                    return [known]
-                if events := self._lone(text):
-                    return events
-        except (AttributeError, KeyError, TypeError):
-            pass  # the long way tells what else it is
-        return super().feed(data)
 
     def _message_start(self, event: Mapping[str, Any]) -> None:
         """Begin a message; a proxy may send a second one in the middle of the first."""
         self._end_round(was_cut=True)
-        self._blocks, self._speaking, self._open, self._last_finish = {}, -1, {}, None
+        self._blocks, self._open, self._last_finish = {}, {}, None
         usage = usage_of(fields_of(event.get("message")).get("usage"), "input_tokens", "", "")
         self._prompt_tokens = usage.prompt_tokens if usage else None
 
@@ -86,7 +69,6 @@ class AnthropicReader(BlockReader):
             self._blocks.clear()
             self._open.clear()
         self._blocks[index] = kind
-        self._speaking = index if kind == "text" else -1
         if kind in _TEXTS:
             what, field, _ = _TEXTS[kind]
             self._pass_on(what, block.get(field))
@@ -112,7 +94,6 @@ class AnthropicReader(BlockReader):
     def _block_stop(self, event: Mapping[str, Any]) -> None:
         index = _index(event)
         self._blocks.pop(index, None)
-        self._speaking = -1 if index == self._speaking else self._speaking
         call = self._open.pop(index, None)
         if call is not None:
             self._items.end(call)

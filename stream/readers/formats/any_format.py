@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.calls.values import fields_of
+from stream.readers.formats.anthropic import AnthropicReader
+from stream.readers.formats.chat_completions import OpenAIReader
+from stream.readers.formats.gemini import GeminiReader
+from stream.readers.formats.live import LiveReader
+from stream.readers.formats.ollama import OllamaReader
+from stream.readers.formats.realtime import RealtimeReader
+from stream.readers.formats.responses import ResponsesReader
 from stream.readers.options import Tools, declared_names
 
 if TYPE_CHECKING:
@@ -14,20 +20,14 @@ if TYPE_CHECKING:
     from stream.events import Event, StreamFailed
     from stream.readers.formats.message_reader import MessageReader
 
-__all__ = ["FORMATS", "AnyReader", "format_of", "reader_for"]
+__all__ = ["FORMATS", "AnyReader", "format_of"]
 
 _MOST_UNDECIDED = 64  # messages that are kept until one decides
-
-FORMATS = {
-    "chat": ("stream.readers.formats.chat_completions", "OpenAIReader"),
-    "ollama": ("stream.readers.formats.ollama", "OllamaReader"),
-    "responses": ("stream.readers.formats.responses", "ResponsesReader"),
-    "realtime": ("stream.readers.formats.realtime", "RealtimeReader"),
-    "anthropic": ("stream.readers.formats.anthropic", "AnthropicReader"),
-    "gemini": ("stream.readers.formats.gemini", "GeminiReader"),
-    "live": ("stream.readers.formats.live", "LiveReader"),
-}
-"""Modules and names of the readers, which are imported when a stream is in their format."""
+FORMATS: dict[str, type[MessageReader]] = {
+    "chat": OpenAIReader, "ollama": OllamaReader, "responses": ResponsesReader, "realtime": RealtimeReader,
+    "anthropic": AnthropicReader, "gemini": GeminiReader, "live": LiveReader,
+}  # fmt: skip
+"""The readers."""
 # What decides: a type up to its first dot, or a whole one; then fields that are there and not null.
 _TYPES = {
     **dict.fromkeys(
@@ -70,13 +70,6 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
     return found or ("chat" if fields.get("error") else None)
 
 
-def reader_for(name: str, tools: Tools = None, **options: Any) -> MessageReader:
-    """A new reader for the format with this name; see `FORMATS`."""
-    module, class_name = FORMATS[name]
-    reader: MessageReader = getattr(import_module(module), class_name)(tools, **options)
-    return reader
-
-
 class AnyReader:
     r"""Reads any format of `FORMATS`, as bytes, text, decoded messages or the packages' objects.
 
@@ -91,7 +84,7 @@ class AnyReader:
 
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         self._tools, self._options = declared_names(tools), options
-        self._reader = reader_for("chat", self._tools, **options)
+        self._reader: MessageReader = OpenAIReader(self._tools, **options)
         self._is_decided = False
         self._undecided: list[Mapping[str, Any]] = []
 
@@ -124,7 +117,7 @@ class AnyReader:
     def _decide(self, name: str) -> list[Event]:
         """Leave the stream to the reader of a format; return the events of the messages so far."""
         if name != "chat":
-            self._reader = reader_for(name, self._tools, **self._options).take_over(self._reader)
+            self._reader = FORMATS[name](self._tools, **self._options).take_over(self._reader)
         self._is_decided = True
         # One call less for each later item.
         self.feed, self.close, self.fail = self._reader.feed, self._reader.close, self._reader.fail  # type: ignore[method-assign]

@@ -40,12 +40,8 @@ class BlockReader(MessageReader):
     def _read(self, fields: Mapping[str, Any]) -> None:
         kind = fields.get("type")
         method = self.EVENTS.get(kind) if isinstance(kind, str) else None
-        if method is not None and not self._was_read(fields):
+        if method is not None:
             getattr(self, method)(fields)
-
-    def _was_read(self, _event: Mapping[str, Any]) -> bool:
-        """Return whether an event was read before."""
-        return False
 
     def _note_call(self) -> None:
         self._last_finish = None

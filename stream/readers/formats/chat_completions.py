@@ -81,12 +81,12 @@ class OpenAIReader(MessageReader):
                 ):
                     calls = said["tool_calls"]
                     if calls is None:
-                        known = self._simple.get(said["content"])
+                        known = self._known.get(said["content"])
                         if known is not None:
-                            self._path.last = known
+                            self._machine.last = known  # type: ignore[union-attr]  # what is known is the machine's
                             return [known]
-                        if events := self._lone(said["content"]):
-                            return events
+                        if said["content"] and (text := self._lone(said["content"])):
+                            return [text]
                     elif self._calls.held_at is not None and not said["content"]:
                         (call,) = calls
                         piece = call.__dict__
@@ -95,7 +95,7 @@ class OpenAIReader(MessageReader):
                         if is_more and self._calls.hold(piece["index"], function["arguments"]):
                             return []
             except (AttributeError, KeyError, TypeError, ValueError):
-                pass  # the long way tells what else it is
+                pass  # not a plain delta: parse it fully
         return super().feed(chunk)
 
     def _read(self, fields: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ _NO_MESSAGE, _NO_CODE = "Request failed", "UpstreamFailure"
 _ERROR_STATUS = range(400, 600)
 _WAITS = (("retryAfterMs", 1.0), ("retry_after_ms", 1.0), ("retry_after", _MS_PER_S))
 _WAIT_HEADERS = (("retry-after-ms", 1.0), ("retry-after", _MS_PER_S))
+_ID_HEADERS = ("x-request-id", "request-id")  # OpenAI's, Anthropic's
 _DEEPEST = 4  # objects around an error
 # Classes of the standard library, httpx, httpx2 (which the providers' packages use), aiohttp and websockets. A timeout
 # is also an OSError or a TransportError, so it comes first.
@@ -39,8 +40,13 @@ def unwrap(value: Any) -> StreamFailed:
     >>> unwrap([{"error": error}]).retry_after_ms
     2500.0
     """
-    value = plain(_decoded(value))
-    identity = None
+    if isinstance(value, bytes | str):
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = text.strip()
+    value, identity = plain(value), None
     for _ in range(_DEEPEST):
         inner = _inside(value)
         if inner is None:
@@ -87,14 +93,18 @@ def failed_by(error: Exception) -> StreamFailed:
     body = getattr(error, "body", None) or getattr(error, "details", None)
     sent = unwrap(body) if isinstance(body, Mapping | list) else StreamFailed("")
     headers = getattr(getattr(error, "response", None), "headers", None)
+    ids = [headers.get(name) for name in _ID_HEADERS] if headers is not None and hasattr(headers, "get") else ()
+    identity = text_of(getattr(error, "request_id", None)) or next((one for one in ids if isinstance(one, str)), None)
     wait_ms = retry_after_ms(headers)
     said = "" if sent.message == _NO_MESSAGE else sent.message
+    classes = {kind.__name__ for kind in type(error).__mro__}
+    transport = next((code for code, names in _TRANSPORT_ERRORS.items() if classes & names), None)
     return StreamFailed(
         message=said or _message(error) or sent.message or type(error).__name__,
-        code=sent.code or text_of(vars(error).get("code")) or _transport_code(error) or type(error).__name__,
+        code=sent.code or text_of(vars(error).get("code")) or transport or type(error).__name__,
         status=_error_status(getattr(error, "status_code", None)) or sent.status,
         retry_after_ms=sent.retry_after_ms if wait_ms is None else wait_ms,
-        request_id=text_of(getattr(error, "request_id", None)) or _header(headers) or sent.request_id,
+        request_id=identity or sent.request_id,
     )
 
 
@@ -105,16 +115,6 @@ def retry_after_ms(headers: Any) -> float | None:
         with suppress(AttributeError, TypeError, ValueError):
             waits.append((number(float(headers.get(name))), scale))
     return _first_ms(waits)
-
-
-def _decoded(value: Any) -> Any:
-    if not isinstance(value, bytes | str):
-        return value
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text.strip()
 
 
 def _inside(value: Any) -> Any:
@@ -142,12 +142,6 @@ def _first_ms(waits: list[tuple[float | None, float]]) -> float | None:
     return next((value * scale for value, scale in waits if value is not None and value >= 0), None)
 
 
-def _transport_code(error: Exception) -> str | None:
-    """The code of a transport error; clients' exceptions are recognized by the names of their classes."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return next((code for code, kinds in _TRANSPORT_ERRORS.items() if names & kinds), None)
-
-
 def _message(error: Exception) -> str:
     """The exception's text with its cause: the `openai` package says only "Connection error."."""
     message, cause = _text(error), _text(error.__cause__ or "")
@@ -164,9 +158,3 @@ def _text(error: object) -> str:
 def _request_id(error: Any) -> str | None:
     found = (error.get("requestId") or error.get("request_id")) if isinstance(error, Mapping) else None
     return text_of(found) or None
-
-
-def _header(headers: Any) -> str | None:
-    names = ("x-request-id", "request-id")  # OpenAI's, Anthropic's
-    found = [headers.get(name) for name in names] if hasattr(headers, "get") else ()
-    return next((identity for identity in found if isinstance(identity, str)), None)

@@ -27,8 +27,6 @@ _HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 _BEGINS = {"executable_code": "code_execution", "tool_call": ""}
 _ENDS = ("code_execution_result", "tool_response")
 _OK = ("OUTCOME_OK", "")
-_OTHERS = ("thought", "function_call", "inline_data", "executable_code", "code_execution_result")
-_OTHERS_OF_LATER_VERSIONS = frozenset(("tool_call", "tool_response"))
 
 
 class GeminiReader(BlockReader):
@@ -49,23 +47,6 @@ class GeminiReader(BlockReader):
         super().__init__(tools, **options)
         self._streaming: tuple[ItemCall, PartialArguments] | None = None
         self._counts: Any = None  # of tokens, as they came last
-
-    def feed(self, data: Any, /) -> list[Event]:
-        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
-        try:
-            fields = data.__dict__
-            if events := self._lone(_lone_text(self._only_content(fields))):
-                self._counts = fields["usage_metadata"] or self._counts
-                return events
-        except (AttributeError, KeyError, TypeError, ValueError):
-            pass  # the long way tells what else it is
-        return super().feed(data)
-
-    def _only_content(self, answer: Mapping[str, Any]) -> Any:
-        """Return the content of an object that says nothing else; None or a look-up error for others."""
-        (candidate,) = answer["candidates"]
-        found = candidate.__dict__
-        return None if found["finish_reason"] or found["index"] or answer["prompt_feedback"] else found["content"]
 
     def close(self) -> list[Event]:
         """Return the last events; see `MessageReader.close`."""
@@ -141,19 +122,6 @@ class GeminiReader(BlockReader):
     def _end_calls(self, *, was_cut: bool) -> None:
         self._end_streamed(cut=True)
         super()._end_calls(was_cut=was_cut)
-
-
-def _lone_text(content: Any) -> str:
-    """The text of a package's object that has one part, a text and nothing else; `""` or a look-up error for others."""
-    (part,) = content.__dict__["parts"]
-    fields = part.__dict__
-    for name in _OTHERS:
-        if fields[name] is not None:
-            return ""
-    for name in _OTHERS_OF_LATER_VERSIONS:
-        if fields.get(name) is not None:
-            return ""
-    return fields["text"] or ""
 
 
 def google_fields(value: Any) -> Mapping[str, Any]:

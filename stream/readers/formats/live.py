@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveReader"]
 
-_BESIDE_TEXT = ("interrupted", "input_transcription", "output_transcription", "turn_complete")
 _OF_A_TURN = ("model_turn", "output_transcription", "generation_complete")
 
 
@@ -37,14 +36,6 @@ class LiveReader(GeminiReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._finished = True  # a session that closes between turns is complete
-
-    def _only_content(self, message: Mapping[str, Any]) -> Any:
-        content = message["server_content"].__dict__
-        for name in _BESIDE_TEXT:
-            if content[name] is not None:
-                return None
-        is_alone = message["tool_call"] is None and message["tool_call_cancellation"] is None
-        return content["model_turn"] if is_alone else None
 
     def _read(self, fields: Mapping[str, Any]) -> None:
         message = google_fields(fields)

@@ -8,15 +8,14 @@ from typing import Any, Self
 
 from stream.checks import check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
-from stream.events import EmptyToolCalls, Event, Finish, StreamFailed, TaskStatus, ToolResult, Usage
+from stream.events import EmptyToolCalls, Event, Finish, StreamFailed, TaskStatus, TextDelta, ToolResult, Usage
 from stream.readers.calls.fragments import CallAssembler
 from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import NOTHING, count, dumps, fields_of, text_of
 from stream.readers.formats.finish_reasons import ended_early
 from stream.readers.formats.framing import MessageDecoder
 from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, Tools, declared_names
-from stream.readers.text.fast_path import NOTHING_KNOWN, FastPath
-from stream.readers.text.machine import TextMachine
+from stream.readers.text.machine import NOTHING_KNOWN, TextMachine
 from stream.readers.text.table import table_for
 
 __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
@@ -59,8 +58,7 @@ class MessageReader(ABC):
         self._order = CallOrder(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._calls = CallAssembler(self._order)
         self._machine: TextMachine | None = None
-        self._path: FastPath  # of the machine; used only while the turn is idle, and then there is a machine
-        self._simple = NOTHING_KNOWN  # what may pass by a lookup alone
+        self._known = NOTHING_KNOWN  # texts that may pass by a lookup alone; then there is a machine
         self._finished = False
         self._failed = False
         self._closed = False
@@ -119,16 +117,9 @@ class MessageReader(ABC):
         self._decoder, self._misfit = other._decoder, other._misfit
         return self
 
-    def _lone(self, text: Any) -> list[Event] | None:
-        """Return the event of a text without a marker, where nothing is open and nothing held; `None`: read it."""
-        # Nearly every message is such a one: to ask this first costs a third of the long way (bench/stream_formats.py).
-        delta = self._simple.get(text)
-        if delta is not None:
-            self._path.last = delta
-            return [delta]
-        if self._order.idle and (delta := self._path.delta(text)):
-            return [delta]
-        return None
+    def _lone(self, text: str) -> TextDelta | None:
+        """Event for plain text when nothing is buffered; `None` if it must be parsed."""
+        return self._machine.delta(text) if self._order.idle and self._machine is not None else None
 
     @abstractmethod
     def _read(self, fields: Mapping[str, Any]) -> None:
@@ -142,12 +133,11 @@ class MessageReader(ABC):
     # --- what a message holds -------------------------------------------------------------------------------------
 
     def _text(self, text: str) -> None:
-        if self._order.idle and (delta := self._path.delta(text)):
+        if delta := self._lone(text):
             self._order.emit(delta)
             return
         if self._machine is None:
             self._machine = TextMachine(self._order, self._table)
-            self._path = self._machine.path
         self._calls.text_followed = True
         self._machine.feed(text)
 
@@ -231,10 +221,10 @@ class MessageReader(ABC):
         self._order.emit(failed)
 
     def _take(self) -> list[Event]:
-        """Return the events so far, and look what may pass by a lookup alone next."""
-        order = self._order
-        self._simple = self._path.simple if order.idle and self._path.clean else NOTHING_KNOWN
-        return order.take()
+        """Return the events so far, and note whether the next text may pass by a lookup alone."""
+        machine = self._machine
+        self._known = machine.known if machine is not None and machine.clean and self._order.idle else NOTHING_KNOWN
+        return self._order.take()
 
     def fail(self, failed: StreamFailed) -> list[Event]:
         """Return the last events of a stream that its client says has failed."""

@@ -54,7 +54,6 @@ class TextReader:
             raise StreamValueError(f"start: {start!r} is neither 'text' nor 'reasoning'")
         self._order = CallOrder(max_argument_chars=max_argument_chars, reasoning=reasoning)
         self._machine = TextMachine(self._order, table_for(declared_names(tools)), start)
-        self._plain = self._machine.path.delta
         self._closed = False
 
     def feed(self, text: str) -> list[Event]:
@@ -71,7 +70,7 @@ class TextReader:
             raise StreamTypeError(f"text: {type(text).__name__} is not str")
         if self._closed:
             raise StreamValueError("the reader is closed")
-        if self._order.idle and (delta := self._plain(text)):
+        if self._order.idle and (delta := self._machine.delta(text)):
             return [delta]
         if text:
             self._machine.feed(text)

@@ -47,11 +47,9 @@ class RealtimeReader(ResponsesReader):
     def __init__(self, tools: Tools = None, **options: Any) -> None:
         super().__init__(tools, **options)
         self._finished = True  # a session that closes between responses is complete
+        self._is_numbered = False  # nor resumed
         self._open: set[str] = set()  # responses
         self._audio_form, self._audio_hz = "audio/pcm", 24_000
-
-    def _was_read(self, _event: Mapping[str, Any]) -> bool:
-        return False  # sessions are not numbered, nor resumed
 
     def _session(self, event: Mapping[str, Any]) -> None:
         session = fields_of(event.get("session"))

@@ -8,12 +8,10 @@ from stream.readers.calls.values import dumps, fields_of, listed, plain, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
 from stream.readers.text.dialect import clean_name
-from stream.readers.text.scanner import MOST_PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from stream.events import Event
     from stream.readers.calls.item_calls import ItemCall
     from stream.readers.options import Tools
 
@@ -41,7 +39,6 @@ _TEXTS = {
     "response.output_audio_transcript": "output_audio",
     "response.audio_transcript": "output_audio",
 }
-_SPEECH = "response.output_text.delta"
 _PIECES = {f"{name}.delta": (_PARTS[part][0], _PARTS[part][2]) for name, part in _TEXTS.items()}
 _MOST_NUMBERS = 1 << 16
 _MOST_CALLS = 1 << 14
@@ -83,28 +80,12 @@ class ResponsesReader(BlockReader):
         self._tasks_at: dict[Hashable, str] = {}  # ids by place: those of an item may change
         self._numbers: dict[int, int] = {}  # digests of events by their number
         self._is_numbered = True
-        self._speaking: tuple[tuple[Any, ...], tuple[Hashable, ...]] = (), ()  # where speech came last, and its part
         self._ending: str | None = None  # the response that ends, if others go on
 
-    def feed(self, data: Any, /) -> list[Event]:
-        """Return the events that this piece of the stream makes certain; see `MessageReader.feed`."""
-        try:
-            event = data.__dict__
-            place, part = self._speaking
-            if (
-                event["type"] == _SPEECH
-                and (event.get("response_id"), event["output_index"], event["content_index"]) == place
-            ):
-                text = event["delta"]
-                known = self._simple.get(text)
-                said = self._said[part]
-                if known is not None and 0 < len(said) < MOST_PIECES and not self._was_read(event):
-                    said.append(text)
-                    self._path.last = known
-                    return [known]
-        except (AttributeError, KeyError, TypeError):
-            pass  # the long way tells what else it is
-        return super().feed(data)
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        kind = fields.get("type")
+        if isinstance(kind, str) and kind in self.EVENTS and not self._was_read(fields):
+            getattr(self, self.EVENTS[kind])(fields)
 
     def _was_read(self, event: Mapping[str, Any]) -> bool:
         """Return whether a server that numbers its events sends one again, as it does in a resumed response."""
@@ -127,10 +108,7 @@ class ResponsesReader(BlockReader):
 
     def _text_piece(self, event: Mapping[str, Any]) -> None:
         kind, index = _PIECES[event["type"]]
-        part = _part_at(event, index, kind)
-        if event["type"] == _SPEECH:
-            self._speaking = (event.get("response_id"), event.get("output_index"), event.get(index)), part
-        self._delta(kind, part, event.get("delta"))
+        self._delta(kind, _part_at(event, index, kind), event.get("delta"))
 
     def _text_done(self, event: Mapping[str, Any]) -> None:
         self._part(event, {**event, "type": _TEXTS[event["type"].removesuffix(".done")]})

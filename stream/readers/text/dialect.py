@@ -138,7 +138,7 @@ class Draft:
 
 
 class Sink(Protocol):
-    """Takes what is read: a `CallOrder`, or the `SpeculativeCalls` of a block of reasoning."""
+    """Takes what is read: a `CallOrder`, or the inside of a block of reasoning."""
 
     max_argument_chars: int
     silent: bool
@@ -158,9 +158,8 @@ class Dispatcher(Protocol):
     """The `TextMachine`, which knows the table: the reader of a body reaches the other dialects through it."""
 
     nested: bool
+    clean: bool
 
-    @property
-    def clean(self) -> bool: ...
     def row_here(self) -> Reading[tuple[Dialect | None, int]]: ...
     def attempt(self, row: Dialect, size: int) -> Reading[None]: ...
     def drops(self, half: str) -> bool: ...

@@ -1,4 +1,4 @@
-"""The dispatcher: at a marker the row of the table that has it reads on.
+"""Dispatches each marker to the dialect that owns it; text without a marker passes by, as nearly all does.
 
 If there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
 """
@@ -10,64 +10,85 @@ from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.dialects import harmony, reasoning
-from stream.readers.text.fast_path import FastPath
-from stream.readers.text.malformed import skip_malformed
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Shape, normalize
+from stream.readers.text.patterns import SPACE, Run, Shape, normalize
 from stream.readers.text.table import STRIPPED, Table
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from stream.events import TextDelta
     from stream.readers.text.scanner import JsonScanner
 
-__all__ = ["TextMachine"]
+__all__ = ["NOTHING_KNOWN", "TextMachine"]
 
+NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+_BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
+_LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
 
 
 class TextMachine:
-    """Reads the text of a round; `path` passes text on that has no marker.
+    """Reads the text of a round.
 
-    `start` is `"reasoning"` where the prompt has already opened a block; `nested` reads the inside of such a block.
+    `start` is `"reasoning"` if the prompt has already opened a block; `nested` reads the inside of such a block.
     """
 
     def __init__(self, sink: Sink, table: Table, start: str = "text", *, nested: bool = False) -> None:
         self.nested = nested
         self._table = table
         self._parser = Parser(sink, table.declared, self)
-        self.path = FastPath(self._parser, table, counted=nested)
+        self.clean = False  # nothing is held back and no call is open: text without a marker need not be parsed
+        # Texts that a reader may look up while the machine is clean, if it sets `last`: a call of `delta` would cost a
+        # tenth of an Ollama line (bench/stream_readers.py). Inside a block each character counts, for a call's offset.
+        self.known = NOTHING_KNOWN if nested else table.known
+        self.last: TextDelta | None = None  # of a run of known texts, which the parser has not noted yet
         self._row: Dialect | None = None  # of the candidate that is being read
         self._beginning = True  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
         self._run = self._main(start)
         next(self._run)
 
-    @property
-    def clean(self) -> bool:
-        """Whether nothing is held back and no call is open."""
-        return self.path.clean
+    def delta(self, text: str) -> TextDelta | None:
+        """Event for plain text when nothing is held back; `None` if it must be parsed."""
+        if not self.clean:
+            return None
+        delta = self.known.get(text) or self._table.delta_of(text)
+        if delta is None:
+            return None
+        if text in self.known:
+            self.last = delta
+        else:
+            self._catch_up()
+            self._parser.note_passed(text)
+        return delta
+
+    def _catch_up(self) -> None:
+        """Let the parser note the text that was passed on without it."""
+        if self.last is not None:
+            self._parser.note_passed(self.last.text)
+            self.last = None
 
     def feed(self, text: str) -> None:
         """Read on."""
-        if self.path.delta(text) is not None:
+        if self.delta(text) is not None:
             self._parser.sink.text(text)
             return
-        self.path.catch_up()
+        self._catch_up()
         self._parser.put(text)
         next(self._run)
 
     def close(self, *, was_cut: bool) -> None:
         """End the text; `was_cut` if a limit, an error or a closed connection ended it."""
-        self.path.catch_up()
+        self._catch_up()
         self._parser.was_cut, self._parser.ended = was_cut, True
         for _ in self._run:
             raise AssertionError("waited for more text after the end")
 
     def note_structured_call(self) -> None:
-        """Take note of a structured call beside the text: it was the half call that is held, if one is."""
+        """Note a structured call beside the text; it replaces an incomplete one in the buffer."""
         self.put_down_words()
         if self._holds:
             self._superseded = True
@@ -75,7 +96,7 @@ class TextMachine:
 
     def put_down_words(self) -> None:
         """Pass on what is held if it is words: the text that comes next does not continue it."""
-        self.path.catch_up()
+        self._catch_up()
         if not (self._holds and self._holds_words()):
             return
         parser = self._parser
@@ -111,7 +132,7 @@ class TextMachine:
                 yield from reasoning.template_block(self._parser)
             elif start and not self.nested and (yield from harmony.begins_stripped(self._parser)):
                 self._table = self._table.glued
-                self.path.use(self._table)
+                self.known = self._table.known
                 yield from self.attempt(STRIPPED, 0)
             self._beginning = False
             while True:
@@ -131,9 +152,9 @@ class TextMachine:
         if match is None:
             if not parser.held:
                 self._superseded = False
-                self.path.clean = True
+                self.clean = True
             yield from parser.more()
-            self.path.clean = False
+            self.clean = False
             return
         row, line = self._table.row_at(match), parser.line
         if match.group()[0] in "`~" and not line.fresh:
@@ -196,7 +217,7 @@ class TextMachine:
             draft = parser.draft
             if (parser.fenced and parser.recording) or (draft and not draft.strong and not draft.announced):
                 raise NotACall from None
-            yield from skip_malformed(parser, row, self._table)
+            yield from _skip_malformed(parser, row, self._table)
         except CutOff:
             self._cut_off(row)
             parser.held.clear()
@@ -296,3 +317,63 @@ def _json_text(parser: Parser, scanner: JsonScanner) -> Reading[None]:
         if scanner.done or scanner.failed:
             return
         yield from parser.more()
+
+
+# --- calls that cannot be read ---------------------------------------------------------------------------------------
+
+
+def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
+    """End a call that cannot be read, and skip its rest: to its closing marker, else to the end of the line.
+
+    The closing marker may still come after that line, so text is held there for up to `_LONGEST_DETOUR` characters.
+    """
+    draft, parser.draft = parser.draft or parser.new_draft(), None
+    parser.commit()
+    parser.sink.finish(draft.call, "malformed", draft.arguments or "")
+    detour = 0
+    while detour < _LONGEST_DETOUR:
+        match = table.recovery.search(parser.buffer, parser.position)
+        end = match.start() if match else len(parser.buffer)
+        if parser.recording:
+            end = min(end, parser.position + _LONGEST_DETOUR - detour)
+        detour += _skip(parser, end - parser.position)
+        if match is None or end < match.start():
+            if detour < _LONGEST_DETOUR:
+                yield from _more_or_release(parser)
+            continue
+        marker = normalize(match.group())
+        if marker in row.closers:
+            parser.held.clear()
+            parser.position += len(match.group())
+            return
+        if marker == "\n":
+            if not row.closers:
+                # Lines that hold nothing but the closing brackets of a bare object belong to it.
+                while brackets := (yield from parser.test(_BRACKET_LINE)):
+                    parser.position = brackets[1].end() - 1
+                return
+            parser.recording = True
+            detour += _skip(parser, 1)
+            continue
+        found = table.row_at(match)
+        if found is None:
+            yield from _more_or_release(parser)
+        elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
+            detour += _skip(parser, len(match.group()))
+        else:
+            break
+    parser.release()
+
+
+def _skip(parser: Parser, size: int) -> int:
+    parser.take(size)
+    return size if parser.recording else 0
+
+
+def _more_or_release(parser: Parser) -> Reading[None]:
+    try:
+        yield from parser.more()
+    except CutOff:
+        parser.take_to(None)
+        parser.release()
+        raise

@@ -108,10 +108,9 @@ class Table:
 
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
         self.declared = declared  # names of tools; None if they are not known
-        self.plain: dict[str, TextDelta] = {}  # the events of short texts without a marker
-        # Those that are not blank and have no line end or backtick. They leave the line in the same state whatever came
-        # before, so of a run of them the parser needs to note only the last one.
-        self.simple: dict[str, TextDelta] = {}
+        # The events of short texts that have no marker, line end or backtick and are not blank. Of a run of them the
+        # parser needs to note only the last: each leaves the line in the same state, whatever came before.
+        self.known: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
@@ -150,13 +149,10 @@ class Table:
         if not text or self.search(text):
             return None
         delta = TextDelta(text)
-        if len(text) <= _LONGEST_TOKEN:
-            if len(self.plain) >= _MOST_TOKENS:
-                self.plain.clear()
-                self.simple.clear()
-            self.plain[text] = delta
-            if "\n" not in text and "`" not in text and not text.isspace():
-                self.simple[text] = delta
+        if len(text) <= _LONGEST_TOKEN and "\n" not in text and "`" not in text and not text.isspace():
+            if len(self.known) >= _MOST_TOKENS:
+                self.known.clear()
+            self.known[text] = delta
         return delta
 
     def row_at(self, match: re.Match[str]) -> Dialect | None:

@@ -19,7 +19,7 @@ from stream import (
     ToolCallStart,
 )
 from stream.errors import StreamTypeError, StreamValueError
-from stream.readers import tool_calls, turn
+from stream.readers.calls import fragments, order
 from stream.readers.text.table import table_for
 
 MIB = 1 << 20
@@ -227,8 +227,8 @@ def test_calls_that_only_such_text_kept_waiting_are_announced():
 
 
 def test_the_memory_of_many_calls_is_bounded(monkeypatch):
-    monkeypatch.setattr(turn, "_MOST_CALLS", 256)
-    monkeypatch.setattr(tool_calls, "_MOST_OPEN", 256)
+    monkeypatch.setattr(order, "_MOST_CALLS", 256)
+    monkeypatch.setattr(fragments, "_MOST_OPEN", 256)
 
     def calls(count):
         for n in range(count):
@@ -241,7 +241,7 @@ def test_the_memory_of_many_calls_is_bounded(monkeypatch):
 
 
 def test_calls_that_are_begun_and_never_ended_are_ended_where_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(tool_calls, "_MOST_OPEN", 1000)
+    monkeypatch.setattr(fragments, "_MOST_OPEN", 1000)
     reader = OpenAIReader()
     events = [event for n in range(2200) for event in reader.feed(opened(n))]
     ends = [event for event in events if isinstance(event, ToolCallEnd)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink
+from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
 from stream.readers.text.patterns import marker_pattern, normalize
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stream.readers.text.dialect import Call
     from stream.readers.text.parser import Parser
 
-__all__ = ["BLOCKS", "SpeculativeCalls", "read_block", "reasoning_block", "template_block"]
+__all__ = ["BLOCKS", "read_block", "reasoning_block", "template_block"]
 
 # Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
 BLOCKS = {
@@ -64,32 +64,35 @@ def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: frozenset[s
             yield from parser.more()
         except CutOff:
             inside.feed(parser.take_to(None))
-            inside.stay_open()
+            inside.stay_open(was_cut=parser.was_cut)
             raise
 
 
-class SpeculativeCalls:
-    """Collects the calls inside a block."""
+class _Inside:
+    """The inside of a block: a nested machine looks for calls in it, and gives them to this object, its `Sink`."""
 
     silent = True
 
-    def __init__(self, sink: Sink) -> None:
-        self.max_argument_chars = sink.max_argument_chars
-        self.new_array = sink.new_array
-        self.calls: list[Call] = []
-        self.last: list[Call] = []  # the calls after which nothing came yet
+    def __init__(self, parser: Parser) -> None:
+        self._outer = parser.sink
+        self.max_argument_chars, self.new_array = self._outer.max_argument_chars, self._outer.new_array
+        self._calls: list[Call] = []
+        self._last: list[Call] = []  # the calls after which nothing came yet
         self._kept = 0
+        self._inner = parser.dispatcher.inside(self)
+        self._raw: list[str] = []  # what may be the text of calls
+        self._raw_start = self._raw_end = 0  # where it stands in what the inner machine was fed
+
+    # --- what the nested machine finds
 
     @property
     def has_calls(self) -> bool:
-        """Whether the block has a call."""
-        return bool(self.last or self.calls)
+        return bool(self._last or self._calls)
 
     def text(self, text: str) -> None:
-        """Take note of text after calls."""
-        if self.last and not text.isspace():
-            self.calls += self.last
-            self.last = []
+        if self._last and not text.isspace():
+            self._calls += self._last
+            self._last = []
 
     def _ignore(self, *_: object) -> None:
         """Do nothing: the block passes its text on, blocks inside are not read, and only complete calls count."""
@@ -99,58 +102,46 @@ class SpeculativeCalls:
     def finish(self, call: Call, status: CallStatus, arguments: str = "") -> None:
         """Keep a call that has ended. If the calls together are longer than one may be, the oldest is dropped."""
         call.status, call.arguments_json = status, arguments
-        self.last.append(call)
+        self._last.append(call)
         self._kept += _LEAST_OF_A_CALL + len(arguments)
-        while self._kept > self.max_argument_chars and len(self.calls) + len(self.last) > 1:
-            dropped = (self.calls or self.last).pop(0)
+        while self._kept > self.max_argument_chars and len(self._calls) + len(self._last) > 1:
+            dropped = (self._calls or self._last).pop(0)
             self._kept -= _LEAST_OF_A_CALL + len(dropped.arguments_json)
 
-
-class _Inside:
-    """The inside of a block, where a nested machine looks for calls."""
-
-    def __init__(self, parser: Parser) -> None:
-        self._outer = parser
-        self._found = SpeculativeCalls(parser.sink)
-        self._inner = parser.dispatcher.inside(self._found)
-        self._raw: list[str] = []  # what may be the text of calls
-        self._raw_start = self._raw_end = 0  # where it stands in what the inner machine was fed
+    # --- the block
 
     def feed(self, text: str) -> None:
-        if not text:
-            return
-        self._raw.append(text)
-        self._raw_end += len(text)
-        self._inner.feed(text)
-        self._pass_on(everything=self._inner.clean, most=2 * _MOST_RAW)  # so that few pieces are joined twice
+        if text:
+            self._raw.append(text)
+            self._raw_end += len(text)
+            self._inner.feed(text)
+            self._pass_on(everything=self._inner.clean, most=2 * _MOST_RAW)  # so that few pieces are joined twice
 
     def _pass_on(self, *, everything: bool, most: int = _MOST_RAW) -> None:
         """Pass the reasoning on that stands before the last calls, and what is too long to wait for them."""
-        last = self._found.last
-        until = last[0].offset if last else self._raw_end if everything else 0
+        until = self._last[0].offset if self._last else self._raw_end if everything else 0
         if self._raw_end - self._raw_start > most:
             until = max(until, self._raw_end - _MOST_RAW)
         size = until - self._raw_start
         if size > 0:
             raw = "".join(self._raw)
-            self._outer.sink.reasoning(raw[:size])
+            self._outer.reasoning(raw[:size])
             self._raw = [raw[size:]]
             self._raw_start = until
 
     def close(self) -> None:
         """Close the block: its calls stay speculative if they end it; others are dropped."""
         self._inner.close(was_cut=False)
-        calls = self._found.last
-        complete = bool(calls) and all(call.status == "ok" for call in calls)
+        complete = bool(self._last) and all(call.status == "ok" for call in self._last)
         self._pass_on(everything=not complete)
         if complete:
-            self._outer.sink.speculate("".join(self._raw), calls)
-        elif calls:
-            self._outer.sink.reasoning("".join(self._raw))
+            self._outer.speculate("".join(self._raw), self._last)
+        elif self._last:
+            self._outer.reasoning("".join(self._raw))
 
-    def stay_open(self) -> None:
+    def stay_open(self, *, was_cut: bool) -> None:
         """End the stream in the block: its calls are real."""
-        self._inner.close(was_cut=self._outer.was_cut)
+        self._inner.close(was_cut=was_cut)
         self._pass_on(everything=True)
-        for call in self._found.calls + self._found.last:
-            self._outer.sink.replay(call)
+        for call in self._calls + self._last:
+            self._outer.replay(call)
