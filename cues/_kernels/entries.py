@@ -12,11 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
-from cues._kernels import entry_layout, layout
+from cues._kernels import layout
 from cues._kernels.compiling import kernel
-from cues._kernels.loops import float_of_pcm16, pcm16_of_float
-from cues._kernels.memory import call_at, carray, int32_at, int64_at, peek, stack
-from cues._kernels.mixing import is_due, let_pass, mix_or_pass, mix_row, mix_rows, passes
+from cues._kernels.listening import SPEECH_BITS
+from cues._kernels.loops import float_of_pcm16, pcm16_of_float, pcm16_peak, peak_bits
+from cues._kernels.memory import call_at, carray, float_of_bits, int32_at, int64_at, peek, stack
+from cues._kernels.mixing import (
+    channels_of,
+    is_due,
+    let_pass,
+    mix_or_pass,
+    mix_row,
+    mix_rows,
+    passes,
+    try_to_mix,
+    yields,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,13 +62,13 @@ LEAVE = -1
 """In place of a result: Python's own method has to do it. (0 is an exception.)"""
 
 # Fields of a Py_buffer, and the flags that ask for one: writable; with its shape, and contiguous or an error.
-_DATA, _LEN, _NDIM, _BUFFER_BYTES = 0, 16, 36, 80
+_DATA, _LEN, _NDIM, _SHAPE_AT, _BUFFER_BYTES = 0, 16, 36, 48, 80
 _WRITABLE, _SHAPE = 0x1, 0x8
 
 
 @kernel
 def word(state: int, number: int) -> int:
-    """One of the words of `entry_layout`."""
+    """One of the words of `layout`."""
     return peek(state + 8 * number)
 
 
@@ -72,42 +83,43 @@ def is_a(thing: int, kind: int) -> bool:
 @kernel
 def is_float32(thing: int, state: int) -> bool:
     """Whether an object is a numpy array of float32, and of no subclass."""
-    array_type = word(state, entry_layout.TYPE_I64)
+    array_type = word(state, layout.ENTRY_TYPE_I64)
     if not is_a(thing, array_type):
         return False
-    dtype = call_at(word(state, entry_layout.GET_I64), word(state, entry_layout.DTYPE_I64), thing, array_type)
+    dtype = call_at(word(state, layout.ENTRY_GET_I64), word(state, layout.ENTRY_DTYPE_I64), thing, array_type)
     decref(dtype)
-    return dtype == word(state, entry_layout.FLOAT32_I64)
+    return dtype == word(state, layout.ENTRY_FLOAT32_I64)
 
 
 @kernel
-def borrow(thing: int, flags: int, buffer: int) -> int:
-    """Fill `buffer` and count its samples; 0, and nothing to release, unless `thing` is 1-D and contiguous."""
+def borrow(thing: int, flags: int, buffer: int, channels: int) -> int:
+    """Fill `buffer` and count its samples; 0, and nothing to release, unless `thing` is a contiguous frame."""
     if get_buffer(thing, buffer, np.int32(_SHAPE | flags)) != 0:
         clear_error()
         return 0
-    if carray(int32_at(buffer + _NDIM), 1)[0] == 1 and peek(buffer + _LEN) > 0:
-        return peek(buffer + _LEN) // 4
+    n_dimensions = carray(int32_at(buffer + _NDIM), 1)[0]
+    fits = n_dimensions == 1 if channels == 1 else n_dimensions == 2 and peek(peek(buffer + _SHAPE_AT) + 8) == channels
+    if fits and peek(buffer + _LEN) > 0:
+        return peek(buffer + _LEN) // (4 * channels)
     release_buffer(buffer)
     return 0
 
 
 @kernel
-def mix_objects(row: int, frame: int, out: int, scheduled: int) -> int:
+def mix_objects(row: int, frame: int, out: int, planned: int) -> int:
     """Mix or copy a frame of float32 into `out`; `layout.REFUSED` if the two do not fit, or the scheduler has to run.
 
-    With `scheduled`, it has run.
+    With `planned`, it has run.
     """
-    source, target = stack(_BUFFER_BYTES), stack(_BUFFER_BYTES)
-    n = borrow(frame, 0, source)
-    n_out = borrow(out, _WRITABLE, target) if n > 0 else 0
+    source, target, channels = stack(_BUFFER_BYTES), stack(_BUFFER_BYTES), channels_of(row)
+    n = borrow(frame, 0, source, channels)
+    n_out = borrow(out, _WRITABLE, target, channels) if n > 0 else 0
     done = layout.REFUSED
     if n > 0 and n == n_out:
-        if scheduled:
-            mix_row(row, peek(source + _DATA), peek(target + _DATA), n)
-            done = layout.MIXED
-        else:
+        if planned:
             done = mix_or_pass(row, peek(source + _DATA), peek(target + _DATA), n)
+        else:
+            done = try_to_mix(row, peek(source + _DATA), peek(target + _DATA), n)
     if n_out > 0:
         release_buffer(target)
     if n > 0:
@@ -119,7 +131,7 @@ def mix_objects(row: int, frame: int, out: int, scheduled: int) -> int:
 def mix_into(state: int, frame: int, out: int) -> int:
     """A new reference to `out`, with the frame and its cues in it."""
     fit = is_float32(frame, state) and is_float32(out, state)
-    if not fit or mix_objects(word(state, entry_layout.ROW_I64), frame, out, 0) == layout.REFUSED:
+    if not fit or mix_objects(word(state, layout.ENTRY_ROW_I64), frame, out, 0) == layout.REFUSED:
         return LEAVE
     incref(out)
     return out
@@ -128,20 +140,22 @@ def mix_into(state: int, frame: int, out: int) -> int:
 @kernel
 def mix_new(state: int, arguments: int) -> int:
     """A new array with the frame and its cues, or a new reference to the frame where that passes."""
-    row, frame, buffer = word(state, entry_layout.ROW_I64), peek(arguments), stack(_BUFFER_BYTES)
-    n = borrow(frame, 0, buffer) if is_float32(frame, state) else 0
+    row, frame, buffer = word(state, layout.ENTRY_ROW_I64), peek(arguments), stack(_BUFFER_BYTES)
+    channels = channels_of(row)
+    n = borrow(frame, 0, buffer, channels) if is_float32(frame, state) else 0
     if n == 0:
         return LEAVE
-    due = is_due(row, n)
-    idle = not due and passes(row, peek(buffer + _DATA), n)
+    samples = peek(buffer + _DATA)
+    due = is_due(row, n) or (yields(row) and peak_bits(samples, n * channels) > SPEECH_BITS)
+    idle = not due and passes(row, samples, n)
     if idle:
-        let_pass(row, peek(buffer + _DATA), n)
+        let_pass(row, samples, n)
         incref(frame)
     release_buffer(buffer)
     if due or idle:
         return LEAVE if due else frame
-    # The quickest way to a new array of this length is a copy of the frame.
-    copied = vectorcall(word(state, entry_layout.FLATTEN_I64), arguments, 1, 0)
+    # The quickest way to a new array of this shape is a copy of the frame.
+    copied = vectorcall(word(state, layout.ENTRY_COPY_I64), arguments, 1, 0)
     if copied != 0 and get_buffer(copied, buffer, np.int32(_WRITABLE)) != 0:
         decref(copied)
         return 0
@@ -156,41 +170,44 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
     """`Mixer.mix` for arrays that need no conversion; everything else goes the slow way."""
     state = bytes_data(tuple_item(self, 0))
     n_names = 0 if names == 0 else tuple_size(names)
-    out_by_name = n_names == 1 and tuple_item(names, 0) == word(state, entry_layout.OUT_I64)
+    out_by_name = n_names == 1 and tuple_item(names, 0) == word(state, layout.ENTRY_OUT_I64)
     result = LEAVE
     if n_arguments == 1 and n_names == 0:
         result = mix_new(state, arguments)
     elif (n_arguments == 2 and n_names == 0) or (n_arguments == 1 and out_by_name):
         result = mix_into(state, peek(arguments), peek(arguments + 8))
     if result == LEAVE:
-        result = vectorcall(word(state, entry_layout.SLOW_MIX_I64), arguments, n_arguments, names)
+        result = vectorcall(word(state, layout.ENTRY_SLOW_MIX_I64), arguments, n_arguments, names)
     return result
 
 
 @kernel
 def mix_bytes(row: int, data: int, scratch: int) -> int:
     """New bytes with the samples and their cues, or a new reference to `data` where that passes."""
-    size = bytes_size(data)
-    n = size // 2
-    if n == 0 or size % 2 != 0 or is_due(row, n):
+    size, channels = bytes_size(data), channels_of(row)
+    n = size // (2 * channels)
+    if n == 0 or size != 2 * channels * n or is_due(row, n):
+        return LEAVE
+    if yields(row) and pcm16_peak(bytes_data(data), n * channels) > float_of_bits(SPEECH_BITS):
         return LEAVE
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
-    idle = flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW) == 0
+    idle = flags & ~layout.IDLE_FLAGS == 0
     if idle:
         incref(data)
-        if not flags & layout.FLAG_FOLLOW:
+        if flags & (layout.FLAG_FOLLOW | layout.FLAG_LISTEN) == 0:
             carray(int64_at(row), 12)[layout.POSITION_I64] += n
             return data
     result = data if idle else new_bytes(0, size)
     done: Any = np.int64(0)
     while done < n and result != 0:
-        step = min(n - done, entry_layout.SCRATCH_SAMPLES)
-        float_of_pcm16(bytes_data(data) + 2 * done, scratch, step)
+        step = min(n - done, layout.SCRATCH_SAMPLES // channels)
+        here = 2 * channels * done
+        float_of_pcm16(bytes_data(data) + here, scratch, step * channels)
         if idle:
             let_pass(row, scratch, step)
         else:
             mix_row(row, scratch, scratch, step)
-            pcm16_of_float(scratch, bytes_data(result) + 2 * done, step)
+            pcm16_of_float(scratch, bytes_data(result) + here, step * channels)
         done += step
     return result
 
@@ -200,18 +217,18 @@ def mix_pcm16_entry(self: int, arguments: int, n_arguments: int, names: int) -> 
     """`Mixer.mix_pcm16` for `bytes` that hold whole samples; everything else goes the slow way."""
     state = bytes_data(tuple_item(self, 0))
     result = LEAVE
-    if n_arguments == 1 and names == 0 and is_a(peek(arguments), word(state, entry_layout.BYTES_I64)):
-        result = mix_bytes(word(state, entry_layout.ROW_I64), peek(arguments), word(state, entry_layout.SCRATCH_I64))
+    if n_arguments == 1 and names == 0 and is_a(peek(arguments), word(state, layout.ENTRY_BYTES_I64)):
+        result = mix_bytes(word(state, layout.ENTRY_ROW_I64), peek(arguments), word(state, layout.ENTRY_SCRATCH_I64))
     if result == LEAVE:
-        result = vectorcall(word(state, entry_layout.SLOW_MIX_PCM16_I64), arguments, n_arguments, names)
+        result = vectorcall(word(state, layout.ENTRY_SLOW_MIX_PCM16_I64), arguments, n_arguments, names)
     return result
 
 
 @kernel
 def mix_tuple(arguments: int) -> int:
-    """`mix_objects` of a tuple (row, frame, out, scheduled); ctypes takes 0.1 µs for each argument."""
-    row, scheduled = long_value(tuple_item(arguments, 0)), long_value(tuple_item(arguments, 3))
-    return mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), scheduled)
+    """`mix_objects` of a tuple (row, frame, out, planned); ctypes takes 0.1 µs for each argument."""
+    row, planned = long_value(tuple_item(arguments, 0)), long_value(tuple_item(arguments, 3))
+    return mix_objects(row, tuple_item(arguments, 1), tuple_item(arguments, 2), planned)
 
 
 EXPORTED: Any = (mix_entry, mix_pcm16_entry, mix_tuple, mix_rows)

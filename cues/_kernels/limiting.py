@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels import limiter_layout as layout
+from cues._kernels import layout
 from cues._kernels.compiling import kernel
 from cues._kernels.memory import carray, float32_at, int32_at, int64_at
 
@@ -29,26 +29,36 @@ def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> 
 
 
 @kernel
-def limit(state: int, samples: int, n: int) -> int:
-    """Delay `n` samples and hold them under the ceiling, in place; how many were turned down."""
-    words = carray(int64_at(state), layout.HEADER_WORDS)
-    ints = carray(int32_at(state), 2 * layout.HEADER_WORDS)
-    floats = carray(float32_at(state), 2 * layout.HEADER_WORDS)
+def limit(limiter: int, channel: int, samples: int, n: int) -> int:
+    """Delay `n` samples of a channel and hold them under the ceiling, in place; how many were turned down."""
+    first = carray(int32_at(limiter), 2 * layout.LIMITER_HEADER_WORDS)
+    ring_bytes = 4 * (np.int64(first[layout.LIMITER_MASK_I32]) + 1)
+    gain_bytes = 4 * (np.int64(first[layout.LIMITER_GAIN_MASK_I32]) + 1)
+    state = limiter + channel * (8 * layout.LIMITER_HEADER_WORDS + ring_bytes + 2 * gain_bytes)
+    words = carray(int64_at(state), layout.LIMITER_HEADER_WORDS)
+    ints = carray(int32_at(state), 2 * layout.LIMITER_HEADER_WORDS)
+    floats = carray(float32_at(state), 2 * layout.LIMITER_HEADER_WORDS)
     attack, mask, gain_mask = (
-        np.int64(ints[layout.ATTACK_I32]),
-        np.int64(ints[layout.MASK_I32]),
-        np.int64(ints[layout.GAIN_MASK_I32]),
+        np.int64(ints[layout.LIMITER_ATTACK_I32]),
+        np.int64(ints[layout.LIMITER_MASK_I32]),
+        np.int64(ints[layout.LIMITER_GAIN_MASK_I32]),
     )
-    table = carray(float32_at(words[layout.TABLE_I64]), (layout.PHASES - 1) * layout.TAPS + attack + 1)
-    ring = carray(float32_at(state + 8 * layout.HEADER_WORDS), mask + 1)
-    needed = carray(float32_at(state + 8 * layout.HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
-    gains = carray(float32_at(state + 8 * layout.HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
+    table = carray(float32_at(words[layout.LIMITER_TABLE_I64]), (layout.PHASES - 1) * layout.TAPS + attack + 1)
+    ring = carray(float32_at(state + 8 * layout.LIMITER_HEADER_WORDS), mask + 1)
+    needed = carray(float32_at(state + 8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
+    gains = carray(
+        float32_at(state + 8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1
+    )
     y = carray(float32_at(samples), n)
     latency = attack + layout.TAPS // 2
     weights = (layout.PHASES - 1) * layout.TAPS
-    now = words[layout.TIME_I64]
-    loud, dip, turn = words[layout.LOUD_UNTIL_I64], words[layout.DIP_UNTIL_I64], words[layout.TURN_UNTIL_I64]
-    gain, release = floats[layout.GAIN_F32], floats[layout.RELEASE_F32]
+    now = words[layout.LIMITER_TIME_I64]
+    loud, dip, turn = (
+        words[layout.LIMITER_LOUD_UNTIL_I64],
+        words[layout.LIMITER_DIP_UNTIL_I64],
+        words[layout.LIMITER_TURN_UNTIL_I64],
+    )
+    gain, release = floats[layout.LIMITER_GAIN_F32], floats[layout.LIMITER_RELEASE_F32]
     limited = 0
     for i in range(n):
         sample = min(max(y[i], -_LARGEST), _LARGEST)
@@ -79,7 +89,11 @@ def limit(state: int, samples: int, n: int) -> int:
             limited += int(smooth > _ZERO)
         y[i] = delayed
         now += 1
-    words[layout.TIME_I64] = now
-    words[layout.LOUD_UNTIL_I64], words[layout.DIP_UNTIL_I64], words[layout.TURN_UNTIL_I64] = loud, dip, turn
-    floats[layout.GAIN_F32] = gain
+    words[layout.LIMITER_TIME_I64] = now
+    words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64], words[layout.LIMITER_TURN_UNTIL_I64] = (
+        loud,
+        dip,
+        turn,
+    )
+    floats[layout.LIMITER_GAIN_F32] = gain
     return limited

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cues._kernels.compiling import kernel
-from cues._kernels.level_layout import FULL_SCALE
+from cues._kernels.layout import FULL_SCALE
 from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at
 
 __all__ = [
@@ -18,14 +18,18 @@ __all__ = [
     "add_ramped",
     "copy",
     "float_of_pcm16",
+    "gather",
     "hold_ceiling",
     "last_above",
+    "loudest_channel",
     "pcm16_of_float",
+    "pcm16_peak",
     "peak_bits",
     "scale",
     "scale_by_crossfade",
     "scale_by_ramp",
     "scale_by_smoothstep",
+    "scatter",
     "silence_nonfinite",
     "sum_of_squares",
 ]
@@ -60,6 +64,46 @@ def last_above(samples: int, n: int, bits: np.int32) -> int:
     while n > 0 and (words[n - 1] & _ABS_BITS) <= bits:
         n -= 1
     return n
+
+
+@kernel
+def pcm16_peak(samples: int, n: int) -> np.float32:
+    """Largest magnitude of int16 samples, full scale 1.0."""
+    x = carray(int16_at(samples), n)
+    largest = np.int32(0)
+    for i in range(n):
+        largest = max(largest, abs(np.int32(x[i])))
+    return _F(largest) * _F(1.0 / 32768.0)
+
+
+@kernel
+def loudest_channel(frames: int, target: int, n: int, channels: int) -> None:
+    """For each of `n` samples the largest magnitude of the interleaved channels; NaN and infinity are the largest."""
+    x = carray(int32_at(frames), n * channels)
+    y = carray(int32_at(target), n)
+    for i in range(n):
+        largest = np.int32(0)
+        for channel in range(channels):
+            largest = max(largest, x[i * channels + channel] & _ABS_BITS)
+        y[i] = largest
+
+
+@kernel
+def gather(frames: int, target: int, n: int, channels: int) -> None:
+    """Copy `n` samples of the interleaved channel whose first one is at `frames`."""
+    x = carray(float32_at(frames), n * channels)
+    y = carray(float32_at(target), n)
+    for i in range(n):
+        y[i] = x[i * channels]
+
+
+@kernel
+def scatter(source: int, frames: int, n: int, channels: int) -> None:
+    """The reverse of `gather`."""
+    x = carray(float32_at(source), n)
+    y = carray(float32_at(frames), n * channels)
+    for i in range(n):
+        y[i * channels] = x[i]
 
 
 @kernel

@@ -12,29 +12,31 @@ import numpy as np
 from cues._kernels import layout
 from cues._kernels.compiling import kernel
 from cues._kernels.limiting import limit
-from cues._kernels.listening import hear
+from cues._kernels.listening import SPEECH_BITS, listen
 from cues._kernels.loops import (
     FINITE_BITS,
     NEARLY_FULL,
     add,
     add_ramped,
     copy,
+    gather,
     hold_ceiling,
-    last_above,
+    loudest_channel,
     peak_bits,
     scale,
     scale_by_crossfade,
     scale_by_ramp,
     scale_by_smoothstep,
+    scatter,
     silence_nonfinite,
 )
-from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, peek, prefetch
+from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at, int64_at, peek, prefetch, stack
 
-__all__ = ["is_due", "let_pass", "mix_or_pass", "mix_row", "mix_rows", "passes"]
+__all__ = ["channels_of", "is_due", "let_pass", "mix_or_pass", "mix_row", "mix_rows", "passes", "try_to_mix", "yields"]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
-_QUIET_BITS = np.int32(layout.QUIET_BITS)
+_SCRATCH_BYTES = 4 * layout.SCRATCH_SAMPLES
 
 
 @kernel
@@ -52,40 +54,30 @@ def promote(row: int) -> None:
 
 
 @kernel
-def gain_speech(row: int, target: int, n: int) -> np.float32:
+def gain_speech(row: int, samples: int, n: int) -> np.float32:
     """Apply the speech's gain to `n` samples from the session's position on; the largest gain on the way."""
     words = carray(int64_at(row), 12)
     ints = carray(int32_at(row), 24)
     floats = carray(float32_at(row), 24)
-    position = words[layout.POSITION_I64]
-    end = position + n
-    largest = _ZERO
-    while position < end:
-        if words[layout.NEXT_T0_I64] <= position:
-            promote(row)
-        here = target + 4 * (n - (end - position))
-        stop = min(end, words[layout.NEXT_T0_I64])
-        t0 = words[layout.SPEECH_T0_I64]
-        length = np.int64(abs(ints[layout.SPEECH_N_I32]))
-        g0, g1 = floats[layout.SPEECH_G0_F32], floats[layout.SPEECH_G1_F32]
-        if position < t0 + length:
-            stop = min(stop, t0 + length)
-            k = position - t0
-            if ints[layout.SPEECH_N_I32] > 0:
-                s = floats[layout.SPEECH_SLOPE_F32]
-                if s == _ZERO:
-                    scale_by_smoothstep(here, stop - position, k, _ONE / _F(length), g0, g1 - g0)
-                else:
-                    scale_by_ramp(here, stop - position, k, _ONE / _F(length), g0, g1 - g0, s)
-                largest = max(largest, max(g0, g1) + _F(0.25) * abs(s))
+    length = np.int64(abs(ints[layout.SPEECH_N_I32]))
+    g0, g1 = floats[layout.SPEECH_G0_F32], floats[layout.SPEECH_G1_F32]
+    k = words[layout.POSITION_I64] - words[layout.SPEECH_T0_I64]
+    ramp = min(n, max(length - k, 0))
+    largest = g1 if ramp < n else _ZERO
+    if ramp > 0:
+        inverse = _ONE / _F(length)
+        if ints[layout.SPEECH_N_I32] > 0:
+            s = floats[layout.SPEECH_SLOPE_F32]
+            if s == _ZERO:
+                scale_by_smoothstep(samples, ramp, k, inverse, g0, g1 - g0)
             else:
-                scale_by_crossfade(here, stop - position, k, _ONE / _F(length), g0, g1)
-                largest = max(largest, g0 + g1)
+                scale_by_ramp(samples, ramp, k, inverse, g0, g1 - g0, s)
+            largest = max(largest, max(g0, g1) + _F(0.25) * abs(s))
         else:
-            if g1 != _ONE:
-                scale(here, stop - position, g1)
-            largest = max(largest, g1)
-        position = stop
+            scale_by_crossfade(samples, ramp, k, inverse, g0, g1)
+            largest = max(largest, g0 + g1)
+    if ramp < n and g1 != _ONE:
+        scale(samples + 4 * ramp, n - ramp, g1)
     return largest
 
 
@@ -115,7 +107,7 @@ def busy_until(row: int) -> Any:
     elif floats[layout.SPEECH_G1_F32] == _ONE:
         end = words[layout.SPEECH_T0_I64] + abs(ints[layout.SPEECH_N_I32])
     voice = row + layout.BUS_BYTES
-    for _ in range(ints[layout.SLOTS_I32]):
+    for _ in range(carray(int16_at(row), 48)[layout.SLOTS_I16]):
         if peek(voice + 8 * layout.VOICE_SOUND_I64) != 0:
             end = max(end, voice_end(voice))
         voice += layout.VOICE_BYTES
@@ -123,8 +115,8 @@ def busy_until(row: int) -> Any:
 
 
 @kernel
-def add_voice(voice: int, target: int, position: int, n: int) -> Any:
-    """Add one voice to `n` samples from `position` on; frees its slot at its end. The largest magnitude it can add."""
+def add_voice(voice: int, samples: int, position: int, n: int) -> Any:
+    """Add one voice to `n` samples from `position` on; the largest magnitude that it can add."""
     words = carray(int64_at(voice), 4)
     ints = carray(int32_at(voice), 8)
     floats = carray(float32_at(voice), 8)
@@ -134,71 +126,106 @@ def add_voice(voice: int, target: int, position: int, n: int) -> Any:
     ramp_start = start + ints[layout.VOICE_T0_I32]
     ramp_end = ramp_start + ramp
     loops = (ints[layout.VOICE_N_I32] & layout.VOICE_LOOPS) != 0
-    finish = voice_end(voice)
     g0, g1 = floats[layout.VOICE_G0_F32], floats[layout.VOICE_G1_F32]
-    samples = sound + 4 * layout.HEADER_FLOATS
-    end = position + n
+    cue = sound + 4 * layout.HEADER_FLOATS
     now = max(position, start)
-    stop = min(end, finish)
+    stop = min(position + n, voice_end(voice))
+    largest = carray(float32_at(sound), 4)[2] * max(g0, g1) if now < stop else _ZERO
     while now < stop:
         offset = now - start
         if loops:
             offset %= length
         until = min(stop, now + length - offset)
-        here = target + 4 * (now - position)
+        here = samples + 4 * (now - position)
         if now < ramp_start:
             until = min(until, ramp_start)
-            add(samples + 4 * offset, here, until - now, g0)
+            add(cue + 4 * offset, here, until - now, g0)
         elif now < ramp_end:
             until = min(until, ramp_end)
-            add_ramped(samples + 4 * offset, here, until - now, now - ramp_start, _ONE / _F(ramp), g0, g1 - g0)
+            add_ramped(cue + 4 * offset, here, until - now, now - ramp_start, _ONE / _F(ramp), g0, g1 - g0)
         else:
-            add(samples + 4 * offset, here, until - now, g1)
+            add(cue + 4 * offset, here, until - now, g1)
         now = until
-    if end >= finish:
-        words[layout.VOICE_SOUND_I64] = 0
-    return carray(float32_at(sound), 4)[2] * max(g0, g1)
+    return largest
+
+
+@kernel
+def channels_of(row: int) -> Any:
+    """How many channels a frame has, interleaved."""
+    return np.int64(carray(int16_at(row), 48)[layout.CHANNELS_I16])
+
+
+@kernel
+def mix_channel(row: int, samples: int, n: int, busy: int, bits: np.int32, channel: int) -> None:  # noqa: PLR0917
+    """Mix `n` samples of a channel in place; `bits` is the peak of those that are checked, or of a louder channel."""
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
+    flags = ints[layout.FLAGS_I32]
+    if bits > FINITE_BITS:
+        checked = n if flags & layout.FLAG_GUARD else busy
+        ints[layout.NONFINITE_I32] += np.int32(silence_nonfinite(samples, checked))
+        bits = peak_bits(samples, busy)
+    bound = float_of_bits(bits) * gain_speech(row, samples, busy)
+    voice = row + layout.BUS_BYTES
+    for _ in range(carray(int16_at(row), 48)[layout.SLOTS_I16]):
+        if peek(voice + 8 * layout.VOICE_SOUND_I64) != 0:
+            bound += add_voice(voice, samples, words[layout.POSITION_I64], busy)
+        voice += layout.VOICE_BYTES
+    if flags & layout.FLAG_LIMITER:
+        ints[layout.LIMITED_I32] += np.int32(limit(words[layout.LIMITER_I64], channel, samples, n))
+    elif bound > NEARLY_FULL:
+        ints[layout.LIMITED_I32] += hold_ceiling(samples, busy)
+
+
+@kernel
+def mix_part(row: int, source: int, target: int, n: int) -> None:
+    """Mix `n` samples within which one ramp of the speech is in force, of one channel or of few samples."""
+    words = carray(int64_at(row), 12)
+    ints = carray(int32_at(row), 24)
+    position, channels = words[layout.POSITION_I64], channels_of(row)
+    flags = ints[layout.FLAGS_I32]
+    # A limiter's output is late: everything goes through it.
+    end = np.int64(layout.NEVER) if flags & layout.FLAG_LIMITER else busy_until(row)
+    busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
+    listened = n if flags & layout.FLAG_LISTEN else busy
+    checked = n if flags & layout.FLAG_GUARD else listened
+    speech = source
+    if channels > 1:
+        speech = stack(_SCRATCH_BYTES)
+        loudest_channel(source, speech, n, channels)
+    bits = peak_bits(speech, checked)
+    listen(row, speech, n, listened if bits > SPEECH_BITS else 0)
+    if channels == 1:
+        if source != target:
+            copy(source, target, n)
+        mix_channel(row, target, n, busy, bits, 0)
+    else:
+        samples = stack(_SCRATCH_BYTES)
+        for channel in range(channels):
+            gather(source + 4 * channel, samples, n, channels)
+            mix_channel(row, samples, n, busy, bits, channel)
+            scatter(samples, target + 4 * channel, n, channels)
+    words[layout.POSITION_I64] = position + n
+    ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + n else flags & ~layout.FLAG_BUSY
 
 
 @kernel
 def mix_row(row: int, source: int, target: int, n: int) -> None:
-    """Mix `n` float32 from `source` into `target` (which may be the same) and move the session on.
+    """Mix `n` samples of each channel from `source` into `target` (which may be the same) and move the session on.
 
     The planner has run: nothing but what the row holds happens within these samples.
     """
     words = carray(int64_at(row), 12)
     ints = carray(int32_at(row), 24)
-    position = words[layout.POSITION_I64]
-    flags = ints[layout.FLAGS_I32]
-    if flags & layout.FLAG_FOLLOW:
-        hear(words[layout.LEVEL_I64], source, n, position)
-    # A limiter's output is late: everything goes through it.
-    end = np.int64(layout.NEVER) if flags & layout.FLAG_LIMITER else busy_until(row)
-    busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
-    checked = n if flags & layout.FLAG_GUARD else busy
-    bits = peak_bits(source, checked)
-    listened = n if flags & layout.FLAG_LISTEN else busy
-    if bits > _QUIET_BITS or listened > checked:
-        last = last_above(source, listened, _QUIET_BITS)
-        if last > 0:
-            words[layout.HEARD_I64] = position + last
-    if source != target:
-        copy(source, target, n)
-    if bits > FINITE_BITS:
-        ints[layout.NONFINITE_I32] += np.int32(silence_nonfinite(target, checked))
-        bits = peak_bits(target, busy)
-    bound = float_of_bits(bits) * gain_speech(row, target, busy)
-    voice = row + layout.BUS_BYTES
-    for _ in range(ints[layout.SLOTS_I32]):
-        if peek(voice + 8 * layout.VOICE_SOUND_I64) != 0:
-            bound += add_voice(voice, target, position, busy)
-        voice += layout.VOICE_BYTES
-    words[layout.POSITION_I64] = position + n
-    ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + n else flags & ~layout.FLAG_BUSY
-    if flags & layout.FLAG_LIMITER:
-        ints[layout.LIMITED_I32] += np.int32(limit(words[layout.LIMITER_I64], target, n))
-    elif bound > NEARLY_FULL:
-        ints[layout.LIMITED_I32] += hold_ceiling(target, busy)
+    channels = channels_of(row)
+    most = n if channels == 1 else layout.SCRATCH_SAMPLES // channels
+    done: Any = np.int64(0)
+    while done < n:
+        if words[layout.NEXT_T0_I64] <= words[layout.POSITION_I64]:
+            promote(row)
+        step = min(min(n - done, most), words[layout.NEXT_T0_I64] - words[layout.POSITION_I64])
+        mix_part(row, source + 4 * channels * done, target + 4 * channels * done, step)
+        done += step
     if max(ints[layout.LIMITED_I32], ints[layout.NONFINITE_I32]) >= layout.COUNTED:
         words[layout.WAKE_I64] = -1
 
@@ -211,45 +238,73 @@ def is_due(row: int, n: int) -> bool:
 
 
 @kernel
+def yields(row: int) -> bool:
+    """Whether the scheduler has to run before speech in a frame is mixed."""
+    flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
+    return bool(flags & (layout.FLAG_YIELD | layout.FLAG_APART) == layout.FLAG_YIELD)
+
+
+@kernel
 def passes(row: int, samples: int, n: int) -> bool:
     """Whether samples pass as they are: nothing sounds, and a guard finds nothing to silence."""
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     if flags == 0:
         return True
-    if flags & ~(layout.FLAG_GUARD | layout.FLAG_FOLLOW):
+    if flags & ~layout.IDLE_FLAGS:
         return False
-    return bool(flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n) <= FINITE_BITS)
+    return bool(flags & layout.FLAG_GUARD == 0 or peak_bits(samples, n * channels_of(row)) <= FINITE_BITS)
 
 
 @kernel
 def let_pass(row: int, samples: int, n: int) -> None:
     """Move a session on over samples that pass as they are."""
     words = carray(int64_at(row), 12)
-    if carray(int32_at(row), 24)[layout.FLAGS_I32] & layout.FLAG_FOLLOW:
-        hear(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
-    words[layout.POSITION_I64] += n
+    flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
+    channels = channels_of(row)
+    listened = flags & (layout.FLAG_FOLLOW | layout.FLAG_LISTEN) and not flags & layout.FLAG_APART
+    most = n if channels == 1 or not listened else layout.SCRATCH_SAMPLES // channels
+    done: Any = np.int64(0)
+    while done < n:
+        step = min(n - done, most)
+        if listened:
+            speech = samples + 4 * channels * done
+            if channels > 1:
+                loudest = stack(_SCRATCH_BYTES)
+                loudest_channel(speech, loudest, step, channels)
+                speech = loudest
+            is_heard = flags & layout.FLAG_LISTEN and peak_bits(speech, step) > SPEECH_BITS
+            listen(row, speech, step, step if is_heard else 0)
+        words[layout.POSITION_I64] += step
+        done += step
 
 
 @kernel
 def mix_or_pass(row: int, source: int, target: int, n: int) -> int:
-    """Mix or copy a frame; `layout.REFUSED` if the scheduler has to run first, or the two overlap in part."""
-    apart = source == target or source + 4 * n <= target or target + 4 * n <= source
-    if n == 0 or not apart or is_due(row, n):
-        return layout.REFUSED
+    """Mix or copy a frame for which the scheduler has run."""
     if not passes(row, source, n):
         mix_row(row, source, target, n)
         return layout.MIXED
     let_pass(row, source, n)
     if source != target:
-        copy(source, target, n)
+        copy(source, target, n * channels_of(row))
     return layout.PASSED
+
+
+@kernel
+def try_to_mix(row: int, source: int, target: int, n: int) -> int:
+    """Mix or copy a frame; `layout.REFUSED` if the scheduler has to run first, or the two overlap in part."""
+    n_bytes = 4 * n * channels_of(row)
+    apart = source == target or source + n_bytes <= target or target + n_bytes <= source
+    if not apart or is_due(row, n) or (yields(row) and peak_bits(source, n_bytes // 4) > SPEECH_BITS):
+        return layout.REFUSED
+    return mix_or_pass(row, source, target, n)
 
 
 @kernel
 def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     rows: int, row_bytes: int, n_rows: int, source: int, target: int, n: int, waking: int
 ) -> int:
-    """Mix one frame of `n` samples for each of many sessions; how many have to be planned first.
+    """Mix one frame of `n` samples for each of many sessions of one channel; how many have to be planned first.
 
     Their numbers are written to `waking` (int64) and their frames are left to the caller.
     """
@@ -267,15 +322,8 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 24)[layout.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
-        words = carray(int64_at(row), 12)
-        if words[layout.POSITION_I64] + n > words[layout.WAKE_I64]:
+        if try_to_mix(row, source + frame, target + frame, n) == layout.REFUSED:
             found[count] = i
             count += 1
-        elif carray(int32_at(row), 24)[layout.FLAGS_I32] == 0:
-            words[layout.POSITION_I64] += n
-            if source != target:
-                copy(source + frame, target + frame, n)
-        else:
-            mix_row(row, source + frame, target + frame, n)
         frame += 4 * n
     return count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import level_layout as layout
+from cues._kernels import layout
 from cues.mixing.not_copyable import NotCopyable
 from cues.units import ms_to_samples
 
@@ -31,9 +31,9 @@ class SpeechLevel(NotCopyable):
     __slots__ = ("_floats", "_words", "address")
 
     def __init__(self, sample_rate: int) -> None:
-        self._words: NDArray[np.int64] = np.zeros(layout.WORDS, dtype=np.int64)
+        self._words: NDArray[np.int64] = np.zeros(layout.LEVEL_WORDS, dtype=np.int64)
         self._floats: NDArray[np.float64] = self._words.view(np.float64)
-        self._words[layout.BLOCK_I64] = ms_to_samples(layout.BLOCK_MS, sample_rate)
+        self._words[layout.LEVEL_BLOCK_I64] = ms_to_samples(layout.BLOCK_MS, sample_rate)
         self.address = int(self._words.ctypes.data)
 
     @property
@@ -42,12 +42,12 @@ class SpeechLevel(NotCopyable):
         return self._words.nbytes
 
     def hear(self, speech: NDArray[np.float32], position: int) -> None:
-        """Measure the samples from absolute `position`; twin of `cues._kernels.listening`, to the bit."""
-        block, start = int(self._words[layout.BLOCK_I64]), 0
+        """Measure one channel from absolute `position` on; twin of `cues._kernels.listening`, to the bit."""
+        block, start = int(self._words[layout.LEVEL_BLOCK_I64]), 0
         while start < len(speech):
             left = block - (position + start) % block
             part = speech[start : start + left]
-            self._words[layout.SUM_I64] += sum_of_squares(part)
+            self._words[layout.LEVEL_SUM_I64] += sum_of_squares(part)
             start += left
             if len(part) == left:
                 self._end_block(block)
@@ -55,17 +55,19 @@ class SpeechLevel(NotCopyable):
     @property
     def offset_db(self) -> float:
         """Gain for cues, −12 … +6 dB; 0 until speech was measured."""
-        if not self._floats[layout.WEIGHT_F64]:
+        if not self._floats[layout.LEVEL_WEIGHT_F64]:
             return 0.0
-        level_db = 10.0 * math.log10(self._floats[layout.MEAN_SQUARE_F64] / self._floats[layout.WEIGHT_F64])
+        level_db = 10.0 * math.log10(self._floats[layout.LEVEL_MEAN_SQUARE_F64] / self._floats[layout.LEVEL_WEIGHT_F64])
         return min(max(level_db - USUAL_DBFS, LEAST_DB), MOST_DB)
 
     def _end_block(self, block: int) -> None:
-        mean_square = int(self._words[layout.SUM_I64]) / block / layout.FULL_SCALE**2
-        self._words[layout.SUM_I64] = 0
+        mean_square = int(self._words[layout.LEVEL_SUM_I64]) / block / layout.FULL_SCALE**2
+        self._words[layout.LEVEL_SUM_I64] = 0
         if mean_square >= layout.GATE:
-            self._floats[layout.MEAN_SQUARE_F64] = self._floats[layout.MEAN_SQUARE_F64] * layout.KEEP + mean_square
-            self._floats[layout.WEIGHT_F64] = self._floats[layout.WEIGHT_F64] * layout.KEEP + 1.0
+            self._floats[layout.LEVEL_MEAN_SQUARE_F64] = (
+                self._floats[layout.LEVEL_MEAN_SQUARE_F64] * layout.KEEP + mean_square
+            )
+            self._floats[layout.LEVEL_WEIGHT_F64] = self._floats[layout.LEVEL_WEIGHT_F64] * layout.KEEP + 1.0
 
 
 def sum_of_squares(speech: NDArray[np.float32]) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels import limiter_layout as layout
+from cues._kernels import layout
 from cues.errors import CueValueError
 from cues.mixing.not_copyable import NotCopyable
 from cues.signal.interpolation import phases
@@ -52,22 +52,23 @@ def _table(attack: int) -> Samples:
 
 
 class Limiter(NotCopyable):
-    """State of one session's limiter, in the layout of `cues._kernels.limiting`."""
+    """State of one session's limiter, for each channel one row in the layout of `cues._kernels.limiting`."""
 
     __slots__ = ("_state", "_table", "address", "latency")
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(self, sample_rate: int, channels: int = 1) -> None:
         self.latency = look_ahead(sample_rate)
         attack = self.latency - layout.TAPS // 2
         self._table = _table(attack)
         ring, gains = _power_of_two(self.latency + 1), _power_of_two(attack + 1)
-        self._state = np.zeros(layout.HEADER_WORDS + (ring + 2 * gains) // 2, dtype=np.int64)
-        self._state[layout.TABLE_I64] = self._table.ctypes.data
+        self._state = np.zeros((channels, layout.LIMITER_HEADER_WORDS + (ring + 2 * gains) // 2), dtype=np.int64)
+        self._state[:, layout.LIMITER_TABLE_I64] = self._table.ctypes.data
         ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        ints[layout.ATTACK_I32], ints[layout.MASK_I32], ints[layout.GAIN_MASK_I32] = attack, ring - 1, gains - 1
-        floats[layout.GAIN_F32] = 1.0
-        floats[layout.RELEASE_F32] = 1.0 - np.exp(-1000.0 / (RELEASE_MS * sample_rate))
-        floats[2 * layout.HEADER_WORDS + ring :] = 1.0
+        ints[:, layout.LIMITER_ATTACK_I32] = attack
+        ints[:, layout.LIMITER_MASK_I32], ints[:, layout.LIMITER_GAIN_MASK_I32] = ring - 1, gains - 1
+        floats[:, layout.LIMITER_GAIN_F32] = 1.0
+        floats[:, layout.LIMITER_RELEASE_F32] = 1.0 - np.exp(-1000.0 / (RELEASE_MS * sample_rate))
+        floats[:, 2 * layout.LIMITER_HEADER_WORDS + ring :] = 1.0
         self.address = int(self._state.ctypes.data)
 
     @property
@@ -76,11 +77,15 @@ class Limiter(NotCopyable):
         return self._state.nbytes
 
     def limit(self, samples: Samples) -> int:
-        """Delay and limit `samples` in place, and return how many were attenuated; twin of the compiled loop."""
-        ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        attack, half = int(ints[layout.ATTACK_I32]), layout.TAPS // 2
-        now, n = int(self._state[layout.TIME_I64]), len(samples)
-        ring, needed, gains = self._rings()
+        """Delay and limit a frame in place, and return how many samples were attenuated; twin of the compiled loop."""
+        planes = samples.reshape(len(samples), -1).T
+        return sum(self._limit(state, plane) for state, plane in zip(self._state, planes, strict=True))
+
+    def _limit(self, state: NDArray[np.int64], samples: Samples) -> int:
+        ints, floats = state.view(np.int32), state.view(np.float32)
+        attack, half = int(ints[layout.LIMITER_ATTACK_I32]), layout.TAPS // 2
+        now, n = int(state[layout.LIMITER_TIME_I64]), len(samples)
+        ring, needed, gains = _rings(ints, floats)
         history = max(self.latency, layout.TAPS - 1)
         signal = np.concatenate(
             [_unrolled(ring, now, history), np.clip(samples, -layout.LARGEST_SAMPLE, layout.LARGEST_SAMPLE)]
@@ -95,30 +100,22 @@ class Limiter(NotCopyable):
         lowest = np.lib.stride_tricks.sliding_window_view(needs, attack + 1).min(axis=1)
         smoothed = np.concatenate([_unrolled(gains, now, attack), self._released(lowest, floats)])
         depths = np.lib.stride_tricks.sliding_window_view(1 - smoothed, attack + 1)
-        down = _weighted(
-            depths[:, ::-1], self._table[-attack - 1 :]
-        )  # the newest first, as the compiled loop adds them
+        # The newest first, as the compiled loop adds them.
+        down = _weighted(depths[:, ::-1], self._table[-attack - 1 :])
         samples[:] = signal[history - self.latency :][:n] * (1 - down)
         for kept, values in ((ring, signal), (needed, needs), (gains, smoothed)):
             latest = np.arange(max(0, len(values) - len(kept)), len(values))
             kept[(latest + now + n - len(values)) % len(kept)] = values[latest]
-        self._state[layout.TIME_I64] = now + n
-        self._state[[layout.LOUD_UNTIL_I64, layout.DIP_UNTIL_I64, layout.TURN_UNTIL_I64]] = (
+        state[layout.LIMITER_TIME_I64] = now + n
+        state[[layout.LIMITER_LOUD_UNTIL_I64, layout.LIMITER_DIP_UNTIL_I64, layout.LIMITER_TURN_UNTIL_I64]] = (
             now + n + layout.TAPS + attack
         )
         return int((down > 0).sum())
 
-    def _rings(self) -> tuple[Samples, Samples, Samples]:
-        ints, floats = self._state.view(np.int32), self._state.view(np.float32)
-        first = 2 * layout.HEADER_WORDS
-        second = first + int(ints[layout.MASK_I32]) + 1
-        third = second + int(ints[layout.GAIN_MASK_I32]) + 1
-        return floats[first:second], floats[second:third], floats[third:]
-
     @staticmethod
     def _released(lowest: Samples, floats: Samples) -> Samples:
         """Gains before smoothing: instant attack, exponential release."""
-        gain, release = floats[layout.GAIN_F32], floats[layout.RELEASE_F32]
+        gain, release = floats[layout.LIMITER_GAIN_F32], floats[layout.LIMITER_RELEASE_F32]
         gains = np.ones_like(lowest)
         if gain < 1.0 or lowest.min() < 1.0:
             for i, low in enumerate(lowest):
@@ -126,8 +123,15 @@ class Limiter(NotCopyable):
                 if low == 1.0 and gain > np.float32(layout.AT_REST):
                     gain = np.float32(1)
                 gains[i] = gain
-        floats[layout.GAIN_F32] = gain
+        floats[layout.LIMITER_GAIN_F32] = gain
         return gains
+
+
+def _rings(ints: NDArray[np.int32], floats: Samples) -> tuple[Samples, Samples, Samples]:
+    first = 2 * layout.LIMITER_HEADER_WORDS
+    second = first + int(ints[layout.LIMITER_MASK_I32]) + 1
+    third = second + int(ints[layout.LIMITER_GAIN_MASK_I32]) + 1
+    return floats[first:second], floats[second:third], floats[third:]
 
 
 def _unrolled(ring: Samples, now: int, n: int) -> Samples:

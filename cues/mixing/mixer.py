@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues._kernels import layout
 from cues.errors import MixerClosedError
 from cues.mixing.backends import entries, selection
-from cues.mixing.frames import mix_bytes, mix_frame, mix_in_parts
+from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
 from cues.mixing.not_copyable import NotCopyable
 from cues.mixing.parameters import MixerOptions
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import Row
 from cues.mixing.stats import MixerStats
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, checked_fade_ms, checked_playback
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, Wait, checked_fade_ms, checked_playback
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Mixer", "MixerStats", "Voice"]
+__all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
 
 
 # More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.
@@ -54,6 +55,9 @@ class Mixer(NotCopyable):
     follow_speech : bool
         Adapt each cue's level at its onset to the last seconds of speech, by −12 … +6 dB. Every frame is then read, at
         an eighth of the cost of an `np.add` (`bench/mixer.py`).
+    channels : int
+        1 … 64. A frame of more than one has shape `(n_samples, channels)`; int16 is interleaved. Cues sound in all
+        of them, and the loudest one counts as the speech.
 
     Attributes
     ----------
@@ -85,17 +89,12 @@ class Mixer(NotCopyable):
         "__dict__",
         "__weakref__",
         "_connected",
-        "_mix_entry",
-        "_mix_pcm16_entry",
-        "_returning",
         "_row",
         "_scheduler",
         "lead_samples",
     )
 
     _connected: Any  # the kernels that it was connected to
-    _mix_entry: Any  # its compiled methods, also where a subclass overrides `mix`
-    _mix_pcm16_entry: Any
 
     def __init__(
         self,
@@ -107,6 +106,7 @@ class Mixer(NotCopyable):
         duck_db: float = -6.0,
         gap_limit_ms: float = 1000.0,
         follow_speech: bool = False,
+        channels: int = 1,
     ) -> None:
         options = MixerOptions(
             sample_rate=sample_rate,
@@ -116,6 +116,7 @@ class Mixer(NotCopyable):
             duck_db=duck_db,
             gap_limit_ms=gap_limit_ms,
             follow_speech=follow_speech,
+            channels=channels,
         )
         self._attach(Scheduler(Row.alone(options), options))
 
@@ -129,40 +130,29 @@ class Mixer(NotCopyable):
     def move_to(self, row: Row) -> Row:
         """Continue in another row's memory and return that row, with the memory left. The mixing thread only."""
         self._row.move_to(row)
-        self._disconnect()
         self._connect()
         return row
 
     def _attach(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._row = scheduler.row
-        self._disconnect()
+        self._scheduler, self._row = scheduler, scheduler.row
         self.lead_samples = 0
         self._connect()
 
-    def _disconnect(self) -> None:
-        """Drop the compiled methods, which are bound to the row."""
-        self._connected = self._mix_entry = self._mix_pcm16_entry = None
-        for name in ("mix", "mix_pcm16"):
+    def _connect(self) -> None:
+        """Replace `mix` and `mix_pcm16` by the compiled entries, which are bound to the row, if these are available."""
+        kernels = self._connected = selection.kernels()
+        slow: dict[str, Callable[..., Any]] = {"mix": self._mix, "mix_pcm16": self._mix_pcm16}
+        for name in slow:
             # CPython shares the keys of instances' dictionaries only if the first instances had them.
             setattr(self, name, None)
             delattr(self, name)
-        self._returning = False
-
-    def _connect(self) -> None:
-        """Replace `mix` and `mix_pcm16` by the compiled entries if these are available."""
-        kernels = selection.kernels()
-        if kernels is None or kernels is self._connected:
+        if kernels is None or not entries.available():
             return
-        self._connected = kernels
-        if not entries.available():
-            return
-        slow: dict[str, Callable[..., Any]] = {"mix": self._mix, "mix_pcm16": self._mix_pcm16}
         docs = {name: getattr(Mixer, name).__doc__ for name in slow}
-        for name, entry in zip(slow, entries.methods(kernels, self._row, slow, docs), strict=True):
-            setattr(self, f"_{name}_entry", entry)
+        methods = entries.methods(kernels, self._row, self._scheduler.channels, slow, docs)
+        for name, method in zip(slow, methods, strict=True):
             if getattr(type(self), name) is getattr(Mixer, name):  # a subclass may override it
-                setattr(self, name, entry)
+                setattr(self, name, method)
 
     # Sound.
 
@@ -171,22 +161,22 @@ class Mixer(NotCopyable):
 
         Parameters
         ----------
-        frame : float32, shape `(n_samples,)`, full scale ±1.0
+        frame : float32, shape `(n_samples,)` or `(n_samples, channels)`, full scale ±1.0
             Any length; other float dtypes and strides are converted.
-        out : float32, shape `(n_samples,)`, contiguous, optional
+        out : float32, same shape, contiguous, optional
             Destination; may be `frame`.
 
         Returns
         -------
-        float32, shape `(n_samples,)`
+        float32, same shape
             `out` if given; else `frame` itself while the mixer is idle; else a new array.
 
         Raises
         ------
         CueTypeError, CueValueError
-            If `frame` is not 1-D float, or `out` does not fit; the session does not change.
+            If `frame` or `out` has another shape or dtype; the session does not change.
         """
-        mixed = selection.mix_unscheduled(self._row, frame, out)
+        mixed = selection.try_to_mix(self._row, frame, out)
         return self._mix(frame, out) if mixed is None else mixed
 
     def mix_pcm16(self, data: bytes) -> bytes:
@@ -195,7 +185,7 @@ class Mixer(NotCopyable):
         Parameters
         ----------
         data : bytes or buffer of bytes or int16
-            An even number of bytes.
+            Whole samples of all channels.
 
         Returns
         -------
@@ -207,7 +197,7 @@ class Mixer(NotCopyable):
         CueTypeError
             If `data` is no such buffer; floats are for `mix`.
         CueValueError
-            If the number of bytes is odd; the session does not change.
+            If a sample is incomplete; the session does not change.
         """
         return self._mix_pcm16(data)
 
@@ -220,7 +210,8 @@ class Mixer(NotCopyable):
             If `n_samples` is not a whole number ≥ 0.
         """
         n = checked_whole_number("n_samples", n_samples, 0, 1 << 40)
-        frame = np.zeros(n, dtype=np.float32)
+        channels = self._scheduler.channels
+        frame = np.zeros(n if channels == 1 else (n, channels), dtype=np.float32)
         self._scheduler.silence_frames += 1
         self._mix(frame, frame)
         return frame
@@ -235,6 +226,8 @@ class Mixer(NotCopyable):
         loop: bool | None = None,
         priority: int = 0,
         placement: Placement = "overlay",
+        *,
+        wait: Wait | None = None,
     ) -> Voice:
         """Start `cue` and return its voice. Any thread.
 
@@ -257,6 +250,8 @@ class Mixer(NotCopyable):
             oldest; it fades out over 5 ms.
         placement : {"overlay", "replace", "in_pause"}
             Duck the speech, crossfade to the cue and back, or wait from `at` for a pause, at most `gap_limit_ms`.
+        wait : Wait, optional
+            Makes the cue a waiting sound, which begins in a silence and ends where speech is heard.
 
         Raises
         ------
@@ -269,7 +264,14 @@ class Mixer(NotCopyable):
         if scheduler.closed:
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
         playback = checked_playback(
-            cue, scheduler.sample_rate, at=at, gain_db=gain_db, loop=loop, priority=priority, placement=placement
+            cue,
+            scheduler.sample_rate,
+            at=at,
+            gain_db=gain_db,
+            loop=loop,
+            priority=priority,
+            placement=placement,
+            wait=wait,
         )
         scheduler.post(scheduler.schedule, playback)
         return Voice(scheduler, playback)
@@ -290,13 +292,19 @@ class Mixer(NotCopyable):
         """Unmute the speech after `release`; it fades in over 20 ms. Any thread."""
         self._scheduler.post(self._scheduler.resume)
 
-    def observe(self, listener: Callable[[Samples], None] | None) -> None:
-        """Call `listener` with the speech of each frame, just before it is mixed; None ends that. Any thread.
+    def hear(self, speech: Samples) -> None:
+        """Take the speech of the next frame apart from the frame. The mixing thread only.
 
-        It runs in the thread that mixes, and what it starts or stops takes effect in that frame. It must not raise,
-        nor keep or change the array. A mixer has one listener, and is never idle while it has one.
+        For a mixer whose input is more than speech, such as music with a voice in it. From the first call on, what is
+        mixed does not count as speech: not for `heard`, nor for pauses, waiting sounds and `follow_speech`. A frame
+        without a call has no speech.
+
+        Parameters
+        ----------
+        speech : float32, as a frame
+            May be empty.
         """
-        self._scheduler.post(self._scheduler.observe, listener)
+        self._scheduler.hear(checked_frame(speech, self._scheduler.channels))
 
     def close(self) -> None:
         """End the session: voices fade out over 5 ms, then frames pass unchanged; `play` raises, `mix` does not.
@@ -320,6 +328,23 @@ class Mixer(NotCopyable):
     def position(self) -> int:
         """Output samples so far, `silence` included."""
         return self._row.position
+
+    @property
+    def heard(self) -> int:
+        """The last output sample at which speech was heard (sample peak over −50 dBFS); −1 before any.
+
+        An idle mixer does not read its speech unless it `listens`.
+        """
+        return self._row.words[layout.HEARD_I64] - 1
+
+    @property
+    def listens(self) -> bool:
+        """Whether every frame is read for speech, also of an idle mixer; a router switches that on."""
+        return self._scheduler.listens
+
+    @listens.setter
+    def listens(self, listens: bool) -> None:
+        self._scheduler.post(self._scheduler.listen, bool(listens))
 
     @property
     def active(self) -> bool:
@@ -361,30 +386,9 @@ class Mixer(NotCopyable):
     def _mix(self, frame: ArrayLike, out: Samples | None = None) -> Samples:
         if self._connected is not selection.kernels():
             self._connect()
-        entry = self._mix_entry
-        if entry is None or self._returning or type(frame) is not np.ndarray:
-            return mix_frame(self._scheduler, frame, out)
-        # An entry that comes back once more has met another thread's command, or an argument to convert or to refuse.
-        self._returning = True
-        try:
-            if self._scheduler.is_planned(frame.size):
-                return entry(frame) if out is None else entry(frame, out)  # type: ignore[no-any-return]
-            mixed = mix_in_parts(self._scheduler, entry, frame, out)
-        finally:
-            self._returning = False
-        return mix_frame(self._scheduler, frame, out) if mixed is None else mixed
+        return mix_frame(self._scheduler, frame, out)
 
     def _mix_pcm16(self, data: bytes) -> bytes:
         if self._connected is not selection.kernels():
             self._connect()
-        entry = self._mix_pcm16_entry
-        if entry is None or self._returning or type(data) is not bytes:
-            return mix_bytes(self._scheduler, data)
-        if not self._scheduler.is_planned(len(data) // 2):
-            return mix_bytes(self._scheduler, data)
-        self._returning = True  # as above
-        try:
-            mixed: bytes = entry(data)
-        finally:
-            self._returning = False
-        return mixed
+        return mix_bytes(self._scheduler, data)

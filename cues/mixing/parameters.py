@@ -23,11 +23,13 @@ class MixerOptions:
     duck_db: float = -6.0
     gap_limit_ms: float = 1000.0
     follow_speech: bool = False
+    channels: int = 1
 
     def __post_init__(self) -> None:
         checked = {
             "sample_rate": checked_whole_number("sample_rate", self.sample_rate, 1000, 384_000),
             "voices": checked_whole_number("voices", self.voices, 1, 256),
+            "channels": checked_whole_number("channels", self.channels, 1, 64),
             "duck_db": checked_number("duck_db", self.duck_db, -60.0, 0.0),
             "gap_limit_ms": checked_number("gap_limit_ms", self.gap_limit_ms, 0.0, 60_000.0),
             **{name: bool(getattr(self, name)) for name in ("limiter", "guard", "follow_speech")},

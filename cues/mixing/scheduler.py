@@ -10,6 +10,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cues._kernels import layout
 from cues.errors import CueValueError
 from cues.mixing.backends import selection
@@ -17,18 +19,21 @@ from cues.mixing.level import SpeechLevel
 from cues.mixing.limiter import Limiter
 from cues.mixing.slots import STEAL_FADE_MS, Slots
 from cues.mixing.speech_gain import DEEPEST, SpeechBus
-from cues.mixing.waiting import WaitingVoices
+from cues.mixing.state import speech_bits
+from cues.mixing.voice import WAIT_FADE_MS
+from cues.mixing.waiting import WaitingVoices, earliest
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from cues.mixing.parameters import MixerOptions
     from cues.mixing.state import Row
-    from cues.mixing.voice import Playback
+    from cues.mixing.voice import Playback, Wait
+
+    Samples = NDArray[np.float32]
 
 __all__ = ["Scheduler"]
 
@@ -39,8 +44,6 @@ MAX_WAITING = 65_536
 _COUNTERS = struct.Struct("=ii")
 _COUNTERS_AT = 4 * layout.LIMITED_I32
 _COUNTERS_I64 = layout.LIMITED_I32 // 2
-_IDLE = layout.FLAG_GUARD | layout.FLAG_FOLLOW
-"""Flags of a session whose frames pass."""
 
 
 # More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
@@ -48,15 +51,17 @@ class Scheduler:
     """Scheduler of one session on a row of `cues.mixing.state.new_table`."""
 
     __slots__ = (
+        "_cues_end",
         "_flags",
         "_inbox",
-        "_listener",
         "_over",
         "_planned_at",
         "_planned_to",
-        "_slots",
         "_waiting",
+        "_waits",
+        "_yields",
         "bus",
+        "channels",
         "closed",
         "late",
         "level",
@@ -66,6 +71,7 @@ class Scheduler:
         "row",
         "sample_rate",
         "silence_frames",
+        "slots",
         "started",
         "stolen",
     )
@@ -73,7 +79,8 @@ class Scheduler:
     def __init__(self, row: Row, options: MixerOptions) -> None:
         self.row = row
         self.sample_rate = options.sample_rate
-        self.limiter = Limiter(options.sample_rate) if options.limiter else None
+        self.channels = options.channels
+        self.limiter = Limiter(options.sample_rate, options.channels) if options.limiter else None
         self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
         self._flags = row.flags
         for part, at, flag in (
@@ -89,10 +96,12 @@ class Scheduler:
         self._over = False  # `close` was applied
         self._planned_to, self._planned_at = layout.NEVER, 0
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._listener: Callable[[NDArray[np.float32]], None] | None = None
+        self._waits: list[Playback] = []  # the waiting sounds in slots
+        self._yields = False  # one of them is heard, and ends where speech begins
+        self._cues_end = 0  # of those that have ended
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
-        self._slots = Slots(row, options.sample_rate, options.voices)
-        self.bus = SpeechBus(row, self._slots.voices, options.sample_rate, options.duck_db)
+        self.slots = Slots(row, options.sample_rate, options.voices)
+        self.bus = SpeechBus(row, self.slots.voices, options.sample_rate, options.duck_db)
 
     # From any thread.
 
@@ -118,7 +127,7 @@ class Scheduler:
     @property
     def active(self) -> bool:
         """Whether a cue sounds or is scheduled."""
-        sounds = self._slots.end > self.row.position
+        sounds = self.slots.end > self.row.position or any(voice.again for voice in self._waits)
         if sounds or self.closed:
             return sounds
         return len(self._waiting) > 0 or any(command == self.schedule for command, _ in self._inbox.copy())
@@ -131,36 +140,22 @@ class Scheduler:
 
     def sounds_in(self, voice: Playback) -> bool:
         """Whether the voice still sounds."""
-        return voice.state == "sounding" and voice.end > self.row.position
+        return voice.state == "sounding" and (voice.again or voice.end > self.row.position)
 
-    # In the thread that mixes.
-
-    def passes(self, n_samples: int) -> bool:
-        """Whether the next samples pass unchanged, apart from a guard; plans first if needed."""
-        row = self.row
-        return self.is_planned(n_samples) and row.flags & ~_IDLE == 0
-
-    def let_pass(self, n_samples: int, speech: Callable[[], NDArray[np.float32]]) -> None:
-        """Advance over samples that pass unchanged; calls `speech` only if the level is measured."""
-        if self.level is not None:
-            self.level.hear(speech(), self.row.position)
-        self.row.words[layout.POSITION_I64] += n_samples
-
-    def is_planned(self, n_samples: int) -> bool:
-        """Whether nothing changes within the next samples, and nobody listens to them; plans first if needed."""
-        if self._listener is not None:
-            return False  # `mix` plans
-        end = self.row.words[layout.POSITION_I64] + n_samples
-        planned = self.planned() >= end
-        # What waits for a pause waits longer if speech was heard since.
-        if not planned and self.row.words[layout.HEARD_I64] > self._planned_at:
-            planned = self.plan() >= end
-        return planned and self._listener is None
+    def earliest(self, wait: Wait) -> int:
+        """The sample at which a waiting sound begins if nothing more is heard."""
+        return earliest(wait, self._quiet_from(self.row.words[layout.HEARD_I64]))
 
     @property
     def listens(self) -> bool:
-        """Whether somebody listens to the speech."""
-        return self._listener is not None
+        """Whether the speech is read while idle, too."""
+        return bool(self._flags & layout.FLAG_LISTEN)
+
+    def wake(self) -> None:
+        """Plan before the next sample."""
+        self.row.words[layout.WAKE_I64] = -1
+
+    # In the thread that mixes.
 
     def planned(self) -> int:
         """The sample of the next change; plans first if one is due now."""
@@ -170,44 +165,72 @@ class Scheduler:
             return self.plan()
         return self._planned_to
 
-    def mix(self, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
-        """Mix `source` into `target` (contiguous, of equal length; may be the same array)."""
-        if self._inbox:
-            self.plan()  # the listener may be new
-        if self._listener is not None:
-            self._listener(source)
-        done = 0
+    def mix(self, source: Samples, target: Samples) -> bool:
+        """Mix `source` into `target` (contiguous, of one shape; may be the same array); whether it all passed as is."""
+        words, done, passed = self.row.words, 0, True
         while done < len(source):
-            end = min(len(source), done + self.planned() - self.row.words[layout.POSITION_I64])
+            end = min(len(source), done + self.planned() - words[layout.POSITION_I64])
+            if self._yields and not self._flags & layout.FLAG_APART:
+                heard = speech_bits(source[done:end]) > layout.SPEECH_BITS
+                if heard[0]:
+                    words[layout.HEARD_I64] = words[layout.POSITION_I64] + 1
+                    self.plan()
+                    continue
+                end = done + (int(heard.argmax()) or len(heard))
             part = slice(done, end)
-            selection.mix_row(self.row, self._slots, self.limiter, self.level, source[part], target[part])
+            passed &= selection.mix_part(self, source[part], target[part]) == layout.PASSED
             done = end
+        return passed
+
+    def hear(self, speech: Samples) -> None:
+        """Take the speech of the next frame; what is mixed does not count as speech from now on."""
+        words = self.row.words
+        self._flags |= layout.FLAG_APART
+        self.row.ints[layout.FLAGS_I32] |= layout.FLAG_APART
+        if not len(speech):
+            return
+        bits, position = speech_bits(speech), words[layout.POSITION_I64]
+        if self.level is not None:
+            self.level.hear(bits.view(np.float32), position)
+        heard = np.flatnonzero(bits > layout.SPEECH_BITS)
+        if len(heard):
+            words[layout.HEARD_I64] = position + int(heard[-1]) + 1
+            if self._waits:
+                self.wake()
 
     def plan(self) -> int:
         """Apply what is due at the session's position; return the sample of the next change."""
-        slots, waiting, bus, words = self._slots, self._waiting, self.bus, self.row.words
+        slots, waiting, bus, words = self.slots, self._waiting, self.bus, self.row.words
         if self._inbox:
             self._apply()
         now, heard = words[layout.POSITION_I64], words[layout.HEARD_I64]
         gain_change = self._settle(now)
         horizon, flags = layout.NEVER, self._flags
         if waiting:
-            for voice in waiting.pop_due(now, heard):
+            quiet_from = self._quiet_from(heard) if waiting.listening else 0
+            for voice in waiting.pop_due(now, heard, quiet_from):
                 self._start(voice, now)
-            horizon = waiting.next_due(heard)
+            horizon = waiting.next_due(heard, quiet_from)
             flags |= layout.FLAG_LISTEN if waiting.listening else 0
+        if self._waits:
+            horizon = min(horizon, self._tend_waits(now, heard))
+            flags |= layout.FLAG_YIELD if self._yields else 0
         horizon = min(horizon, gain_change, bus.plan(now, heard))
-        if slots.voices or bus.end > now or slots.end > now:
+        if self.busy_until > now:
             flags |= layout.FLAG_BUSY
         bus.write(horizon, flags)
         self._planned_to, self._planned_at = horizon, now
         if words[_COUNTERS_I64]:  # of 32 bits in the row
             self.limited, self.nonfinite = self.counters
             words[_COUNTERS_I64] = 0
-        # A listener gets every frame. The mark of what was queued meanwhile may be overwritten.
-        if self._inbox or self._listener is not None:
+        if self._inbox:  # the mark of what was queued meanwhile may be overwritten
             words[layout.WAKE_I64] = -1
         return horizon
+
+    @property
+    def busy_until(self) -> int:
+        """The sample from which speech passes unchanged if nothing else is planned."""
+        return max(self.bus.end, self.slots.end)
 
     def _apply(self) -> None:
         """Apply the commands queued so far; later ones wait, as a busy thread must not delay the sound."""
@@ -251,16 +274,16 @@ class Scheduler:
             return
         voice.gain_waits = voice.ramp_end > now
         if not voice.gain_waits:
-            self._slots.change_gain(voice, self._fitted_gain(voice, voice.slot, now), now)
+            self.slots.change_gain(voice, self._fitted_gain(voice, voice.slot, now), now)
 
     def release(self, fade_ms: float) -> None:
         """Fade out cues and speech, and mute the speech."""
         self._end_all(fade_ms)
         self.bus.release(self.row.position, ms_to_samples(fade_ms, self.sample_rate))
 
-    def observe(self, listener: Callable[[NDArray[np.float32]], None] | None) -> None:
-        """Call `listener` with the speech of each frame, before it is mixed."""
-        self._listener = listener
+    def listen(self, is_on: bool) -> None:
+        """Read the speech while idle, too."""
+        self._flags = self._flags | layout.FLAG_LISTEN if is_on else self._flags & ~layout.FLAG_LISTEN
 
     def resume(self) -> None:
         """Unmute the speech."""
@@ -269,14 +292,13 @@ class Scheduler:
     def close(self) -> None:
         """Fade out the voices and drop later commands; the speech continues."""
         self._over = True
-        self._listener = None
         self._end_all(STEAL_FADE_MS)
         self.bus.resume()
 
     def _end_all(self, fade_ms: float) -> None:
         """Cancel waiting voices and fade out the others."""
         self._waiting.stop_all()
-        for voice in self._slots.voices:
+        for voice in self.slots.voices:
             self._fade_out(voice, fade_ms)
 
     # The parts of a plan.
@@ -284,7 +306,7 @@ class Scheduler:
     def _settle(self, now: int) -> int:
         """Release voices that ended, and begin gain changes that waited; return the sample of the next one."""
         wake, ended = layout.NEVER, None
-        for voice in self._slots.voices:
+        for voice in self.slots.voices:
             if voice.end <= now:
                 ended = [voice, *(ended or ())]
             elif voice.gain_waits:
@@ -292,11 +314,50 @@ class Scheduler:
                 if voice.gain_waits:
                     wake = min(wake, voice.ramp_end)
         for voice in ended or ():
-            voice.state = "done"
-            self._slots.remove(voice)
-            self.bus.ended(voice)
-        self._slots.drop_tail(now)
+            self.slots.remove(voice)
+            self._retire(voice, now)
+        self.slots.drop_tail(now)
         return wake
+
+    def _retire(self, voice: Playback, now: int) -> None:
+        """Keep the end of a voice that has left its slot; a waiting sound may wait again."""
+        self.bus.ended(voice)
+        if voice.wait is not None:
+            self._waits.remove(voice)
+            self._yields = False  # until the rest of the plan
+        elif not voice.original[1]:
+            self._cues_end = max(self._cues_end, voice.end)
+        voice.retire()
+        if voice.state == "waiting":
+            self._waiting.add(voice, now)
+
+    def _quiet_from(self, heard: int) -> int:
+        """The sample from which neither speech nor cues are heard, as far as it is known."""
+        ends = [voice.end for voice in self.slots.voices if voice.wait is None and not voice.original[1]]
+        return max(heard, self._cues_end, *ends)
+
+    def _tend_waits(self, now: int, heard: int) -> int:
+        """Fade waiting sounds where speech begins, and silence them under cues; return the sample of the next change."""
+        horizon, self._yields = layout.NEVER, False
+        cues_end = self._quiet_from(0)
+        for voice in self._waits:
+            wait = voice.wait
+            assert wait is not None
+            if not voice.ends and (heard > now or now >= wait.give_up_at):
+                answered = now >= wait.until_heard_from or not wait.begins_again
+                self._fade_out(voice, WAIT_FADE_MS)
+                voice.again = now < wait.give_up_at and not answered
+            if voice.ends:
+                horizon = min(horizon, voice.end)
+                continue
+            self._yields = True
+            if voice.held != (cues_end > now):
+                voice.held = not voice.held
+                self.change_gain(voice, 0.0 if voice.held else db_to_gain(voice.gain_db))
+            horizon = min(horizon, wait.give_up_at, cues_end if voice.held else layout.NEVER)
+            if voice.gain_waits:
+                horizon = min(horizon, voice.ramp_end)
+        return horizon
 
     def _start(self, voice: Playback, now: int) -> None:
         """Give the voice a slot, stolen if necessary."""
@@ -309,7 +370,9 @@ class Scheduler:
             voice.follow_gain = db_to_gain(self.level.offset_db)
         self.bus.begin(now)
         voice.begin(now)
-        self._slots.begin(voice, slot, self._fitted_gain(voice, slot, now), now)
+        if voice.wait is not None:
+            self._waits.append(voice)
+        self.slots.begin(voice, slot, self._fitted_gain(voice, slot, now), now)
         self.started += 1
 
     def _fitted_gain(self, voice: Playback, slot: int, now: int) -> float:
@@ -317,7 +380,7 @@ class Scheduler:
 
         The cues' samples are known, so the sum of their remaining peaks bounds their mix; the speech gets the headroom.
         """
-        others = self._slots.reach_beside(slot, now) if self._slots.voices else 0.0
+        others = self.slots.reach_beside(slot, now) if self.slots.voices else 0.0
         gain = voice.gain * voice.follow_gain
         peak = voice.sound.peak * gain
         room = max(1.0 - DEEPEST - others, LEAST_SHARE * peak)
@@ -326,19 +389,20 @@ class Scheduler:
 
     def _slot_for(self, voice: Playback, now: int) -> int | None:
         """A free slot, or that of the least important voice; None if this voice is the least important."""
-        slot = self._slots.free()
+        slot = self.slots.free()
         if slot is not None:
             return slot
-        loser = self._slots.least()
+        loser = self.slots.least()
         if loser.priority > voice.priority and not loser.ends:
             return None
         self.stolen += 1
-        loser.state = "done"
         loser.end = now
-        self.bus.ended(loser)
-        return self._slots.steal(loser, now)
+        slot = self.slots.steal(loser, now)
+        self._retire(loser, now)
+        return slot
 
     def _fade_out(self, voice: Playback, fade_ms: float) -> None:
         """Fade out the voice unless it ends sooner."""
+        voice.again = False
         if self.sounds_in(voice):
-            self._slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate), self.row.position)
+            self.slots.fade_out(voice, ms_to_samples(fade_ms, self.sample_rate), self.row.position)

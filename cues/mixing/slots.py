@@ -1,7 +1,7 @@
 """The voice slots of a session: allocation, gain ramps and stealing.
 
 A slot is a part of the session's row (`cues._kernels.layout`). One extra slot holds the tails of stolen voices. What a
-slot holds is known from its voice, in Python numbers: the row is written here and never read.
+slot holds is known from its voice, in Python numbers: the row is written here, and read by the kernels alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from cues.signal.fades import smoothstep
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from cues.mixing.state import Row
@@ -45,13 +47,13 @@ class Slots:
         self._steal_fade = max(1, ms_to_samples(STEAL_FADE_MS, sample_rate))
         self._gain_ramp = max(1, ms_to_samples(GAIN_RAMP_MS, sample_rate))
 
-    @property
-    def sounds(self) -> list[Sound | None]:
-        """The sound in each slot; the last slot holds the tails of stolen voices."""
-        sounds: list[Sound | None] = [None] * self._n
-        for voice in self.voices:
-            sounds[voice.slot] = voice.sound
-        return [*sounds, self._tail]
+    def playing(self) -> Iterator[tuple[Sound, int, int, int, float, float, int, bool]]:
+        """Each slot in use, in the row's order: sound, start, t0, n, g0, g1, end, and whether it loops."""
+        for v in sorted(self.voices, key=lambda voice: voice.slot):
+            yield v.sound, v.start, v.t0, v.n, v.g0, v.g1, v.end, v.loop
+        if self._tail is not None:
+            length = self._tail.length
+            yield self._tail, self._tail_start, length, 0, 1.0, 1.0, self._tail_start + length, False
 
     @property
     def end(self) -> int:
@@ -65,6 +67,7 @@ class Slots:
         """Free the slot of an ended voice."""
         self.voices.remove(voice)
         self._free |= 1 << voice.slot
+        self._clear(voice.slot)
 
     def free(self) -> int | None:
         """The first free slot."""
@@ -120,6 +123,10 @@ class Slots:
         """Forget the tails once they have ended."""
         if self._tail is not None and self._tail_start + self._tail.length <= now:
             self._tail = None
+            self._clear(self._n)
+
+    def _clear(self, slot: int) -> None:
+        self._row.words[(layout.BUS_BYTES + layout.VOICE_BYTES * slot) // 8 + layout.VOICE_SOUND_I64] = 0
 
     def _ramp(self, voice: Playback, n: int, gain: float, now: int) -> None:
         """Start a ramp from the voice's constant gain."""

@@ -66,7 +66,7 @@ class SpeechBus:
     """Plans the gain of one session's speech.
 
     The ramps are kept here as Python numbers, which take a tenth of the time of a numpy array's items; `plan` writes
-    them to the row. A kernel that lets the next ramp take over changes its row alone: `_settle` does the same here.
+    them to the row. A kernel that lets the next ramp take over changes its row alone: `settle` does the same here.
     """
 
     __slots__ = (
@@ -74,22 +74,22 @@ class SpeechBus:
         "_duck",
         "_duck_end",
         "_fade_end",
-        "_g0",
-        "_g1",
         "_lengths",
         "_lifted_until",
         "_muted",
-        "_n",
-        "_next_g1",
-        "_next_n",
-        "_next_t0",
         "_replace_end",
-        "_rest",
         "_row",
         "_since",
-        "_slope",
-        "_t0",
         "_voices",
+        "g0",
+        "g1",
+        "n",
+        "next_g1",
+        "next_n",
+        "next_t0",
+        "rest",
+        "slope",
+        "t0",
     )
 
     def __init__(self, row: Row, voices: list[Playback], sample_rate: int, duck_db: float) -> None:
@@ -100,14 +100,14 @@ class SpeechBus:
         self._duck_end = self._replace_end = self._fade_end = 0
         self._lifted_until = self._since = 0
         self._muted = False
-        self._t0 = self._n = self._next_n = self._rest = 0
-        self._next_t0 = _NEVER
-        self._g0 = self._g1 = self._next_g1 = 1.0
-        self._slope = 0.0
+        self.t0 = self.n = self.next_n = self.rest = 0
+        self.next_t0 = _NEVER
+        self.g0 = self.g1 = self.next_g1 = 1.0
+        self.slope = 0.0
 
     def begin(self, now: int) -> None:
         """Make room for a voice that begins now; it unmutes the speech."""
-        self._settle(now)
+        self.settle(now)
         if not self._voices and self._at_rest(now):
             self._since = now  # idle frames are not read
         self._muted = False
@@ -134,12 +134,12 @@ class SpeechBus:
         """Fade out over `n` samples and mute."""
         if self._muted:
             return
-        self._settle(now)
+        self.settle(now)
         if self._at_rest(now) and all(voice.end <= now for voice in self._voices):
             self._since = now
         self._muted = True
         self._ramp(now, 0.0, n)
-        self._fade_end = self._rest if self._next_t0 == _NEVER else self._rest + n
+        self._fade_end = self.rest if self.next_t0 == _NEVER else self.rest + n
 
     def resume(self) -> None:
         """Unmute the speech after the fade of a release."""
@@ -150,7 +150,7 @@ class SpeechBus:
 
         Speech was last heard before sample `heard`; it counts since the duck began.
         """
-        self._settle(now)
+        self.settle(now)
         duck_end, replace_end = self._ends()
         check = self._lift(now, heard, duck_end, replace_end)
         if self._muted or now < self._fade_end or now < replace_end:
@@ -168,9 +168,9 @@ class SpeechBus:
     @property
     def end(self) -> int:
         """The sample from which speech passes unchanged if nothing else is planned."""
-        if self._next_t0 != _NEVER:
-            return self._next_t0 + abs(self._next_n) if self._next_g1 == 1.0 else _NEVER
-        return self._rest if self._g1 == 1.0 else _NEVER
+        if self.next_t0 != _NEVER:
+            return self.next_t0 + abs(self.next_n) if self.next_g1 == 1.0 else _NEVER
+        return self.rest if self.g1 == 1.0 else _NEVER
 
     def write(self, wake: int, flags: int) -> None:
         """Write the ramps to the row, with the sample at which to plan again and the flags."""
@@ -178,14 +178,14 @@ class SpeechBus:
             self._row.words,
             _BUS_AT,
             wake,
-            self._t0,
-            self._next_t0,
-            self._n,
-            self._next_n,
-            self._g0,
-            self._g1,
-            self._slope,
-            self._next_g1,
+            self.t0,
+            self.next_t0,
+            self.n,
+            self.next_n,
+            self.g0,
+            self.g1,
+            self.slope,
+            self.next_g1,
             flags,
         )
 
@@ -200,15 +200,15 @@ class SpeechBus:
 
     def _plan_ramps(self, now: int, level: float, change: int, later: float) -> int:
         """Plan ramps to `level` now and to `later` at `change`; return the sample at which to plan again."""
-        if level != self._g1:
-            if self._next_t0 > self._rest or self._next_g1 != level:  # the next ramp is another, or for later
-                self._ramp(now, level, self._length(self._g1, level))
-            if self._next_t0 != _NEVER:  # it waits for the running ramp to end
-                return min(self._next_t0, change)
-        if change == _NEVER or later == level or change < self._rest:
-            self._next_t0 = _NEVER
+        if level != self.g1:
+            if self.next_t0 > self.rest or self.next_g1 != level:  # the next ramp is another, or for later
+                self._ramp(now, level, self._length(self.g1, level))
+            if self.next_t0 != _NEVER:  # it waits for the running ramp to end
+                return min(self.next_t0, change)
+        if change == _NEVER or later == level or change < self.rest:
+            self.next_t0 = _NEVER
             return change if later != level else _NEVER
-        self._next_t0, self._next_g1, self._next_n = change, later, self._length(level, later)
+        self.next_t0, self.next_g1, self.next_n = change, later, self._length(level, later)
         return _NEVER if later == 1.0 else change
 
     def _lift(self, now: int, heard: int, duck_end: int, replace_end: int) -> int:
@@ -230,8 +230,8 @@ class SpeechBus:
         if due > now or due >= silent_until:
             return min(silent_until, due)
         self._lifted_until = silent_until
-        if self._g1 != 1.0 or self._rest > now + lengths.quick:
-            self._next_t0 = _NEVER
+        if self.g1 != 1.0 or self.rest > now + lengths.quick:
+            self.next_t0 = _NEVER
             self._ramp(now, 1.0, lengths.quick)
         return silent_until
 
@@ -258,16 +258,16 @@ class SpeechBus:
             return -self._lengths.crossfade
         return self._lengths.attack if after < before else self._lengths.release
 
-    def _settle(self, now: int) -> None:
+    def settle(self, now: int) -> None:
         """Let a due ramp take over, as the kernels do."""
-        if self._next_t0 <= now:
-            self._t0, self._n, self._next_t0 = self._next_t0, self._next_n, _NEVER
-            self._g0, self._g1, self._slope = self._g1, self._next_g1, 0.0
-            self._rest = self._t0 + abs(self._n)
+        if self.next_t0 <= now:
+            self.t0, self.n, self.next_t0 = self.next_t0, self.next_n, _NEVER
+            self.g0, self.g1, self.slope = self.g1, self.next_g1, 0.0
+            self.rest = self.t0 + abs(self.n)
 
     def _at_rest(self, now: int) -> bool:
         """Whether the speech passes unchanged."""
-        return self._g1 == 1.0 and self._next_t0 == _NEVER and now >= self._rest
+        return self.g1 == 1.0 and self.next_t0 == _NEVER and now >= self.rest
 
     def _ramp(self, now: int, level: float, n: int) -> None:
         """Start a ramp to `level` with the current value and slope, or after the current ramp.
@@ -275,23 +275,23 @@ class SpeechBus:
         From a steep slope, a long ramp would leave 0 … 1, and a short one would bend too sharply. Steep ramps take
         20 ms, so the new one waits.
         """
-        value, slope = (self._g1, 0.0) if now >= self._rest else self._state(now)
+        value, slope = (self.g1, 0.0) if now >= self.rest else self._state(now)
         slope *= abs(n)
         if slope and not turns_well(value, level, slope, _STEEPEST_BEND / self._lengths.quick**2 * n * n):
-            self._next_t0, self._next_n, self._next_g1 = self._rest, n, level
+            self.next_t0, self.next_n, self.next_g1 = self.rest, n, level
             return
-        self._t0, self._next_t0 = now, _NEVER
-        self._n = abs(n) if slope else n  # the equal-power law cannot start with a slope
-        self._g0, self._g1, self._slope = value, level, slope
-        self._rest = now + abs(n)
+        self.t0, self.next_t0 = now, _NEVER
+        self.n = abs(n) if slope else n  # the equal-power law cannot start with a slope
+        self.g0, self.g1, self.slope = value, level, slope
+        self.rest = now + abs(n)
 
     def _state(self, now: int) -> tuple[float, float]:
         """Gain and slope (per sample) at `now`, within a ramp."""
-        n, k, g0, g1 = abs(self._n), now - self._t0, self._g0, self._g1
-        s, u = self._slope, k / n
+        n, k, g0, g1 = abs(self.n), now - self.t0, self.g0, self.g1
+        s, u = self.slope, k / n
         q = u**3 * (10 - 15 * u + 6 * u * u)
         dq = 30 * u * u * (1 - u) ** 2
-        if self._n > 0:
+        if self.n > 0:
             value = g0 + (g1 - g0) * q + s * (u - 6 * u**3 + 8 * u**4 - 3 * u**5)
             return value, ((g1 - g0) * dq + s * (1 - 18 * u**2 + 32 * u**3 - 15 * u**4)) / n
         angle = 0.5 * math.pi * q

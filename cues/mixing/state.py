@@ -12,14 +12,11 @@ from cues._kernels import layout
 from cues.mixing.not_copyable import NotCopyable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from cues.mixing.parameters import MixerOptions
-    from cues.mixing.sound import Sound
 
-__all__ = ["Row", "new_table"]
+__all__ = ["Row", "new_table", "speech_bits"]
 
 _INT = struct.Struct("=i")
 
@@ -77,7 +74,8 @@ class Row(NotCopyable):
         """Reset to an idle session at sample 0."""
         self.ints[:] = 0
         self.words[layout.WAKE_I64] = self.words[layout.NEXT_T0_I64] = layout.NEVER
-        self.ints[layout.SLOTS_I32] = options.voices + 1
+        shorts = np.frombuffer(self.words, dtype=np.int16)
+        shorts[layout.SLOTS_I16], shorts[layout.CHANNELS_I16] = options.voices + 1, options.channels
         self.ints[layout.FLAGS_I32] = layout.FLAG_GUARD if options.guard else 0
         self.floats[layout.SPEECH_G0_F32] = self.floats[layout.SPEECH_G1_F32] = 1.0
 
@@ -100,44 +98,8 @@ class Row(NotCopyable):
         flags: int = _INT.unpack_from(self.words, 4 * layout.FLAGS_I32)[0]
         return flags
 
-    def promote(self) -> None:
-        """Make the next speech ramp the current one, which has ended."""
-        self.words[layout.SPEECH_T0_I64] = self.words[layout.NEXT_T0_I64]
-        self.words[layout.NEXT_T0_I64] = layout.NEVER
-        self.ints[layout.SPEECH_N_I32] = self.ints[layout.NEXT_N_I32]
-        self.floats[layout.SPEECH_G0_F32] = self.floats[layout.SPEECH_G1_F32]
-        self.floats[layout.SPEECH_G1_F32] = self.floats[layout.NEXT_G1_F32]
-        self.floats[layout.SPEECH_SLOPE_F32] = 0.0
 
-    def voice(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """Views of a slot: int64, int32 and float32."""
-        first = (layout.BUS_BYTES + layout.VOICE_BYTES * number) // 4
-        last = first + layout.VOICE_BYTES // 4
-        words = np.frombuffer(self.words, dtype=np.int64)
-        return words[first // 2 : last // 2], self.ints[first:last], self.floats[first:last]
-
-    def sounding(self) -> list[int]:
-        """Numbers of the slots that sound."""
-        first = layout.BUS_BYTES // 8 + layout.VOICE_SOUND_I64
-        sounds: list[int] = self.words[first :: layout.VOICE_BYTES // 8].tolist()
-        return [number for number, sound in enumerate(sounds) if sound]
-
-    def voice_end(self, number: int, length: int) -> int:
-        """The sample at which a voice of `length` samples ends."""
-        words, ints, _ = self.voice(number)
-        flags, start = int(ints[layout.VOICE_N_I32]), int(words[layout.VOICE_START_I64])
-        end = layout.NEVER if flags & layout.VOICE_LOOPS else start + length
-        if flags & layout.VOICE_ENDS:
-            end = min(end, start + int(ints[layout.VOICE_T0_I32]) + (flags & layout.RAMP_MASK))
-        return end
-
-    def busy_until(self, sounds: Sequence[Sound | None]) -> int:
-        """The sample from which speech passes unchanged if nothing else is planned."""
-        end = layout.NEVER
-        if self.words[layout.NEXT_T0_I64] != layout.NEVER:
-            if self.floats[layout.NEXT_G1_F32] == 1.0:
-                end = int(self.words[layout.NEXT_T0_I64]) + abs(int(self.ints[layout.NEXT_N_I32]))
-        elif self.floats[layout.SPEECH_G1_F32] == 1.0:
-            end = int(self.words[layout.SPEECH_T0_I64]) + abs(int(self.ints[layout.SPEECH_N_I32]))
-        playing = [(number, sounds[number]) for number in self.sounding()]
-        return max([end, *(self.voice_end(number, sound.length) for number, sound in playing if sound)])
+def speech_bits(frame: NDArray[np.float32]) -> NDArray[np.int32]:
+    """The magnitude of each sample, in the loudest channel, as the bits of a float32; NaN and infinity are largest."""
+    bits: NDArray[np.int32] = frame.view(np.int32) & 0x7FFFFFFF
+    return bits if bits.ndim == 1 else bits.max(axis=1)

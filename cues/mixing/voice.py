@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import reprlib
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -25,9 +24,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LONGEST_RELEASE_MS",
     "MAX_GAIN_DB",
+    "WAIT_FADE_MS",
     "Placement",
     "Playback",
     "Voice",
+    "Wait",
     "checked_fade_ms",
     "checked_playback",
 ]
@@ -39,6 +40,25 @@ MAX_GAIN_DB = 40.0
 """Highest gain of a voice (dB)."""
 LONGEST_RELEASE_MS = 250.0
 """Longest fade of a barge-in (ms)."""
+WAIT_FADE_MS = 30.0
+"""Fade of a waiting sound where speech begins (ms)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """When a waiting sound is heard; all fields are output samples, but for `begins_again`.
+
+    It begins once neither speech nor a cue (but for loops) was heard for `patience`, and not before `not_before`. While
+    a cue sounds it is silent, and keeps its beat. At the first sample of speech it fades over 30 ms: for good, if that
+    is at or after `until_heard_from`, the answer, or if it does not begin again; else until it was quiet for `patience`
+    again. At `give_up_at` it ends at the latest.
+    """
+
+    patience: int = 0
+    not_before: int = 0
+    until_heard_from: int = layout.NEVER
+    begins_again: bool = True
+    give_up_at: int = layout.NEVER
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -52,6 +72,7 @@ class Playback:
     loop: bool
     priority: int  # without a free slot, the higher priority wins, then the later `order`
     placement: Placement
+    wait: Wait | None = None  # any thread may replace it
     order: int = 0
     gain: float = field(init=False)  # linear; the one that has taken effect
     follow_gain: float = 1.0  # correction of `gain` if the mixer follows the speech
@@ -67,14 +88,30 @@ class Playback:
     g0: float = 0.0
     g1: float = 0.0
     ends: bool = False
+    # Of a waiting sound.
+    original: tuple[Sound, bool] = field(init=False)  # `sound` and `loop` before a fade replaced them
+    stretches: list[tuple[int, int]] = field(default_factory=list)  # in which it sounded
+    again: bool = False  # it fades and will wait again
+    held: bool = False  # silent under a cue
 
     def __post_init__(self) -> None:
         self.gain = db_to_gain(self.gain_db)
+        self.original = self.sound, self.loop
 
     def begin(self, now: int) -> None:
         """Begin to sound at sample `now`."""
         self.state, self.onset = "sounding", now
         self.end = layout.NEVER if self.loop else now + self.sound.length
+
+    def retire(self) -> None:
+        """Leave the slots: done, or, as a waiting sound, back to waiting."""
+        self.state = "waiting" if self.again else "done"
+        if self.wait is not None and self.onset is not None:
+            self.stretches.append((self.onset, self.end))
+        if self.again:
+            (self.sound, self.loop), self.onset, self.end = self.original, None, layout.NEVER
+            self.again = self.held = self.ends = self.gain_waits = False
+            self.gain = db_to_gain(self.gain_db)
 
     def silence(self, now: int) -> tuple[int, int]:
         """The next stretch in which it is not audible; it ends at the onset of a loop's next period.
@@ -117,6 +154,10 @@ class _Scheduler(Protocol):
 
     def sounds_in(self, playback: Playback) -> bool: ...
 
+    def earliest(self, wait: Wait) -> int: ...
+
+    def wake(self) -> None: ...
+
 
 class Voice:
     """The handle of a playing cue, returned by `Mixer.play`. Any thread."""
@@ -145,12 +186,30 @@ class Voice:
         return playback.state == "done" or not self._scheduler.sounds_in(playback)
 
     @property
-    def active(self) -> bool:
-        """The old name of `not done`."""
-        warnings.warn(
-            "Voice.active is now `not Voice.done`; the old name goes in 0.3", DeprecationWarning, stacklevel=2
-        )
-        return not self.done
+    def wait(self) -> Wait | None:
+        """When the waiting sound is heard; a new `Wait` is in force at once."""
+        return self._playback.wait
+
+    @wait.setter
+    def wait(self, wait: Wait) -> None:
+        before, self._playback.wait = self._playback.wait, wait
+        if before is not None and (wait.not_before < before.not_before or wait.give_up_at < before.give_up_at):
+            self._scheduler.wake()
+
+    @property
+    def stretches(self) -> list[tuple[int, int | None]]:
+        """Output samples (first, end) of each stretch of a waiting sound, with the one that comes next.
+
+        The end is `None` while it sounds. The next one begins later if anything is heard meanwhile.
+        """
+        playback, wait = self._playback, self._playback.wait
+        stretches: list[tuple[int, int | None]] = [*playback.stretches]
+        if wait is None or playback.state == "done":
+            return stretches
+        onset, end = playback.onset, playback.end
+        if onset is None:
+            onset, end = self._scheduler.earliest(wait), layout.NEVER
+        return [*stretches, (onset, None if end == layout.NEVER else end)]
 
     @property
     def gain_db(self) -> float:
@@ -190,15 +249,15 @@ def checked_playback(
     loop: bool | None,
     priority: int,
     placement: Placement,
+    wait: Wait | None = None,
 ) -> Playback:
     """A playback with the arguments of `Mixer.play`, its cue prepared for `sample_rate`; raises as `play` does."""
     if not isinstance(cue, Cue):
         raise CueTypeError(_no_cue(cue))
-    if placement == "gap":  # type: ignore[comparison-overlap]  # the old name, for one version
-        warnings.warn('placement="gap" is now "in_pause"; the old name goes in 0.3', DeprecationWarning, stacklevel=3)
-        placement = "in_pause"
     if placement not in _PLACEMENTS:
         raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
+    if wait is not None and at is not None:
+        raise CueValueError("at is for cues without `wait`, which has not_before")
     loop = cue.loop if loop is None else bool(loop)
     return Playback(
         cue=cue,
@@ -208,6 +267,7 @@ def checked_playback(
         loop=loop,
         priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
         placement=placement,
+        wait=wait,
     )
 
 

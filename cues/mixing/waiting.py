@@ -1,4 +1,4 @@
-"""Voices that have not begun: scheduled ones, and those that wait for a pause in the speech."""
+"""Voices that have not begun: scheduled ones, those that wait for a pause in the speech, and waiting sounds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cues.units import ms_to_samples
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cues.mixing.voice import Playback
+    from cues.mixing.voice import Playback, Wait
 
-__all__ = ["WaitingVoices"]
+__all__ = ["WaitingVoices", "earliest"]
 
 _NOTHING: list[Any] = []  # of every session in which nothing waits; never changed
 _samples = cache(ms_to_samples)  # one number for all sessions
@@ -24,30 +24,42 @@ _samples = cache(ms_to_samples)  # one number for all sessions
 class WaitingVoices:
     """The waiting voices of one session, in order of their start; `gap_limit_ms` is the longest wait for a pause."""
 
-    __slots__ = ("_for_pause", "_gap_limit", "_listening_since", "_order", "_pause", "_scheduled", "_stopped")
+    __slots__ = (
+        "_for_pause",
+        "_for_quiet",
+        "_gap_limit",
+        "_listening_since",
+        "_order",
+        "_pause",
+        "_scheduled",
+        "_stopped",
+    )
 
     def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
         self._gap_limit = _samples(gap_limit_ms, sample_rate)
         self._scheduled: list[tuple[int, int, Playback]] = _NOTHING
         self._order = 0
         self._for_pause: Sequence[tuple[int, Playback]] = ()
+        self._for_quiet: Sequence[Playback] = ()
         self._pause = _samples(PAUSE_MS, sample_rate)
         self._listening_since = 0
         self._stopped = False
 
     def __len__(self) -> int:
         """How many voices wait."""
-        return len(self._scheduled) + len(self._for_pause)
+        return len(self._scheduled) + len(self._for_pause) + len(self._for_quiet)
 
     @property
     def listening(self) -> bool:
         """Whether a voice waits for a pause."""
-        return bool(self._for_pause)
+        return bool(self._for_pause or self._for_quiet)
 
     def add(self, voice: Playback, due: int) -> None:
         """Schedule the voice at sample `due`, after earlier voices of that sample."""
         voice.order = self._order = self._order + 1
-        if self._scheduled:
+        if voice.wait is not None:
+            self._for_quiet = [*self._for_quiet, voice]
+        elif self._scheduled:
             heappush(self._scheduled, (due, voice.order, voice))
         else:
             self._scheduled = [(due, voice.order, voice)]
@@ -59,11 +71,15 @@ class WaitingVoices:
 
     def stop_all(self) -> None:
         """Cancel all waiting voices."""
-        for voice in [entry[2] for entry in self._scheduled] + [entry[1] for entry in self._for_pause]:
+        scheduled = [entry[2] for entry in self._scheduled]
+        for voice in (*scheduled, *(entry[1] for entry in self._for_pause), *self._for_quiet):
             self.stop(voice)
 
-    def pop_due(self, now: int, heard: int) -> list[Playback]:
-        """Remove and return the voices that begin at sample `now`; speech was last heard before sample `heard`."""
+    def pop_due(self, now: int, heard: int, quiet_from: int) -> list[Playback]:
+        """Remove and return the voices that begin at sample `now`.
+
+        Speech was last heard before sample `heard`; nothing is heard from `quiet_from` on, if nothing more comes.
+        """
         if self._stopped:
             self._drop_stopped()
         due = []
@@ -73,11 +89,16 @@ class WaitingVoices:
                 self._wait_for_pause(voice, now)
             else:
                 due.append(voice)
+        if self._for_quiet:
+            due += self._pop_after_quiet(now, heard, quiet_from)
         return due + self._pop_after_pause(now, heard) if self._for_pause else due
 
-    def next_due(self, heard: int) -> int:
+    def next_due(self, heard: int, quiet_from: int) -> int:
         """The sample at which to call `pop_due` again."""
         wake = self._scheduled[0][0] if self._scheduled else layout.NEVER
+        for voice in self._for_quiet:
+            if (wait := voice.wait) is not None:
+                wake = min(wake, earliest(wait, quiet_from), wait.give_up_at)
         if self._for_pause:
             wake = min(wake, self._pause_end(heard), *(limit for limit, _ in self._for_pause))
         return wake
@@ -87,6 +108,7 @@ class WaitingVoices:
         self._scheduled = [entry for entry in self._scheduled if entry[2].state == "waiting"]
         heapify(self._scheduled)
         self._for_pause = [entry for entry in self._for_pause if entry[1].state == "waiting"]
+        self._for_quiet = [voice for voice in self._for_quiet if voice.state == "waiting"]
 
     def _wait_for_pause(self, voice: Playback, now: int) -> None:
         if not self._for_pause:
@@ -104,3 +126,20 @@ class WaitingVoices:
         if due:
             self._for_pause = [entry for entry in self._for_pause if not pause and entry[0] > now]
         return due
+
+    def _pop_after_quiet(self, now: int, heard: int, quiet_from: int) -> list[Playback]:
+        """Remove the waiting sounds that were answered or given up; remove and return those that begin."""
+        due: list[Playback] = []
+        still: list[Playback] = []
+        for voice in self._for_quiet:
+            if (wait := voice.wait) is None or heard > wait.until_heard_from or now >= wait.give_up_at:
+                voice.state = "done"
+            else:
+                (due if earliest(wait, quiet_from) <= now else still).append(voice)
+        self._for_quiet = still
+        return due
+
+
+def earliest(wait: Wait, quiet_from: int) -> int:
+    """The sample at which a waiting sound begins if it is quiet from `quiet_from` on."""
+    return max(wait.not_before, quiet_from + wait.patience)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stream.known_tools import KnownInStream
     from stream.routing.player import CuePlayer, Played
     from stream.routing.rules import CueRules
-    from stream.routing.turn import CallUnderWay, Turn
+    from stream.routing.turn_state import CallUnderWay, TurnState
 
 __all__ = ["OUTCOME_PRIORITY", "CallCues"]
 
@@ -24,7 +24,7 @@ OUTCOME_PRIORITY = 1
 class CallCues:
     """Follows the calls of a router. A pack's rules come before those of the router."""
 
-    def __init__(self, turn: Turn, player: CuePlayer, rules: CueRules) -> None:
+    def __init__(self, turn: TurnState, player: CuePlayer, rules: CueRules) -> None:
         self._turn, self._calls, self._player, self._rules = turn, turn.calls, player, rules
 
     def handle(self, event: ServiceEvent, known: KnownInStream) -> Played | None:

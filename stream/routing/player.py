@@ -71,8 +71,7 @@ class _Throttle:
 class CuePlayer:
     """Plays cues for events, and keeps those that sound or wait.
 
-    The parameters, and `stats`, `spans`, `after_words` and `on_played`, are those of `CueRouter`. `on_span` gets the
-    first and last sample of each cue.
+    The parameters, and `stats`, `spans`, `after_words` and `on_played`, are those of `CueRouter`.
     """
 
     def __init__(
@@ -86,7 +85,6 @@ class CuePlayer:
         self.spans = Spans(mixer.sample_rate)
         self.after_words: Callable[[Callable[[int], None]], None] | None = None
         self.on_played: Callable[[Played], None] | None = None
-        self.on_span: Callable[[int, int], None] = lambda _start, _end: None
         self.use_mixer(bank, mixer)
 
     def use_mixer(self, bank: Mapping[str, Cue], mixer: Mixer) -> None:
@@ -190,7 +188,6 @@ class CuePlayer:
         cue = self.bank[played.cue]
         n_samples = ceil(len(cue) * self.mixer.sample_rate / cue.sample_rate)
         span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
-        self.on_span(played.onset_samples, played.onset_samples + n_samples)
         self._sounding = [pair for pair in self._sounding if not pair[0].done]
         self._sounding.append((voice, span))
         self.stats.played += 1

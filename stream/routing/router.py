@@ -6,7 +6,6 @@ The mixer's position is the clock, so the same events at the same positions give
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING
 
 from stream.errors import StreamTypeError
@@ -26,11 +25,11 @@ from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
-from stream.routing.checks import check_bank, check_cue_names, check_mixer
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
+from stream.routing.router_arguments import check_bank, check_cue_names, check_mixer
 from stream.routing.rules import DEFAULT_RULES, CueRules
-from stream.routing.turn import NEVER, Phase, Turn
-from stream.routing.waiting import WaitingSound
+from stream.routing.turn_state import NEVER, Phase, TurnState
+from stream.routing.waiting_sound import WaitingSound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,15 +101,14 @@ class CueRouter:
         self._tools = KnownTools(declared_names(tools), rules.server_tools)
         self._known = KnownInStream(self._tools)
         self._player = CuePlayer(bank, mixer, rules, now_samples)
-        self._turn = Turn(self._next_word)
+        self._turn = TurnState(self._next_word)
         self._calls = self._turn.calls
         self._call_cues = CallCues(self._turn, self._player, rules)
         self.limits = limits
         self._begin_on_mixer()
 
     def _begin_on_mixer(self) -> None:
-        self._waiting = WaitingSound(self._player.mixer, self.spans, patience_s=self._rules.working_after_s)
-        self._player.on_span = self._waiting.cue_sounds
+        self._waiting = WaitingSound(self._player.mixer, self._player.spans, patience_s=self._rules.working_after_s)
         self.alive()
 
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
@@ -124,11 +122,6 @@ class CueRouter:
         self.barge_in()
         self._player.use_mixer(self._player.bank if bank is None else bank, mixer)
         self._begin_on_mixer()
-
-    def move_to(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
-        """Old name of `use_mixer`; it goes in 0.3. The router's thread."""
-        warnings.warn("CueRouter.move_to is now use_mixer; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
-        self.use_mixer(mixer, bank)
 
     # Events.
 
@@ -253,10 +246,10 @@ class CueRouter:
     def speech(self, until: int) -> None:
         """Note that speech is queued up to an output sample: the waiting sound does not begin before its end.
 
-        The router's thread. Speech that is heard ends the waiting sound by itself, because the mixer shows it.
+        The router's thread. Speech that is heard ends the waiting sound by itself, because the mixer listens.
         """
         self.poll()
-        self._waiting.queued_until = max(self._waiting.queued_until, until)
+        self._waiting.queue(until)
 
     def poll(self) -> None:
         """Note cues that have started in a pause, and the answer's first word; call it after each frame.
@@ -264,6 +257,7 @@ class CueRouter:
         The router's thread. `handle` and `speech` do so, too.
         """
         self._player.poll()
+        self._waiting.publish()
         if self._waiting.answered:
             self._turn.heard()
             self._waiting.end()
@@ -289,7 +283,7 @@ class CueRouter:
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
-        self._waiting.forget()
+        self._waiting.queued_until = 0
 
     def hush(self, fade_ms: float = 30.0) -> None:
         """Fade every cue, but still await outcomes: the user speaks while the tools run on. The router's thread."""
@@ -332,6 +326,7 @@ class CueRouter:
     @property
     def spans(self) -> Spans:
         """When the cues sound. Any thread."""
+        self._waiting.publish()
         return self._player.spans
 
     def tell(

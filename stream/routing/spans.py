@@ -95,15 +95,20 @@ class Spans:
         notify(tuple(self._subscribers), span)
         return span
 
+    def change(self, span: Span, start_samples: int, end_samples: int | None) -> Span:
+        """Change and publish a span; one without length is dropped."""
+        changed = replace(span, start_samples=start_samples, end_samples=end_samples)
+        if changed.start_samples == changed.end_samples:
+            self._spans.pop(span.number, None)
+        elif span.number in self._spans:
+            self._spans[span.number] = changed
+        notify(tuple(self._subscribers), changed)
+        return changed
+
     def fade(self, span: Span, now: int, fade_ms: float) -> None:
         """Shorten a span whose cue fades from sample `now` on, or drop it if it has not begun; publishes the change."""
         end = now + round(fade_ms * self.sample_rate / 1000.0) if span.start_samples <= now else now
         latest = self._spans.get(span.number)
         if latest is None or (latest.end_samples is not None and latest.end_samples <= end):
             return
-        cut = replace(latest, end_samples=max(end, span.start_samples))
-        if cut.start_samples == cut.end_samples:
-            self._spans.pop(span.number, None)
-        else:
-            self._spans[span.number] = cut
-        notify(tuple(self._subscribers), cut)
+        self.change(latest, latest.start_samples, max(end, latest.start_samples))

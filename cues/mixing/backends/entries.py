@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues._kernels import entry_layout
+from cues._kernels import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["available", "methods"]
 
-_SCRATCH = np.zeros(entry_layout.SCRATCH_SAMPLES, dtype=np.float32)
+_SCRATCH = np.zeros(layout.SCRATCH_SAMPLES, dtype=np.float32)
 _FASTCALL, _KEYWORDS = 0x80, 0x02
 _TP_DESCR_GET = 54
 # Each method's signature as `inspect.signature` reads it.
 _SIGNATURES = {"mix": "$self, frame, out=None", "mix_pcm16": "$self, data"}
 _WORDS = struct.Struct("=11q")
 _SHARED = (np.ndarray, sys.intern("out"), np.ndarray.flatten, np.ndarray.dtype, np.dtype(np.float32))
+_SHARED_BY_CHANNELS = (*_SHARED[:2], np.ndarray.copy, *_SHARED[3:])  # it keeps the shape, and is slower
 
 
 class _MethodDef(ctypes.Structure):
@@ -75,7 +76,7 @@ def _getter() -> int:
 
 
 def methods(
-    kernels: Any, row: Row, slow: Mapping[str, Callable[..., Any]], docs: Mapping[str, str | None]
+    kernels: Any, row: Row, channels: int, slow: Mapping[str, Callable[..., Any]], docs: Mapping[str, str | None]
 ) -> list[Any]:
     """`Mixer.mix` and `Mixer.mix_pcm16` of one row as built-in methods; `slow` gets every call that needs Python.
 
@@ -83,8 +84,9 @@ def methods(
     is in `_SHARED`. CPython keeps a pointer to a definition; `_definition` keeps the definitions alive until the end.
     """
     mix, mix_pcm16 = slow["mix"], slow["mix_pcm16"]
-    words = _WORDS.pack(  # as `entry_layout` has them
-        row.address, id(mix), *map(id, _SHARED), _getter(), _SCRATCH.ctypes.data, id(mix_pcm16), id(bytes)
+    shared = _SHARED if channels == 1 else _SHARED_BY_CHANNELS
+    words = _WORDS.pack(  # as `layout` has them
+        row.address, id(mix), *map(id, shared), _getter(), _SCRATCH.ctypes.data, id(mix_pcm16), id(bytes)
     )
     state = words, mix, mix_pcm16, row.words
     return [

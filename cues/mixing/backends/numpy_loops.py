@@ -1,6 +1,7 @@
 """The mixing loops in numpy: what a process that never warms up runs, and what the kernels are tested against.
 
-Every function has a namesake in `cues._kernels.mixing` and does the same float32 arithmetic in the same order.
+It is the arithmetic of `cues._kernels.mixing`, in float32 and in the same order, on the scheduler's own numbers, which
+the row's are copies of.
 """
 
 from __future__ import annotations
@@ -10,25 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues._kernels import layout
+from cues.mixing.state import speech_bits
 from cues.signal.fades import smoothstep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from cues.mixing.level import SpeechLevel
-    from cues.mixing.limiter import Limiter
-    from cues.mixing.sound import Sound
-    from cues.mixing.state import Row
+    from cues.mixing.scheduler import Scheduler
+    from cues.mixing.slots import Slots
+    from cues.mixing.speech_gain import SpeechBus
 
     Samples = NDArray[np.float32]
 
-__all__ = ["mix_row"]
+__all__ = ["mix_part"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
 _NEARLY_FULL = _F(0.999)
+_FINITE_BITS = 0x7F7FFFFF
 _SINE = tuple(_F(c) for c in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0))
 _COSINE = tuple(_F(c) for c in (-1 / 3628800, 1 / 40320, -1 / 720, 1 / 24, -1 / 2, 1.0))
 
@@ -60,24 +60,19 @@ def _crossfade(u: Samples, g0: np.float32, g1: np.float32) -> Samples:
     return gain
 
 
-def _gain_speech(row: Row, target: Samples) -> np.float32:
-    """Apply the speech's gain from the session's position on; the largest gain on the way."""
-    first = position = row.position
-    end = position + len(target)
-    largest = _F(0)
+def _gain_speech(bus: SpeechBus, position: int, target: Samples) -> np.float32:
+    """Apply the speech's gain to the samples from `position` on; the largest gain on the way."""
+    first, end, largest = position, position + len(target), _F(0)
     while position < end:
-        if row.words[layout.NEXT_T0_I64] <= position:
-            row.promote()
-        stop = min(end, int(row.words[layout.NEXT_T0_I64]))
-        t0, n = int(row.words[layout.SPEECH_T0_I64]), int(row.ints[layout.SPEECH_N_I32])
-        g0, g1 = row.floats[layout.SPEECH_G0_F32], row.floats[layout.SPEECH_G1_F32]
-        if position < t0 + abs(n):
-            stop = min(stop, t0 + abs(n))
-            u = _progress(position - t0, stop - position, abs(n))
-            slope = row.floats[layout.SPEECH_SLOPE_F32]
-            gain = _ramp(u, g0, g1, slope) if n > 0 else _crossfade(u, g0, g1)
-            target[position - first : stop - first] *= gain
-            largest = max(largest, max(g0, g1) + _F(0.25) * abs(slope) if n > 0 else g0 + g1)
+        bus.settle(position)
+        stop = min(end, bus.next_t0)
+        g0, g1 = _F(bus.g0), _F(bus.g1)
+        if position < bus.rest:
+            stop, n = min(stop, bus.rest), abs(bus.n)
+            u, slope = _progress(position - bus.t0, stop - position, n), _F(bus.slope)
+            gain = _ramp(u, g0, g1, slope) if bus.n > 0 else _crossfade(u, g0, g1)
+            target[position - first : stop - first] *= _each(gain, target)
+            largest = max(largest, max(g0, g1) + _F(0.25) * abs(slope) if bus.n > 0 else g0 + g1)
         else:
             if g1 != 1.0:
                 target[position - first : stop - first] *= g1
@@ -86,83 +81,68 @@ def _gain_speech(row: Row, target: Samples) -> np.float32:
     return largest
 
 
-def _add_voice(row: Row, number: int, sound: Sound, target: Samples) -> np.float32:
-    """Add one voice from the session's position on; frees its slot at its end. The largest magnitude it can add."""
-    words, ints, floats = row.voice(number)
-    start = int(words[layout.VOICE_START_I64])
-    flags = int(ints[layout.VOICE_N_I32])
-    length, ramp = sound.length, flags & layout.RAMP_MASK
-    ramp_start = start + int(ints[layout.VOICE_T0_I32])
-    ramp_end = ramp_start + ramp
-    finish = row.voice_end(number, length)
-    g0, g1 = floats[layout.VOICE_G0_F32], floats[layout.VOICE_G1_F32]
-    position, end = row.position, row.position + len(target)
-    now, stop = max(position, start), min(end, finish)
-    while now < stop:
-        offset = (now - start) % length
-        until = min(stop, now + length - offset)
-        until = min(until, ramp_start if now < ramp_start else ramp_end if now < ramp_end else until)
-        gain: Samples | np.float32 = g0 if now < ramp_start else g1
-        if ramp_start <= now < ramp_end:
-            u = _progress(now - ramp_start, until - now, ramp)
-            gain = g0 + (g1 - g0) * smoothstep(u)
-        target[now - position : until - position] += sound.samples[offset : offset + until - now] * gain
-        now = until
-    if end >= finish:
-        words[layout.VOICE_SOUND_I64] = 0
-    largest: np.float32 = sound.peak * max(g0, g1)
+def _each(values: Samples, frame: Samples) -> Samples:
+    """One value for each sample of a frame, for all of its channels."""
+    return values if frame.ndim == 1 else values[:, None]
+
+
+def _add_voices(slots: Slots, position: int, target: Samples) -> float:
+    """Add each voice to the samples from `position` on; the largest magnitude that they can add."""
+    largest = 0.0
+    for sound, start, t0, ramp, g0, g1, finish, _ in slots.playing():
+        ramp_start = start + t0
+        ramp_end = ramp_start + ramp
+        now, stop = max(position, start), min(position + len(target), finish)
+        largest += sound.peak * max(g0, g1) if now < stop else 0.0
+        while now < stop:
+            offset = (now - start) % sound.length
+            until = min(stop, now + sound.length - offset)
+            until = min(until, ramp_start if now < ramp_start else ramp_end if now < ramp_end else until)
+            cue = sound.samples[offset : offset + until - now]
+            if ramp_start <= now < ramp_end:
+                cue = cue * (_F(g0) + (_F(g1) - _F(g0)) * smoothstep(_progress(now - ramp_start, until - now, ramp)))
+            else:
+                cue = cue * _F(g0 if now < ramp_start else g1)
+            target[now - position : until - position] += _each(cue, target)
+            now = until
     return largest
 
 
-def _hear(row: Row, speech: Samples, position: int) -> None:
-    """Note the last sample that is no pause."""
-    loud = np.flatnonzero((speech.view(np.int32) & 0x7FFFFFFF) > layout.QUIET_BITS)
-    if len(loud):
-        row.words[layout.HEARD_I64] = position + int(loud[-1]) + 1
-
-
-def _hold_ceiling(target: Samples) -> int:
-    """Cut off what is outside of ±1.0; how many samples that were."""
-    count = int((np.abs(target) > 1).sum())
-    np.clip(target, -1, 1, out=target)
-    return count
-
-
-def mix_row(  # noqa: PLR0917  (as the kernel: the row, what it points to, and the frame)
-    row: Row,
-    sounds: Sequence[Sound | None],
-    limiter: Limiter | None,
-    level: SpeechLevel | None,
-    source: Samples,
-    target: Samples,
-) -> None:
-    """Mix `source` into `target` (which may be the same array) and advance the row's position."""
-    position = row.position
-    if level is not None:
-        level.hear(source, position)
-    end = row.busy_until(sounds) if limiter is None else layout.NEVER  # a limiter's output is late: all goes through it
-    busy = target[: max(min(end - position, len(target)), 0)]  # what comes after is the caller's, sample for sample
-    _hear(row, source if row.ints[layout.FLAGS_I32] & layout.FLAG_LISTEN else source[: len(busy)], position)
+def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
+    """Mix or copy `source` into `target` (which may be the same array) and advance the row's position."""
+    row, n, limiter = scheduler.row, len(source), scheduler.limiter
+    position, flags = row.position, row.flags
+    speech = speech_bits(source)
+    finite = speech <= _FINITE_BITS
+    passes = not flags & ~layout.IDLE_FLAGS and not (flags & layout.FLAG_GUARD and not finite.all())
+    # A limiter's output is late: everything goes through it. What comes after `busy` is the caller's.
+    end = layout.NEVER if limiter is not None else scheduler.busy_until
+    busy = 0 if passes else max(min(end - position, n), 0)
+    if not flags & layout.FLAG_APART:
+        if scheduler.level is not None:
+            scheduler.level.hear(speech.view(np.float32), position)
+        heard = np.flatnonzero(speech[: n if flags & layout.FLAG_LISTEN else busy] > layout.SPEECH_BITS)
+        if len(heard):
+            row.words[layout.HEARD_I64] = position + int(heard[-1]) + 1
     if source is not target:
         target[:] = source
-    checked = target if row.ints[layout.FLAGS_I32] & layout.FLAG_GUARD else busy
-    finite = np.isfinite(checked)
-    if not finite.all():
-        row.ints[layout.NONFINITE_I32] += np.int32(len(checked) - int(finite.sum()))
-        checked[~finite] = 0.0
-    peak = np.abs(busy).max(initial=_F(0))
+    row.words[layout.POSITION_I64] = position + n
+    if passes:
+        return layout.PASSED
+    ints, mixed = row.ints, target[:busy]
+    checked = target if flags & layout.FLAG_GUARD else mixed
+    bad = ~np.isfinite(checked)
+    ints[layout.NONFINITE_I32] += np.int32(bad.sum())
+    checked[bad] = 0.0
     with np.errstate(over="ignore"):
-        bound = peak * _gain_speech(row, busy)
-        for number in row.sounding():
-            sound = sounds[number]
-            assert sound is not None
-            bound += _add_voice(row, number, sound, busy)
-        row.words[layout.POSITION_I64] = position + len(target)
-        flags = int(row.ints[layout.FLAGS_I32]) & ~layout.FLAG_BUSY
-        row.ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + len(target) else flags
-        if limiter is not None:
-            row.ints[layout.LIMITED_I32] += np.int32(limiter.limit(target))
-        elif bound > _NEARLY_FULL:
-            row.ints[layout.LIMITED_I32] += np.int32(_hold_ceiling(busy))
-    if max(row.ints[layout.LIMITED_I32], row.ints[layout.NONFINITE_I32]) >= layout.COUNTED:
+        bound = np.abs(mixed).max(initial=_F(0)) * _gain_speech(scheduler.bus, position, mixed)
+        bound += _add_voices(scheduler.slots, position, mixed)
+    if limiter is not None:
+        ints[layout.LIMITED_I32] += np.int32(limiter.limit(target))
+    elif bound > _NEARLY_FULL:
+        ints[layout.LIMITED_I32] += np.int32((np.abs(mixed) > 1).sum())
+        np.clip(mixed, -1, 1, out=mixed)
+    ints[layout.FLAGS_I32] = flags | layout.FLAG_BUSY if end > position + n else flags & ~layout.FLAG_BUSY
+    if max(ints[layout.LIMITED_I32], ints[layout.NONFINITE_I32]) >= layout.COUNTED:
         row.words[layout.WAKE_I64] = -1
+    return layout.MIXED

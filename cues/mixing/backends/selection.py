@@ -15,14 +15,12 @@ from cues.mixing.backends import numpy_loops
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.mixing.level import SpeechLevel
-    from cues.mixing.limiter import Limiter
-    from cues.mixing.slots import Slots
+    from cues.mixing.scheduler import Scheduler
     from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 
-__all__ = ["install", "kernels", "mix_row", "mix_unscheduled"]
+__all__ = ["install", "kernels", "mix_part", "try_to_mix"]
 
 
 _ARRAY, _FLOAT32 = np.ndarray, np.dtype(np.float32)
@@ -40,22 +38,15 @@ def install(kernels: Any) -> None:
     _kernels = kernels
 
 
-def mix_row(  # noqa: PLR0917  (the row, what it points to, and the frame)
-    row: Row,
-    slots: Slots,
-    limiter: Limiter | None,
-    level: SpeechLevel | None,
-    source: Samples,
-    target: Samples,
-) -> None:
-    """Mix `source` into `target`, contiguous and of equal length, and advance the row; the scheduler has run."""
+def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
+    """Mix or copy contiguous samples for which the scheduler has run; the result of a kernel call."""
     if _kernels is None:
-        numpy_loops.mix_row(row, slots.sounds, limiter, level, source, target)
-    else:
-        _kernels.mix_tuple((row.address, source, target, True))
+        return numpy_loops.mix_part(scheduler, source, target)
+    done: int = _kernels.mix_tuple((scheduler.row.address, source, target, True))
+    return done
 
 
-def mix_unscheduled(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
+def try_to_mix(row: Row, frame: Samples, out: Samples | None) -> Samples | None:
     """Result of `Mixer.mix` by one call of a kernel; None if it takes numpy, the scheduler or a conversion."""
     if _kernels is None or not _is_float32(frame) or not (out is None or _is_float32(out)):
         return None

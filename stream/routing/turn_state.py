@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NEVER", "CallUnderWay", "CallsUnderWay", "Phase", "Turn"]
+__all__ = ["NEVER", "CallUnderWay", "CallsUnderWay", "Phase", "TurnState"]
 
 NEVER = 1 << 62
 """An output sample that is never reached."""
@@ -102,7 +102,7 @@ class CallsUnderWay:
         self.clear()
 
 
-class Turn:
+class TurnState:
     """The state of a turn. Each router has one; stream/session/README.md has a table of the phases.
 
     `next_word` returns the first output sample at which speech of now can be heard. `had_calls` and `reads_text` say

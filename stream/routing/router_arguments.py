@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["check_bank", "check_cue_names", "check_mixer"]
 
-_OF_A_MIXER = ("play", "observe", "position", "sample_rate")
+_OF_A_MIXER = ("play", "heard", "position", "sample_rate")
 
 
 def check_mixer(mixer: object) -> None:
     """Raise `StreamTypeError` if `mixer` cannot play cues or has no position."""
-    # Checked by its attributes: adapters have mixers of their own, one per channel and one over all channels.
     if not all(hasattr(mixer, name) for name in _OF_A_MIXER):
         raise StreamTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer (the bank comes first, then the mixer)")
 

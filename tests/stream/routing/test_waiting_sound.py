@@ -27,7 +27,7 @@ from stream.events import (
 )
 from stream.routing.router import CueRouter, CueRules
 from stream.routing.rules import Limits
-from stream.routing.turn import NEVER
+from stream.routing.turn_state import NEVER
 from tests.support.listening import first_sound, new_clicks, steady_voice
 from tests.support.model_server import TOOLS, chat, says
 from tests.support.threads import run_together

@@ -1,0 +1,120 @@
+"""The waiting sound: one soft loop from the question, or the first call, to the first word of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cues.errors import MixerClosedError
+from cues.mixing.voice import WAIT_FADE_MS, Wait
+from stream.routing.turn_state import NEVER
+
+if TYPE_CHECKING:
+    from cues import Cue, Mixer, Voice
+    from stream.routing.spans import Span, Spans
+
+__all__ = ["WaitingSound"]
+
+_AHEAD_S = 0.5  # A span whose start was put off is published again when the old start comes this near.
+
+
+class WaitingSound:
+    """The loop of a turn. It begins `patience_s` after anything was heard; the mixer starts, pauses and ends it.
+
+    So no timer and no call is needed when speech begins: the mixer knows from which sample on speech is the answer.
+    The loop does not begin before the speech that is queued by then has ended.
+    """
+
+    def __init__(self, mixer: Mixer, spans: Spans, *, patience_s: float) -> None:
+        self._mixer, self._spans = mixer, spans
+        self._patience = round(patience_s * mixer.sample_rate)
+        self._ahead = round(_AHEAD_S * mixer.sample_rate)
+        self._cue: Cue | None = None
+        self._voice: Voice | None = None
+        self._published: list[Span] = []
+        self._wait: Wait | None = None
+        self._since = self.queued_until = 0
+        self._asked_from = NEVER
+        mixer.listens = True
+
+    @property
+    def sounds(self) -> bool:
+        """Whether the loop is heard."""
+        return (voice := self._voice) is not None and voice.onset is not None and not voice.done
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer was heard."""
+        if (wait := self._wait) is None:
+            return False
+        if (heard := self._mixer.heard) >= wait.until_heard_from:
+            return True
+        if wait.begins_again or self._voice is None or not (stretches := self._voice.stretches):
+            return False
+        onset = stretches[-1][0]
+        return onset <= self._mixer.position and heard >= onset
+
+    def go_on(self, cue: Cue | None, *, answer_from: int, blind: bool, limit_samples: int) -> None:
+        """Wait for speech with `cue`, or with none; a loop that has begun goes on, and does not change its cue.
+
+        Speech from sample `answer_from` on is the answer; in a `blind` wait, for calls whose end nobody reports, any
+        speech over the loop, too. `limit_samples` is the longest wait from now.
+        """
+        now, wait = self._mixer.position, self._wait
+        over = wait is None or now >= wait.give_up_at
+        until = NEVER if wait is None else wait.until_heard_from
+        if answer_from != self._asked_from or over:  # no speech of before counts
+            self._asked_from, until = answer_from, max(answer_from, now)
+        begins = over or (cue is not self._cue and not (cue and self.sounds))
+        if begins:
+            self.end()
+            self._cue, self._since = cue, now if over else self._since
+        self._wait = Wait(
+            patience=self._patience,
+            not_before=self._not_before,
+            until_heard_from=until,
+            begins_again=not blind,
+            give_up_at=now + limit_samples,
+        )
+        if self._voice is not None:
+            self._voice.wait = self._wait
+        elif begins and self._cue is not None:
+            try:
+                self._voice = self._mixer.play(self._cue, loop=True, wait=self._wait)
+            except MixerClosedError:  # such as by a hangup
+                return
+        self.publish()
+
+    @property
+    def _not_before(self) -> int:
+        return max(self._since + self._patience, self.queued_until)
+
+    def queue(self, until: int) -> None:
+        """Note that speech is queued up to an output sample."""
+        self.queued_until = max(self.queued_until, until)
+        if self._wait is not None and self._voice is not None and self._wait.not_before < self._not_before:
+            self._wait = self._voice.wait = replace(self._wait, not_before=self._not_before)
+
+    def end(self) -> None:
+        """Stop waiting: the loop fades out, or never starts."""
+        self._wait = None
+        if self._voice is None:
+            return
+        self.publish()
+        voice, self._voice, published, self._published = self._voice, None, self._published, []
+        voice.stop(fade_ms=WAIT_FADE_MS)
+        if published:
+            self._spans.fade(published[-1], self._mixer.position, WAIT_FADE_MS)
+
+    def publish(self) -> None:
+        """Publish when the loop sounds, as far as that has changed."""
+        if self._voice is None or self._cue is None:
+            return
+        near = self._mixer.position + self._ahead
+        for number, (start, end) in enumerate(self._voice.stretches):
+            if number == len(self._published):
+                self._published.append(self._spans.begin(self._cue.name, start, end))
+                continue
+            span = self._published[number]
+            if (span.start_samples != start and span.start_samples < near) or span.end_samples != end:
+                self._published[number] = self._spans.change(span, start, end)
