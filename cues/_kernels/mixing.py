@@ -223,7 +223,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
     while done < n:
         if words[layout.NEXT_T0_I64] <= words[layout.POSITION_I64]:
             promote(row)
-        step = min(min(n - done, most), words[layout.NEXT_T0_I64] - words[layout.POSITION_I64])
+        step = min(n - done, most, words[layout.NEXT_T0_I64] - words[layout.POSITION_I64])
         mix_part(row, source + 4 * channels * done, target + 4 * channels * done, step)
         done += step
     if max(ints[layout.LIMITED_I32], ints[layout.NONFINITE_I32]) >= layout.COUNTED:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, TypedDict, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import cues
-from cues.errors import CueTypeError, CueValueError
+from cues.errors import CueTypeError
 from cues.signal.pcm import float_of_pcm16
 from stream.routing.router import DEFAULT_RULES, CueRouter
 from stream.routing.rules import Limits
@@ -16,9 +14,7 @@ from stream.routing.rules import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
-    from cues import Cue, Mixer, Voice
+    from cues import Cue
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
 
@@ -58,7 +54,7 @@ def check_options(options: Mapping[str, Any], kind: type[CueOptions]) -> None:
 
 
 class PipelineCues:
-    """One mixer for each of the interleaved channels, and one router for all.
+    """A mixer, for any number of interleaved channels, and its router.
 
     `now_s` is a clock, seconds, for pipelines that do not mix all the time. If the mixer gets not all speech, or more
     than that, set `hears` to False and pass the speech to `hear` before each frame.
@@ -76,8 +72,6 @@ class PipelineCues:
         limits: Limits | None = None,
         hears: bool = True,
     ) -> None:
-        if channels < 1:
-            raise CueValueError(f"channels is {channels!r}; it must be 1 or more")
         self.channels, self._is_built_in, self._hears = channels, bank is None, hears
         self._set_up(sample_rate)
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
@@ -95,10 +89,9 @@ class PipelineCues:
 
     def _set_up(self, sample_rate: int) -> None:
         self.sample_rate = sample_rate
-        self._mixers = [cues.Mixer(sample_rate) for _ in range(self.channels)]
-        self._lockstep = _Lockstep(self._mixers)
-        plain = self.channels == 1 and self._hears
-        self.mixer = self._mixers[0] if plain else cast("Mixer", self._lockstep)
+        self.mixer = cues.Mixer(sample_rate, channels=self.channels)
+        if not self._hears:
+            self.hear(b"")
 
     def poll(self) -> None:
         """After each frame: publish the cues that have started, and fail a turn that is beyond its limits."""
@@ -114,80 +107,13 @@ class PipelineCues:
 
     def hear(self, data: bytes) -> None:
         """Take the speech of the next frame, as `mix_pcm16` would."""
-        listener = self._lockstep.listener
-        if listener is not None and (n_samples := len(data) // (2 * self.channels)):
-            planes = float_of_pcm16(data[: 2 * self.channels * n_samples]).reshape(-1, self.channels)
-            listener(np.abs(planes).max(axis=1))
+        speech = float_of_pcm16(self._whole(data))
+        self.mixer.hear(speech if self.channels == 1 else speech.reshape(-1, self.channels))
 
     def mix_pcm16(self, data: bytes) -> bytes:
         """Mix cues into int16 little-endian samples, channels interleaved; an incomplete last sample is not changed."""
-        n_whole = len(data) - len(data) % (2 * self.channels)
-        whole, rest = data[:n_whole], data[n_whole:]
-        if self.channels == 1:
-            return self._mixers[0].mix_pcm16(whole) + rest
-        planes: NDArray[np.int16] = np.frombuffer(whole, dtype="<i2").reshape(-1, self.channels)
-        mixed = [
-            np.frombuffer(mixer.mix_pcm16(planes[:, n].tobytes()), dtype="<i2") for n, mixer in enumerate(self._mixers)
-        ]
-        return np.stack(mixed, axis=1).tobytes() + rest
+        whole = self._whole(data)
+        return self.mixer.mix_pcm16(whole) + data[len(whole) :]
 
-
-class _Lockstep:
-    """Several mixers with the interface of one: each call goes to all."""
-
-    def __init__(self, mixers: list[Mixer]) -> None:
-        self._mixers = mixers
-        self.sample_rate = mixers[0].sample_rate
-        self.listener: Callable[[NDArray[np.float32]], None] | None = None
-
-    @property
-    def position(self) -> int:
-        return self._mixers[0].position
-
-    @property
-    def active(self) -> bool:
-        return any(mixer.active for mixer in self._mixers)
-
-    def play(self, *arguments: Any, **options: Any) -> _LockstepVoice:
-        return _LockstepVoice([mixer.play(*arguments, **options) for mixer in self._mixers])
-
-    def observe(self, listener: Callable[[NDArray[np.float32]], None] | None) -> None:
-        self.listener = listener
-
-    def release(self, fade_ms: float = 30.0) -> None:
-        for mixer in self._mixers:
-            mixer.release(fade_ms)
-
-    def resume(self) -> None:
-        for mixer in self._mixers:
-            mixer.resume()
-
-    def close(self) -> None:
-        for mixer in self._mixers:
-            mixer.close()
-
-
-class _LockstepVoice:
-    def __init__(self, voices: list[Voice]) -> None:
-        self._voices = voices
-
-    @property
-    def done(self) -> bool:
-        return all(voice.done for voice in self._voices)
-
-    @property
-    def onset(self) -> int | None:
-        return self._voices[0].onset
-
-    @property
-    def gain_db(self) -> float:
-        return self._voices[0].gain_db
-
-    @gain_db.setter
-    def gain_db(self, gain_db: float) -> None:
-        for voice in self._voices:
-            voice.gain_db = gain_db
-
-    def stop(self, fade_ms: float = 10.0) -> None:
-        for voice in self._voices:
-            voice.stop(fade_ms)
+    def _whole(self, data: bytes) -> bytes:
+        return data[: len(data) - len(data) % (2 * self.channels)]

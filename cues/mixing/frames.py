@@ -29,12 +29,12 @@ def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Sa
     if len(source) == 0:
         return source if out is None else out
     contiguous = source if source.flags.c_contiguous else np.ascontiguousarray(source)
-    target = np.empty(source.shape, dtype=np.float32) if out is None else np.asarray(out)
-    if out is not None and target is not contiguous and np.may_share_memory(target, contiguous):
+    target = None if out is None else np.asarray(out)
+    if target is not None and target is not contiguous and np.may_share_memory(target, contiguous):
         contiguous = contiguous.copy()
-    passed = scheduler.mix(contiguous, target)
+    mixed = scheduler.mix(contiguous, target)
     if out is None:
-        return source if passed else target
+        return source if mixed is contiguous else mixed
     return out
 
 
@@ -48,7 +48,8 @@ def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
         return data
     samples = float_of_pcm16(raw)
     frame = samples if channels == 1 else samples.reshape(-1, channels)
-    return data if scheduler.mix(frame, frame) else pcm16_of_float(samples)
+    mixed = scheduler.mix(frame, None)
+    return data if mixed is frame else pcm16_of_float(mixed)
 
 
 def checked_frame(frame: ArrayLike, channels: int) -> Samples:

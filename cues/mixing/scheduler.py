@@ -25,7 +25,7 @@ from cues.mixing.waiting import WaitingVoices, earliest
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -96,7 +96,7 @@ class Scheduler:
         self._over = False  # `close` was applied
         self._planned_to, self._planned_at = layout.NEVER, 0
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._waits: list[Playback] = []  # the waiting sounds in slots
+        self._waits: Sequence[Playback] = ()  # the waiting sounds in slots
         self._yields = False  # one of them is heard, and ends where speech begins
         self._cues_end = 0  # of those that have ended
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
@@ -165,9 +165,12 @@ class Scheduler:
             return self.plan()
         return self._planned_to
 
-    def mix(self, source: Samples, target: Samples) -> bool:
-        """Mix `source` into `target` (contiguous, of one shape; may be the same array); whether it all passed as is."""
-        words, done, passed = self.row.words, 0, True
+    def mix(self, source: Samples, target: Samples | None) -> Samples:
+        """Mix `source` into `target` (contiguous, of one shape; may be the same array).
+
+        Without a target the result is `source` if all of it passes unchanged, and else a new array.
+        """
+        row, words, done, mixed = self.row, self.row.words, 0, target
         while done < len(source):
             end = min(len(source), done + self.planned() - words[layout.POSITION_I64])
             if self._yields and not self._flags & layout.FLAG_APART:
@@ -177,10 +180,15 @@ class Scheduler:
                     self.plan()
                     continue
                 end = done + (int(heard.argmax()) or len(heard))
+            is_idle = row.flags & (layout.FLAG_GUARD | ~layout.IDLE_FLAGS) == 0 and source.flags.writeable
+            if target is None and not is_idle:  # a guard may find something to silence
+                target = np.empty(source.shape, dtype=np.float32)
+                target[:done] = source[:done]
             part = slice(done, end)
-            passed &= selection.mix_part(self, source[part], target[part]) == layout.PASSED
+            result = selection.mix_part(self, source[part], source[part] if target is None else target[part])
+            mixed = target if result == layout.MIXED else mixed
             done = end
-        return passed
+        return source if mixed is None else mixed
 
     def hear(self, speech: Samples) -> None:
         """Take the speech of the next frame; what is mixed does not count as speech from now on."""
@@ -200,7 +208,7 @@ class Scheduler:
 
     def plan(self) -> int:
         """Apply what is due at the session's position; return the sample of the next change."""
-        slots, waiting, bus, words = self.slots, self._waiting, self.bus, self.row.words
+        waiting, bus, words = self._waiting, self.bus, self.row.words
         if self._inbox:
             self._apply()
         now, heard = words[layout.POSITION_I64], words[layout.HEARD_I64]
@@ -323,7 +331,7 @@ class Scheduler:
         """Keep the end of a voice that has left its slot; a waiting sound may wait again."""
         self.bus.ended(voice)
         if voice.wait is not None:
-            self._waits.remove(voice)
+            self._waits = tuple(other for other in self._waits if other is not voice)
             self._yields = False  # until the rest of the plan
         elif not voice.original[1]:
             self._cues_end = max(self._cues_end, voice.end)
@@ -337,7 +345,7 @@ class Scheduler:
         return max(heard, self._cues_end, *ends)
 
     def _tend_waits(self, now: int, heard: int) -> int:
-        """Fade waiting sounds where speech begins, and silence them under cues; return the sample of the next change."""
+        """Fade waiting sounds where speech begins, silence them under cues; return the sample of the next change."""
         horizon, self._yields = layout.NEVER, False
         cues_end = self._quiet_from(0)
         for voice in self._waits:
@@ -371,7 +379,7 @@ class Scheduler:
         self.bus.begin(now)
         voice.begin(now)
         if voice.wait is not None:
-            self._waits.append(voice)
+            self._waits = *self._waits, voice
         self.slots.begin(voice, slot, self._fitted_gain(voice, slot, now), now)
         self.started += 1
 

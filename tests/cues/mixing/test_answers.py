@@ -16,7 +16,7 @@ ONE_SHOT = [name for name, cue in BANK.items() if not cue.loop]
 FIRST = round(0.3 * RATE)
 TICK_END = round(0.040 * RATE)
 DUCK = 10 ** (-6 / 20)
-QUIET = np.float32(0.004)  # below −45 dBFS: a pause, and loud enough to read the gain from
+QUIET = np.float32(0.003)  # below −50 dBFS: a pause, and loud enough to read the gain from
 
 
 def voice(n_samples: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cues
-from cues._kernels import level_layout as layout
+from cues._kernels import layout
 from cues._kernels import loops as kernels
 from cues.mixing import level
 from cues.mixing.backends import selection
@@ -70,7 +70,7 @@ def test_any_cut_and_both_loops_give_the_same_state_to_the_bit(rate, seed, longe
         selection.install(before)
     assert told.count(told[0]) == len(told)
     assert told_bytes.count(told_bytes[0]) == len(told_bytes)
-    assert told[0][layout.BLOCK_I64] == rate // 10
+    assert told[0][layout.LEVEL_BLOCK_I64] == rate // 10
 
 
 @pytest.mark.usefixtures("loops")

@@ -10,6 +10,7 @@ import pytest
 
 import cues
 from cues._kernels import layout as at
+from cues.mixing.voice import Wait
 from tests.support.mixing_scripts import noise_cue, run, speech, tone, zeros
 from tests.support.threads import run_together
 
@@ -232,11 +233,21 @@ def test_no_mixer_sounds_after_its_close_however_threads_are_switched():
         assert all(voice.done for voice in played)
 
 
-READ = ("position", "active", "closed", "stats", "sample_rate", "latency_samples", "state_bytes", "lead_samples")
+READ = (
+    "position",
+    "heard",
+    "active",
+    "closed",
+    "stats",
+    "sample_rate",
+    "latency_samples",
+    "state_bytes",
+    "lead_samples",
+)
 
 
 def test_what_any_thread_may_read_and_call_is_right_while_others_play_and_mix():
-    mixer, over, heard, positions = cues.Mixer(limiter=True, follow_speech=True), threading.Event(), [], []
+    mixer, over, positions = cues.Mixer(limiter=True, follow_speech=True), threading.Event(), []
     talk, cue = speech(4800), tone(2400)
 
     def mix():
@@ -254,10 +265,13 @@ def test_what_any_thread_may_read_and_call_is_right_while_others_play_and_mix():
             assert voice.done or voice.onset is None or voice.onset >= 0
             assert cue.name in repr(voice)
 
-    def observe():
+    def wait():
         while not over.is_set():
-            mixer.observe(lambda frame: heard.append(len(frame)))
-            mixer.observe(None)
+            voice = mixer.play(cue, loop=True, wait=Wait(not_before=mixer.position + 100))
+            voice.wait = Wait(not_before=mixer.position, give_up_at=mixer.position + 500)
+            assert all(end is None or start <= end for start, end in voice.stretches)
+            mixer.listens = not mixer.listens
+            voice.stop()
 
     def read():
         last = 0
@@ -269,7 +283,7 @@ def test_what_any_thread_may_read_and_call_is_right_while_others_play_and_mix():
             assert values["stats"].stolen <= values["stats"].started
             assert "Mixer at 24000 Hz" in repr(mixer)
 
-    run_together(mix, play, observe, read)
+    run_together(mix, play, wait, read)
     run(mixer, zeros(24000))
     assert positions == [4800 * (n + 1) for n in range(60)]
     assert not mixer.active

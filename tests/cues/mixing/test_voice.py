@@ -204,30 +204,6 @@ def test_play_loops_a_cue_that_is_meant_to_loop_unless_told_otherwise():
         assert voice.done is not goes_on
 
 
-def test_of_a_voice_only_its_gain_can_be_set():
-    mixer = cues.Mixer()
-    voice = mixer.play(tone())
-    writable = [name for name in dir(voice) if not name.startswith("_") and can_be_set(voice, name)]
-    assert writable == ["gain_db"]
-    assert [name for name in ("stop", "gain_db", "onset", "done", "cue") if not hasattr(voice, name)] == []
-
-
-def can_be_set(thing, name):
-    try:
-        setattr(thing, name, 0.0)
-    except AttributeError:
-        return False
-    return True
-
-
-def test_old_names_of_voices_and_placements_warn_and_work():
-    mixer = cues.Mixer()
-    with pytest.warns(DeprecationWarning, match="in_pause"):
-        voice = mixer.play(tone(), placement="gap")
-    with pytest.warns(DeprecationWarning, match=r"Voice\.done"):
-        assert voice.active is (not voice.done)
-
-
 def test_a_mixer_and_its_voices_say_what_they_are():
     mixer = cues.Mixer()
     mixer.silence(480)

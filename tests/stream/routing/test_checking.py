@@ -92,15 +92,6 @@ def test_a_cue_that_was_written_into_the_rules_must_be_in_the_bank(option, messa
     assert pipeline.handle(ToolCallStart("read_file")) == ["mine"]
 
 
-def test_the_old_name_of_use_mixer_works_and_names_the_new_one():
-    mixer = cues.Mixer(RATE)
-    router = Pipeline().router
-    with pytest.warns(DeprecationWarning, match="CueRouter.move_to is now use_mixer"):
-        router.move_to(mixer)
-    router.handle(ToolCallStart("read_file"))
-    assert mixer.active
-
-
 @pytest.mark.parametrize(
     ("option", "sounds"),
     [

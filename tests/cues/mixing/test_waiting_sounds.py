@@ -1,0 +1,172 @@
+"""Waiting sounds: a voice that begins in a silence, makes way for cues, and ends at the first sample of speech."""
+
+import numpy as np
+import pytest
+
+import cues
+from cues.mixing.voice import Wait
+from tests.support.mixing_scripts import RATE, new_clicks, run, tone, zeros
+
+pytestmark = pytest.mark.usefixtures("loops")
+
+LOOP = cues.Cue(name="hum", samples=0.05 * np.sin(2 * np.pi * 500 * np.arange(4800) / RATE), loop=True)
+FADE = round(0.03 * RATE)
+
+
+def talk(*parts):
+    """Silences (int) and loud stretches (float, by their length in samples)."""
+    return np.concatenate(
+        [zeros(part) if isinstance(part, int) else np.full(int(part), 0.2, np.float32) for part in parts]
+    )
+
+
+def cuts(kind):
+    rng = np.random.default_rng(7)
+    return {"whole": lambda: 1 << 20, "20 ms": lambda: 480, "random": lambda: int(rng.integers(1, 900))}[kind]
+
+
+def mixed(mixer, speech, cut):
+    out, done = [], 0
+    while done < len(speech):
+        n = cut()
+        out.append(np.array(mixer.mix(speech[done : done + n])))
+        done += n
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("cut", ["whole", "20 ms", "random"])
+def test_speech_postpones_pauses_and_ends_it_at_exact_samples_on_any_frames(cut):
+    speech = talk(1000, 500.0, 4000, 301.0, 6000, 2000.0, 3000)
+    mixer = cues.Mixer()
+    voice = mixer.play(LOOP, wait=Wait(patience=2000, until_heard_from=9000))
+    mixed(mixer, speech, cuts(cut))
+    assert voice.stretches == [(3500, 5500 + FADE), (7801, 11801 + FADE)]
+    assert voice.done
+    assert mixer.heard == 13800
+    assert not mixer.active
+
+
+def test_all_frames_give_the_same_bits():
+    speech = talk(1000, 500.0, 4000, 301.0, 6000, 2000.0, 3000)
+    outs = []
+    for kind in ("whole", "20 ms", "random"):
+        mixer = cues.Mixer()
+        mixer.play(LOOP, wait=Wait(patience=2000, until_heard_from=9000))
+        mixer.play(tone(), at=8000)
+        outs.append(mixed(mixer, speech, cuts(kind)))
+    np.testing.assert_array_equal(outs[0], outs[1])
+    np.testing.assert_array_equal(outs[0], outs[2])
+
+
+def test_an_answer_before_its_begin_cancels_it():
+    mixer = cues.Mixer()
+    voice = mixer.play(LOOP, wait=Wait(patience=2000, until_heard_from=1200))
+    speech = talk(1000, 500.0, 9000)
+    np.testing.assert_array_equal(run(mixer, speech), speech)
+    assert voice.done
+    assert voice.stretches == []
+
+
+@pytest.mark.parametrize("begins_again", [True, False])
+def test_speech_over_it_is_its_end_unless_it_begins_again(begins_again):
+    mixer = cues.Mixer()
+    voice = mixer.play(LOOP, wait=Wait(patience=100, begins_again=begins_again))
+    run(mixer, talk(4800, 480.0, 4800))
+    assert [start for start, _ in voice.stretches] == ([100, 4800 + FADE] if begins_again else [100])
+    assert voice.done is not begins_again
+
+
+def test_it_is_given_up_at_a_sample():
+    mixer = cues.Mixer()
+    voice = mixer.play(LOOP, wait=Wait(give_up_at=10_000))
+    run(mixer, zeros(4800))
+    voice.wait = Wait(give_up_at=6000)
+    run(mixer, zeros(4800))
+    assert voice.stretches == [(0, 6000 + FADE)]
+    assert voice.done
+    late = mixer.play(LOOP, wait=Wait(not_before=mixer.position + 480, give_up_at=mixer.position + 100))
+    assert not run(mixer, zeros(4800)).any()
+    assert late.done
+
+
+def test_it_is_silent_while_a_cue_sounds_and_waits_for_its_end():
+    mixer, cue = cues.Mixer(), tone(4800)
+    mixer.play(LOOP, wait=Wait(patience=1000))
+    alone = cues.Mixer()
+    for each in (mixer, alone):
+        each.play(cue)
+        each.play(cue, at=9600)
+    out, expected = run(mixer, zeros(19200)), run(alone, zeros(19200))
+    np.testing.assert_array_equal(out[:5800], expected[:5800])
+    assert out[5801:9600].any()
+    ramp = round(0.01 * RATE)
+    np.testing.assert_array_equal(out[9600 + ramp : 14400], expected[9600 + ramp : 14400])
+    assert (out[14400 + ramp :] != expected[14400 + ramp :]).any()
+    assert new_clicks(np.zeros_like(out), out) == []
+
+
+def test_two_waiting_sounds_on_one_mixer_each_find_their_own_answer():
+    mixer = cues.Mixer()
+    first = mixer.play(LOOP, wait=Wait(until_heard_from=0))
+    other = mixer.play(tone(2400), loop=True, wait=Wait(patience=100, until_heard_from=20_000))
+    run(mixer, talk(4800, 480.0, 4800))
+    assert first.done
+    assert not other.done
+    assert len(other.stretches) == 2
+
+
+def test_a_released_or_stolen_one_does_not_come_back():
+    mixer = cues.Mixer(voices=1)
+    voice = mixer.play(LOOP, wait=Wait())
+    run(mixer, zeros(480))
+    mixer.play(tone())
+    run(mixer, zeros(9600))
+    assert voice.done
+    voice = mixer.play(LOOP, wait=Wait())
+    run(mixer, talk(480, 100.0))  # it fades, and would begin again
+    mixer.release()
+    run(mixer, zeros(4800))
+    assert voice.done
+    assert not mixer.active
+
+
+def test_the_loudest_channel_is_the_speech():
+    mixer, speech = cues.Mixer(channels=2), np.zeros((4800, 2), dtype=np.float32)
+    speech[2000:2010, 1] = 0.2
+    voice = mixer.play(LOOP, wait=Wait(until_heard_from=0))
+    mixer.mix(speech)
+    assert voice.stretches == [(0, 2000 + FADE)]
+    assert mixer.heard == 2009
+
+
+def test_what_is_heard_is_known_while_the_mixer_listens_or_is_busy():
+    mixer = cues.Mixer()
+    assert mixer.heard == -1
+    mixer.mix(np.full(480, 0.2, dtype=np.float32))
+    assert mixer.heard == -1
+    mixer.listens = True
+    frame = np.full(480, 0.0031, dtype=np.float32)
+    assert mixer.mix(frame) is frame
+    assert mixer.heard == -1
+    frame[7] = -0.0032
+    assert mixer.mix(frame) is frame
+    assert mixer.heard == 967
+    assert mixer.listens
+    raw = (np.ones(480) * 104).astype("<i2").tobytes()
+    assert mixer.mix_pcm16(raw) is raw
+    assert mixer.heard == 1919
+
+
+def test_speech_that_is_given_apart_is_the_only_speech():
+    mixer, music = cues.Mixer(follow_speech=True), np.full(480, 0.3, dtype=np.float32)
+    mixer.listens = True
+    mixer.hear(zeros(0))
+    voice = mixer.play(LOOP, wait=Wait(patience=480, until_heard_from=0))
+    for _ in range(5):
+        mixer.mix(music)
+    assert voice.onset == 480
+    assert mixer.heard == -1
+    mixer.hear(np.full(480, 0.1, dtype=np.float32))
+    mixer.mix(music)
+    assert mixer.heard == 6 * 480 - 1
+    assert voice.stretches == [(480, 5 * 480 + FADE)]
