@@ -136,12 +136,6 @@ def test_each_endpoint_is_asked_at_its_own_path(endpoint, path):
     assert chat("ollama-plain-text", endpoint=endpoint).paths == [path]
 
 
-@pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://host", "", "http://"])
-def test_an_address_that_is_none_is_refused(base_url):
-    with pytest.raises(StreamValueError, match="base_url"):
-        stream.connect(base_url, "m")
-
-
 def test_a_key_goes_to_the_server_it_was_given_for_and_an_environment_key_to_its_own_host_alone(monkeypatch):
     keys = {
         "OPENAI_API_KEY": "api.openai.com", "OLLAMA_API_KEY": "ollama.com", "ANTHROPIC_API_KEY": "api.anthropic.com",

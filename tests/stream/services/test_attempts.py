@@ -7,7 +7,7 @@ import pytest
 
 import stream
 from stream.events import ToolResult
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, recovering, says, tool
+from tests.support.model_server import LIST_DIRECTORY, READ_FILE, TOOLS, chat, recovering, says
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
@@ -20,14 +20,6 @@ def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):
     assert "First query: success" in caplog.text
     assert "First query: failure" in caplog.text
     assert attempts.rate("qwen3:8b", "first_query") == 0.5
-
-
-def test_a_later_question_is_counted_apart():
-    attempts = stream.services.Attempts()
-    history = [*QUESTION, {"role": "assistant", "content": "Two files."}, *QUESTION]
-    recovering("ollama-plain-text", attempts=attempts, messages=history)
-    counts = attempts.snapshot()["qwen3:8b"]
-    assert (counts["first_query"]["success"], counts["later_query"]["success"]) == (0, 1)
 
 
 def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
@@ -103,23 +95,3 @@ def test_results_of_the_server_itself_and_of_calls_that_could_not_run_are_counte
     assert counted["ministral-3:14b"]["list_directory"]["success"] == 1
     assert counted["mistral"] == {"read_file": {"success": 0, "failure": 1, "rate": 0.0}}
     assert counted["poor"]["read_file"] == {"success": 5, "failure": 1, "rate": pytest.approx(5 / 6)}
-
-
-def test_a_tool_that_was_invented_is_no_label_of_its_own():
-    attempts = stream.services.Attempts()
-    chat("ollama-unknown-tool", wrap=lambda c: stream.ToolRunner(c, TOOLS, attempts=attempts))
-    counts = attempts.snapshot()["qwen3:8b"]
-    assert (counts["tools"], counts["invalid_calls"]) == ({}, {"unknown_tool": 1})
-    assert "list_directories" not in attempts.prometheus()
-
-
-def test_the_fallbacks_tools_are_counted_with_the_others():
-    search = tool("web_search", lambda: "The web says so.")
-    attempts = stream.services.Attempts()
-    chat(
-        says([["call", "web_search", {}]], [["say", "The web says so."]], without_tools=[]),
-        wrap=lambda c: stream.services.Recovery(
-            c, attempts=attempts, fallback=stream.services.Fallback(load_tools=lambda: [search])
-        ),
-    )
-    assert attempts.snapshot()["qwen3:8b"]["tools"]["web_search"]["success"] == 1

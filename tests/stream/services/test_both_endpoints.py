@@ -1,12 +1,11 @@
 """Tool calls on both endpoints: in the request, in the stream, in order; nothing changes without tools."""
 
 import asyncio
-import json
 
 import pytest
 
 import stream
-from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult, Usage
+from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.replay.server import ReplayServer
 from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says
 
@@ -110,33 +109,6 @@ def test_without_usage_the_end_comes_all_the_same_and_keeps_its_place_before_wha
     assert empty.order == ["Usage", "Finish", "EmptyToolCalls"]
 
 
-def test_an_address_and_a_model_are_all_that_is_needed():
-    exchange = chat("ollama-plain-text", endpoint="auto", options={"retries": None})
-    assert exchange.text == "It is sunny in Paris."
-
-
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
-    exchange = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
-    assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]
-
-
-@pytest.mark.parametrize("name", ["ollama-plain-text", "ollama-tool-call", "fork-tool-call"])
-def test_on_the_native_endpoint_usage_comes_before_the_end(name):
-    exchange = chat(name, endpoint="ollama", tools=TOOLS)
-    assert exchange.order[-2:] == ["Usage", "Finish"]
-    ends = [place for place, event in enumerate(exchange.events) if isinstance(event, Finish)]
-    assert all(isinstance(exchange.events[place - 1], Usage) for place in ends)
-
-
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-def test_a_server_that_takes_no_tools_is_asked_again_without_them_and_nothing_is_raised(endpoint):
-    exchange = chat("ollama-refuses-tools", endpoint=endpoint, tools=TOOLS)
-    assert exchange.of(stream.ToolsLeftOut) == [stream.ToolsLeftOut(("list_directory", "read_file"), "refused")]
-    assert exchange.text == "I have no tools."
-    assert ["tools" in body for body in exchange.bodies] == [True, False]
-
-
 # In the stream
 
 
@@ -156,19 +128,6 @@ def test_the_native_extras_come_as_events():
     assert exchange.thinking.startswith("We need to list files.")
     assert exchange.of(Usage)[0].eval_ms == pytest.approx(110.0)
     assert exchange.of(Usage)[0].completion_tokens == 10
-
-
-def test_calls_and_the_end_come_as_one_start_and_one_end_each():
-    exchange = chat("fork-double-finish", tools=TOOLS)
-    assert len(exchange.of(ToolCallStart)) == len(exchange.of(ToolCallEnd)) == 1
-    assert exchange.of(Finish)
-    assert json.loads(exchange.of(ToolCallEnd)[0].arguments_json) == {"path": "."}
-
-
-@BOTH
-def test_calls_come_with_id_name_and_arguments_and_need_no_parsing_by_the_caller(endpoint):
-    exchange = chat("ollama-two-calls", endpoint=endpoint, tools=TOOLS)
-    assert exchange.calls == [("list_directory", {"path": "."}), ("read_file", {"path": "a.txt"})]
 
 
 # While it is written

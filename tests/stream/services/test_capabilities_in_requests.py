@@ -10,7 +10,6 @@ import pytest
 import stream
 from stream.events import Usage
 from stream.replay.recording import Recording
-from stream.services.models import _table
 from tests.support.model_server import TOOLS, chat, says
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
@@ -145,13 +144,6 @@ def test_a_server_that_refuses_thinking_and_tools_is_asked_without_either(endpoi
 
 
 @BOTH
-def test_a_model_without_tools_may_still_think(endpoint):
-    exchange = chat(Refusing("tools"), endpoint=endpoint, model="house-model", think=True, tools=TOOLS, wrap=Twice)
-    assert ["reasoning_effort" in body or "think" in body for body in exchange.bodies] == [True, True, True]
-    assert ["tools" in body for body in exchange.bodies] == [True, False, False]
-
-
-@BOTH
 @pytest.mark.parametrize("thinks", [True, False])
 def test_think_is_not_sent_where_the_server_has_said_that_the_model_does_not_think(endpoint, thinks):
     words = ["completion", "thinking"] if thinks else ["completion"]
@@ -218,13 +210,6 @@ def test_a_model_whose_calls_cannot_be_streamed_is_asked_for_whole_answers_where
 
 
 @BOTH
-def test_without_tools_such_a_model_is_streamed_like_any_other(endpoint):
-    exchange = chat(NoStreamOfCalls(), endpoint=endpoint, options={"overrides": UNSTREAMED})
-    assert exchange.text == "There are two files."
-    assert exchange.bodies[0]["stream"] is True
-
-
-@BOTH
 @pytest.mark.parametrize("body", [b"", b"Bad gateway", b"[]", b"{}"], ids=["nothing", "a page", "a list", "an object"])
 def test_a_whole_answer_that_is_none_is_a_failure_and_raises_nothing(endpoint, body):
     class Broken(NoStreamOfCalls):
@@ -233,10 +218,6 @@ def test_a_whole_answer_that_is_none_is_a_failure_and_raises_nothing(endpoint, b
 
     exchange = chat(Broken(), endpoint=endpoint, tools=TOOLS, options={"overrides": UNSTREAMED})
     assert exchange.failure is not None
-
-
-def test_the_tables_models_are_streamed():
-    assert all(entry.get("streaming", True) for entry in _table()["family"]), "Ollama streams all calls since 0.8.0"
 
 
 @BOTH

@@ -108,14 +108,6 @@ def test_images_are_written_as_the_native_endpoint_takes_them():
     assert message["messages"] == [{"role": "user", "content": "What is this?", "images": ["iVBORw0"]}]
 
 
-@BOTH
-def test_the_client_passes_address_model_and_temperature(endpoint):
-    exchange = chat("ollama-plain-text", endpoint=endpoint, model="qwen3:0.6b", temperature=0.5)
-    body = exchange.bodies[0]
-    assert body["model"] == "qwen3:0.6b"
-    assert (body.get("temperature") or body["options"]["temperature"]) == 0.5
-
-
 # Tool choice
 
 
@@ -219,21 +211,4 @@ def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_
     assert "format" not in body
 
 
-def test_a_response_format_that_only_one_server_knows_goes_there_and_cannot_be_translated():
-    grammar = {"type": "grammar", "grammar": "root ::= [a-z]+"}
-    assert chat("ollama-plain-text", response_format=grammar).bodies[0]["response_format"] == grammar
-    with pytest.raises(StreamValueError, match=r"'grammar'.*json_schema"):
-        chat("ollama-plain-text", endpoint="ollama", response_format=grammar)
-
-
 # Model names: test_model_names.py has the table
-
-
-@BOTH
-def test_a_cloud_model_of_the_local_daemon_keeps_its_suffix(endpoint):
-    body = chat("ollama-plain-text", endpoint=endpoint, model="qwen3-coder-480b-cloud").bodies[0]
-    assert body["model"] == "qwen3-coder:480b-cloud"
-
-
-def test_the_clouds_own_api_gets_the_name_without_the_suffix():
-    assert stream.connect("https://ollama.com", "qwen3-coder:480b-cloud").model == "qwen3-coder:480b"

@@ -14,11 +14,6 @@ def tools(tmp_path):
     return listing.function, reading.function
 
 
-def test_a_file_is_read_and_a_folder_is_listed(tools):
-    list_directory, read_file = tools
-    assert (list_directory("."), read_file("notes.txt")) == (["notes.txt"], "hello")
-
-
 def test_a_named_pipe_and_a_folder_are_refused_and_block_nothing(tools, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

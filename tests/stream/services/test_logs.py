@@ -32,13 +32,6 @@ def failing(**_):
     raise RuntimeError("res-S3CRET")
 
 
-def test_only_our_own_logger_writes_about_a_retry():
-    with all_logs() as heard:
-        chat(says([], refusal={"status": 503, "body": "{}"}))
-    assert len(heard.of("stream.services.retrying", logging.INFO)) == 2
-    assert [record.name for record in heard.records if record.levelno > logging.INFO] == []
-
-
 CASES = {
     "a tool that returns": (says([["call", "save", VALUES]], [["say", "said-S3CRET"]]), lambda **_: "res-S3CRET"),
     "a tool that fails": (says([["call", "save", VALUES]], [["say", "said-S3CRET"]]), failing),
@@ -106,24 +99,6 @@ def test_the_arguments_of_a_call_that_runs_are_logged_as_keys_and_types(endpoint
     assert heard.of(RUNNER, logging.DEBUG) == [f"running 'save' with {types}", "'save' is done, 4 characters"]
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ('{"path": "hunter2-TOPSECRET"}', '{"path": "str"}'),
-        ('{"a": {"b": [1, 2, "x", {"c": null}]}}', '{"a": {"b": ["int", "str", {"c": "NoneType"}]}}'),
-        ('{"a": {"b": {"c": {"d": {"e": 1}}}}}', '{"a": {"b": {"c": {"d": "dict"}}}}'),
-        ('{"line\\nbreak \\u001b[31m \\u202e": 1}', '{"line\\nbreak \\u001b[31m \\u202e": "int"}'),
-        (json.dumps({"k" * 100: 1}), json.dumps({"k" * 24: "int"})),
-        ("[]", "[]"),
-        ("{broken", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-    ],
-    ids=["text", "nested", "deep", "control characters", "long key", "empty", "no json", "too deep"],
-)
-def test_arguments_are_shown_by_keys_and_types(given, shown):
-    assert logged_arguments(given) == shown
-
-
 def test_what_a_model_writes_has_a_bounded_length_in_a_log():
     wide = json.dumps({f"{n}" * 50: {f"{m}" * 50: [m, str(m)] for m in range(100)} for n in range(100)})
     assert len(logged_arguments(wide)) < 500
@@ -154,37 +129,6 @@ def test_the_invalid_calls_of_an_answer_are_one_warning_with_model_count_and_nam
     assert not any("\n" in record.getMessage() for record in heard.records if record.name.startswith("stream."))
 
 
-def test_an_answer_that_is_left_early_logs_what_was_filtered_so_far():
-    async def go():
-        async def answer():
-            yield stream.ToolCallStart("fly", "1")
-            yield stream.ToolCallEnd("fly", "1", arguments_json='{"to": "hunter2"}')
-            yield stream.TextDelta("never read")
-
-        events = stream.services.Validator(TOOLS, model="m").watch(answer())
-        async for event in events:
-            if isinstance(event, stream.ToolCallEnd):
-                break
-        await events.aclose()
-
-    with all_logs() as heard:
-        asyncio.run(go())
-    assert heard.of(VALIDATION, logging.WARNING) == ["Filtered 1 invalid tool calls from m: 'fly' (unknown_tool)"]
-
-
-@BOTH
-def test_without_validation_a_call_that_cannot_be_run_is_a_warning_too(endpoint):
-    with all_logs() as heard:
-        exchange = chat(
-            "ollama-unknown-tool",
-            endpoint=endpoint,
-            model="m",
-            wrap=lambda c: stream.ToolRunner(c, TOOLS, validation="off"),
-        )
-    assert heard.of(RUNNER, logging.WARNING) == ["1 calls from m not run, there are no such tools: 'list_directories'"]
-    assert "did you mean list_directory" in exchange.results[0][2]
-
-
 @pytest.mark.parametrize(
     ("name", "model", "message"),
     [
@@ -208,15 +152,6 @@ def test_tools_that_are_left_out_are_one_warning_for_a_conversation(endpoint, na
         exchange = chat(name, endpoint=endpoint, model=model, tools=TOOLS, wrap=Twice)
     assert len(exchange.of(stream.ToolsLeftOut)) == 2
     assert heard.of(CONNECTION, logging.WARNING) == [f"{message}: 'list_directory', 'read_file'"]
-
-
-def test_tools_past_the_maximum_are_a_warning_with_their_number():
-    many = [tool(f"tool_{place}", path={"type": "string"}) for place in range(31)]
-    with all_logs() as heard:
-        chat("ollama-plain-text", model="qwen3:0.6b", tools=many)
-    (line,) = heard.of(CONNECTION, logging.WARNING)
-    assert line.startswith("23 tools not offered to qwen3:0.6b (more than the model can tell apart): 'tool_8',")
-    assert line.endswith("and 15 more")
 
 
 @BOTH

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 import stream
-from stream.errors import StreamTypeError, StreamValueError
+from stream.errors import StreamValueError
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
 from tests.support.model_server import QUESTION, READ_FILE, TOOLS, chat, says, tool
 
@@ -76,14 +76,6 @@ def test_an_override_file_that_is_wrong_is_refused(tmp_path, text):
         capabilities_of("m", file)
 
 
-def test_what_is_known_comes_back_from_its_own_override_entry(tmp_path):
-    file = tmp_path / "models.toml"
-    known = capabilities_of("gpt-oss:20b")
-    file.write_text(known.toml("my-model"))
-    again = capabilities_of("my-model", file)
-    assert dataclasses.replace(again, source="table") == known
-
-
 def learn(pages, model, endpoint="chat"):
     async def go():
         from stream.replay.server import ReplayServer
@@ -110,11 +102,6 @@ def test_a_server_that_can_tell_is_asked_and_believed(endpoint):
 @pytest.mark.parametrize("pages", [{}, {"/api/show": []}, {"/api/show": {"capabilities": "all"}}])
 def test_a_server_that_cannot_tell_leaves_the_table_as_it_is(pages):
     assert learn(pages, "qwen3:8b") == capabilities_of("qwen3:8b")
-
-
-def test_a_models_name_is_a_text():
-    with pytest.raises(StreamTypeError, match="model is 3; it must be a model's name"):
-        capabilities_of(3)
 
 
 def show_and(version):
@@ -149,12 +136,6 @@ def test_a_server_that_is_too_old_for_the_models_calls_is_told_in_one_line(caplo
         f" {model} while it streams; they may come as text ({known.dialect}), which is read here"
     )
     assert lines == ([said] if warned else [])
-
-
-def test_another_kind_of_server_is_not_asked_for_a_version(caplog):
-    with caplog.at_level(logging.INFO, logger="stream"):
-        learn({"/api/version": {"version": "0.1.0"}}, "ministral-3:14b")
-    assert not caplog.records
 
 
 # Tools translated

@@ -45,11 +45,6 @@ def test_the_question_is_asked_again_without_tools_and_told_to_be_answered_direc
     assert not exchange.of(EmptyToolCalls, StreamFailed)
 
 
-@EMPTY
-def test_nothing_of_an_empty_answer_is_passed_on_when_another_follows(name, endpoint):
-    assert recovering(name, endpoint).order == ["AskedAgain", "TextDelta", "Usage", "Finish"]
-
-
 def test_asking_again_can_be_switched_off_and_the_empty_answer_then_ends_the_stream():
     exchange = recovering("ollama-empty-tool-calls", retry=False)
     assert len(exchange.requests) == 1

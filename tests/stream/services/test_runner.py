@@ -7,7 +7,7 @@ import pytest
 
 import stream
 from stream.errors import StreamValueError
-from stream.events import Finish, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
+from stream.events import StreamFailed
 from stream.replay.scenarios import names
 from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
 
@@ -98,31 +98,12 @@ def test_switched_off_they_run_one_after_the_other():
     assert order == ["first", "second"]
 
 
-@BOTH
-def test_an_exception_of_a_tool_is_an_outcome_and_the_conversation_goes_on(endpoint):
-    def fail():
-        raise OSError("disk on fire")
-
-    exchange = running(calling(("burn", {}), then="It burned."), [tool("burn", fail)], endpoint)
-    assert exchange.results == [("burn", True, "OSError: disk on fire")]
-    assert exchange.text == "It burned."
-    assert exchange.bodies[1]["messages"][-1]["content"] == "OSError: disk on fire"
-
-
 def test_a_tool_that_takes_too_long_is_given_up():
     async def forever():
         await asyncio.Event().wait()
 
     exchange = running(calling(("wait", {})), [tool("wait", forever)], timeout_s=0.01)
     assert exchange.results == [("wait", True, "The tool took longer than 0.01 s.")]
-
-
-def test_a_timeout_of_the_tools_own_is_its_exception():
-    def fail():
-        raise TimeoutError("the printer is asleep")
-
-    exchange = running(calling(("print", {})), [tool("print", fail)])
-    assert exchange.results == [("print", True, "TimeoutError: the printer is asleep")]
 
 
 def test_a_long_result_is_cut_and_says_so():
@@ -177,18 +158,6 @@ def test_rounds_are_bounded_and_the_last_one_offers_no_tools_so_that_an_answer_c
     exchange = running(server, TOOLS, rounds=2)
     assert ["tools" in body for body in exchange.bodies] == [True, True, False]
     assert exchange.text == "Enough."
-
-
-def test_a_model_that_calls_on_without_tools_is_told_apart_from_one_that_answers():
-    exchange = running(says([["call", "read_file", {"path": "a"}]]), TOOLS, rounds=2)
-    assert [is_error for _, is_error, _ in exchange.results] == [False, False, True]
-    assert exchange.results[-1][2] == "The tool was not run: 2 rounds of calls are used up."
-
-
-def test_calls_are_numbered_through_all_rounds():
-    exchange = running(says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "x"]]), TOOLS, rounds=3)
-    assert [event.index for event in exchange.of(ToolCallStart)] == [0, 1, 2]
-    assert [event.index for event in exchange.of(ToolCallEnd)] == [0, 1, 2]
 
 
 @BOTH
@@ -260,10 +229,6 @@ def test_a_barge_in_while_a_tool_runs_ends_the_tool(endpoint):
     assert ended == [True]
 
 
-def test_the_end_of_each_round_is_passed_on():
-    assert [event.reason for event in running("ollama-tool-call", TOOLS).of(Finish)] == ["tool_calls", "stop"]
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -279,8 +244,3 @@ def test_a_runner_that_could_not_work_is_refused_when_it_is_made(options, says):
     connection = stream.connect("http://localhost:1", "m")
     with pytest.raises(StreamValueError, match=says):
         stream.ToolRunner(connection, options.pop("tools", TOOLS), **options)
-
-
-def test_a_result_names_its_call():
-    (result,) = running("ollama-tool-call", TOOLS).of(ToolResult)
-    assert (result.tool_call_id, result.tool_name) == ("call_00000000", "list_directory")

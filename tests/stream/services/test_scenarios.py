@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from stream.errors import StreamValueError
 from stream.events import StreamFailed, ToolCallEnd, ToolCallStart
-from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.scenarios import names, scenario
 from tests.support.model_server import TOOLS, chat
 
@@ -42,28 +40,3 @@ def test_what_the_script_says_is_what_is_read(name, endpoint):
     ends_badly = any(step[0] in ("fail", "break") for step in steps) or name == "openai-no-finish"
     assert bool(exchange.of(StreamFailed)) == ends_badly
     assert len(exchange.of(ToolCallStart)) == len([end for end in exchange.of(ToolCallEnd) if end.tool_name])
-
-
-def test_names_begin_with_the_server_they_were_seen_on_and_every_server_has_one():
-    assert all(name.startswith(PROGRAMS) for name in names())
-    assert all(any(name.startswith(program) for name in names()) for program in PROGRAMS)
-    assert names() == sorted(names())
-
-
-def test_an_unknown_scenario_is_refused_with_the_names_there_are():
-    with pytest.raises(StreamValueError, match="fork-duplicate"):
-        scenario("fork-nonsense")
-
-
-def test_every_scenario_is_told_about_in_a_sentence():
-    assert all(len(scenario(name).about.split()) >= 4 for name in names())
-
-
-@pytest.mark.parametrize("write", [sse_events, native_lines])
-def test_a_step_that_there_is_not_is_refused_or_writes_nothing(write):
-    steps = [["sing", "la"]]
-    if write is sse_events:
-        with pytest.raises(StreamValueError, match="sing"):
-            write(steps, Behavior(), "m")
-    else:
-        assert len(write(steps, Behavior(), "m")) == 1

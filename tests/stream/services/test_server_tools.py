@@ -7,7 +7,6 @@ import pytest
 import stream
 from stream.errors import StreamTypeError
 from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.known_tools import KnownInStream, KnownTools
 from stream.replay.behavior import Behavior
 from tests.support.model_server import TOOLS, chat, says, tool
 from tests.support.routing import Pipeline
@@ -90,28 +89,6 @@ def test_a_result_of_the_servers_own_shows_that_it_runs_the_tools():
 
 
 @BOTH
-def test_the_results_of_ones_own_tools_show_no_such_thing(endpoint):
-    calls = [["call", "read_file", {"path": "a"}]], [["call", "reed_file", {"path": "a"}]], [["say", "Sorry."]]
-    exchange = checked(says(*calls), endpoint)
-    assert [result.by_server for result in exchange.of(ToolResult)] == [False, False]
-    assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["reed_file"]
-    assert announced(exchange.events, tools=TOOLS) == ["tool_call", "error"]
-
-
-@BOTH
-def test_a_call_that_only_fits_the_pattern_says_nothing_of_other_streams(endpoint):
-    validator, pipeline = stream.services.Validator(TOOLS), Pipeline(tools=TOOLS)
-    first = validated(says([DISCOVER], [ANSWER]), endpoint, validator)
-    later = validated(says([["call", "reed_file", {"path": "a"}]]), endpoint, validator)
-    assert first.of(InvalidToolCall) == []
-    assert [problem.reason for problem in later.of(InvalidToolCall)] == ["unknown_tool"]
-    heard(first.events, pipeline)
-    pipeline.router.cancel()
-    pipeline.router.begin_turn()
-    assert announced(later.events, pipeline) == ["error"]
-
-
-@BOTH
 def test_the_pattern_can_be_another_or_none(endpoint):
     server = says([["call", "jit_find", {}], ["say", "Found."]], behavior=FORK if endpoint == "chat" else Behavior())
     assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
@@ -129,12 +106,6 @@ def test_where_the_server_is_said_to_run_the_tools_no_call_is_invented(endpoint)
     assert exchange.of(InvalidToolCall) == []
     every = stream.CueRules(server_tools=("*",))
     assert announced(exchange.events, tools=TOOLS, rules=every) == ["tool_call"]
-
-
-@BOTH
-def test_where_the_client_is_said_to_run_them_a_tool_that_it_has_not_is_invented(endpoint):
-    exchange = checked(says([DISCOVER], [ANSWER]), endpoint, executes="client")
-    assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["mcp_discover"]
 
 
 @BOTH
@@ -196,15 +167,6 @@ def test_a_call_that_one_validator_rejected_is_not_reported_by_the_next():
     events = asyncio.run(go())
     assert [event.tool_name for event in events if isinstance(event, InvalidToolCall)] == ["fly", "swim"]
     assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed", "malformed"]
-
-
-def test_the_names_that_a_model_may_have_kept_are_bounded():
-    known = KnownTools(["read_file"])
-    seen = KnownInStream(known)
-    for name in ("mcp_discover", *(f"tool_{n}" for n in range(1000))):
-        seen.note(ToolCallStart(name))
-    later = KnownInStream(known)
-    assert [later.knows("tool_0"), later.knows("tool_999")] == [True, False]
 
 
 @pytest.mark.parametrize("patterns", ["mcp_*", (1,), 3], ids=repr)

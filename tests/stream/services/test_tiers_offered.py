@@ -36,10 +36,6 @@ def offered(question, endpoint="chat", model="mistral", tools=ALL, **options):
     return [entry["function"]["name"] for entry in exchange.bodies[0].get("tools", ())]
 
 
-def test_the_documents_31_tools_are_there():
-    assert (len(ZWAVE), len(PLAYWRIGHT), len(ALL)) == (6, 22, 31)
-
-
 @BOTH
 @pytest.mark.parametrize(
     "question",
@@ -80,11 +76,6 @@ def test_a_tool_that_the_choice_names_is_offered_and_chosen():
 def test_without_a_source_a_device_tool_is_known_by_whole_words_of_its_name(name):
     tools = [*WITHOUT_SOURCE[6:], tool(name).openai()]
     assert offered("Switch the heater off", tools=tools) == [name]
-
-
-@pytest.mark.parametrize("question", ["What time is it?", "Who wrote Faust?"])
-def test_without_a_source_the_other_tiers_have_their_tools_too(question):
-    assert offered(question, tools=WITHOUT_SOURCE) == offered(question)
 
 
 @BOTH

@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import json
-import os
 import threading
 
 import pytest
@@ -200,21 +199,6 @@ def test_a_text_with_halves_of_characters_can_be_asked(endpoint, messages):
     exchange = running(says([["say", "Yes."]]), [tool("f", lambda: "")], endpoint, messages)
     assert exchange.text == "Yes."
     assert "a half \ufffd and \ufffd" in json.dumps(exchange.bodies[0], ensure_ascii=False)
-
-
-@BOTH
-def test_halves_that_belong_together_are_sent_as_one_character(endpoint):
-    exchange = running(says([["say", "Yes."]]), [], endpoint, [{"role": "user", "content": "\ud83d\ude00"}])
-    assert exchange.bodies[0]["messages"][0]["content"] == "😀"
-
-
-@BOTH
-def test_a_file_whose_name_is_no_text_can_be_listed(endpoint, tmp_path):
-    (tmp_path / os.fsdecode(b"\xff.txt")).write_bytes(b"x")
-    exchange = running(calling(("list_directory", {})), stream.services.filesystem_tools(tmp_path), endpoint)
-    assert exchange.results == [("list_directory", False, '["\ufffd.txt"]')]
-    assert exchange.bodies[1]["messages"][-1]["content"] == '["\ufffd.txt"]'
-    assert exchange.text == "Done."
 
 
 @BOTH

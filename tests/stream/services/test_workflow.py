@@ -4,7 +4,7 @@ import pytest
 
 import stream
 from stream.events import ToolCallStart
-from tests.support.model_server import LIST_DIRECTORY, READ_FILE, TOOLS, chat, says
+from tests.support.model_server import TOOLS, chat, says
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
@@ -41,11 +41,3 @@ def test_a_model_that_is_poor_over_several_rounds_is_given_fewer_of_them():
 
     for between in (lambda connection: connection, all_between):
         assert [requests(model, between) for model in ("deepseek-chat", "qwen3:8b", "kimi-k2")] == [3, 6, 9]
-
-
-def test_the_sample_tools_are_offered_like_any_other(tmp_path):
-    (tmp_path / "a.txt").write_text("hello")
-    tools = stream.services.filesystem_tools(tmp_path)
-    exchange = chat("ollama-two-calls", wrap=lambda c: stream.ToolRunner(c, tools))
-    assert sorted(exchange.results) == [("list_directory", False, '["a.txt"]'), ("read_file", False, "hello")]
-    assert {t.name for t in tools} == {LIST_DIRECTORY.name, READ_FILE.name}
