@@ -63,14 +63,8 @@ def _extra(name: str) -> dict[str, str]:
     missing = [module for module in modules if util.find_spec(module) is None]
     if missing:
         return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", pip_install(name))
-    there = ", ".join(f"{module} {_installed(module)}" for module in modules)
+    there = ", ".join(f"{module} {metadata.version(module.replace('_', '-'))}" for module in modules)
     return _finding(f"extra {name}", f"{purpose}: {there}")
-
-
-def _installed(module: str) -> str:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return metadata.version(module.replace("_", "-"))
-    return ""
 
 
 def _speaker() -> dict[str, str]:
@@ -98,12 +92,11 @@ def _device() -> dict[str, str]:
         names = device_names()
     except cues.MissingFeatureError:
         return _finding("sound device", "unknown without the extra play", pip_install("play"))
-    if not names:
-        if programs := installed_players():
-            return _finding("sound device", f"none for miniaudio; cues play tries {', '.join(programs)}")
-        fix = "use cues live, page, export or mix instead"
-        return _finding("sound device", "none: cues play cannot play here", fix)
-    return _finding("sound device", ", ".join(names))
+    if names:
+        return _finding("sound device", ", ".join(names))
+    if programs := installed_players():
+        return _finding("sound device", f"none for miniaudio; cues play tries {', '.join(programs)}")
+    return _finding("sound device", "none: cues play cannot play here", "use cues live, page, export or mix instead")
 
 
 def _compile_cache() -> dict[str, str]:
@@ -114,9 +107,8 @@ def _compile_cache() -> dict[str, str]:
     if folder is None:
         return _finding("cache", "none: CUES_CACHE_DIR is empty", "unset it, or set it to a writable folder")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
-    writable = os.access(nearest, os.W_OK)
     text = f"{folder}: {len(list(folder.glob('*.cue')))} finished cues"
-    if not writable:
+    if not os.access(nearest, os.W_OK):
         return _finding("cache", f"{text}; not writable", "set CUES_CACHE_DIR to a writable folder")
     if not has_object_file():
         return _finding("cache", f"{text}, no mixing loops: warm_up() compiles them once, for 10 s", "cues warm-up")
@@ -130,10 +122,9 @@ def _pack(named: Path | None) -> dict[str, str]:
     folder = find_pack_dir(named)
     if folder is None:
         return _finding("pack", "none: the built-in sounds")
-    problems = check_pack(folder)
-    if problems:
-        count = counted(len(problems), "problem")
-        return _finding("pack", f"{folder}: {count}", f"cues check {shlex.quote(str(folder))}")
+    if problems := check_pack(folder):
+        fix = f"cues check {shlex.quote(str(folder))}"
+        return _finding("pack", f"{folder}: {counted(len(problems), 'problem')}", fix)
     return _finding("pack", f"{folder}: no problem")
 
 

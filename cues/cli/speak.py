@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
 
 import click
 
@@ -15,21 +15,12 @@ from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.cli.live.scripts import script_of
 from cues.cli.live.timeline import report
-from cues.cli.live.turn import Setup, Target, TurnReport, key_for, run_turn
+from cues.cli.live.turn import Setup, Target, key_for, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
-from stream.readers.formats.failures import unwrap
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
 from stream.services.addresses import default_model, local_address
 from stream.services.tool import as_tools
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-
-    from stream.events import ServiceEvent
-    from stream.replay.recording import Recording
-    from stream.services.source import ChatFields
-    from stream.services.tool import ToolLike
 
 __all__ = ["command"]
 
@@ -100,57 +91,15 @@ def command(
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
     setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play)
     if recordings:
-        turn = asyncio.run(_speak_recordings(recordings, messages, setup))
+        script = replace(script_of(recordings), tokens_per_s=DEFAULT_TOKENS_PER_S)
+        names = ", ".join(file.name for file in recordings)
+        turn = asyncio.run(run_turn(replace(script.target(clock), base_url=names), messages, setup, title=names))
     else:
         base_url, model = base_url or local_address(), model or default_model()
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
         target = Target(base_url=base_url, model=model, api=api, api_key=key_for(base_url, api), tools=offered)
         turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
     report(turn, as_json=as_json)
-
-
-async def _speak_recordings(files: tuple[Path, ...], messages: Sequence[Mapping[str, Any]], setup: Setup) -> TurnReport:
-    script = script_of(files)
-    tools = script.tools(setup.clock)
-    names = ", ".join(file.name for file in files)
-    target = Target(
-        base_url=names, model="replay", tools=tools, source=lambda tap: _Recorded(script.turns, setup.clock, tap)
-    )
-    return await run_turn(target, messages, setup, title=names)
-
-
-class _Recorded:
-    """A source whose answers are recordings in any format, read by `stream.read`; the last one repeats."""
-
-    model = "replay"
-
-    def __init__(self, turns: Sequence[Recording], clock: WallClock, tap: Callable[[bytes], None]) -> None:
-        self._turns, self._clock, self._tap = turns, clock, tap
-        self._place = 0
-
-    async def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],  # noqa: ARG002  (the recording answers another question)
-        *,
-        tools: Iterable[ToolLike] | None = None,
-        **_: Unpack[ChatFields],
-    ) -> AsyncGenerator[ServiceEvent, None]:
-        """The events of the next recording."""
-        turn = self._turns[min(self._place, len(self._turns) - 1)]
-        self._place += 1
-        if turn.status >= 400:
-            yield replace(unwrap(turn.body), status=turn.status)
-            return
-        async for event in stream.read(self._reads(turn), tools=as_tools(tools)):
-            yield event
-
-    async def _reads(self, turn: Recording) -> AsyncGenerator[bytes, None]:
-        for piece in turn.pieces():
-            await self._clock.sleep(1.0 / DEFAULT_TOKENS_PER_S)
-            self._tap(piece)
-            yield piece
-        if not turn.complete:
-            raise ConnectionError("the recorded connection broke here")
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

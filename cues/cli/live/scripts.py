@@ -7,18 +7,25 @@ import tomllib
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import stream
 from cues.cli.live.turn import Target
 from stream.clock import WallClock
+from stream.readers.formats.failures import unwrap
+from stream.replay.endpoints import turn_index
 from stream.replay.recording import Recording, load_recording, samples_folder
+from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import Clock
+    from stream.events import ServiceEvent
+    from stream.services.chat_request import Message
+    from stream.services.source import ChatFields
+    from stream.services.tool import ToolLike
 
 __all__ = ["Script", "built_in_scripts", "demo_script", "script_of", "served"]
 
@@ -55,6 +62,17 @@ class Script:
             return result
 
         return replace(tool, function=run)
+
+    def target(self, clock: Clock | None = None) -> Target:
+        """The target that answers with the recordings."""
+        own_clock = clock or WallClock()
+        return Target(
+            base_url=", ".join(turn.name for turn in self.turns),
+            model=Recorded.model,
+            tools=self.tools(own_clock),
+            rounds=max(len(self.turns) - 1, 1),
+            source=lambda tap: Recorded(self, own_clock, tap),
+        )
 
 
 def built_in_scripts() -> list[Script]:
@@ -110,9 +128,42 @@ def script_of(files: Sequence[Path]) -> Script:
     return Script(title=files[0].name, prompt=prompt, turns=turns)
 
 
+class Recorded:
+    """A source whose answers are a script's turns, read by `stream.read`; the last one repeats."""
+
+    model = "replay"
+
+    def __init__(self, script: Script, clock: Clock, tap: Callable[[bytes], None]) -> None:
+        self._script, self._clock, self._tap = script, clock, tap
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Iterable[ToolLike] | None = None,
+        **_: Unpack[ChatFields],
+    ) -> AsyncGenerator[ServiceEvent, None]:
+        """The events of the turn that the conversation has reached, at the script's pace."""
+        turns = self._script.turns
+        turn = turns[min(turn_index({"messages": messages}), len(turns) - 1)]
+        if turn.status >= 400:
+            yield replace(unwrap(turn.body), status=turn.status)
+            return
+        async for event in stream.read(self._reads(turn), tools=as_tools(tools)):
+            yield event
+
+    async def _reads(self, turn: Recording) -> AsyncGenerator[bytes, None]:
+        for piece in turn.pieces():
+            await self._clock.sleep(1.0 / self._script.tokens_per_s)
+            self._tap(piece)
+            yield piece
+        if not turn.complete:
+            raise ConnectionError("the recorded connection broke here")
+
+
 @asynccontextmanager
 async def served(scripts: Sequence[Script], clock: Clock | None = None) -> AsyncIterator[list[Target]]:
-    """A replay server for each script, as targets in the same order."""
+    """A replay server for each script, as targets in the same order: they are asked as a model is."""
     from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
 
     async with AsyncExitStack() as stack:
@@ -120,13 +171,6 @@ async def served(scripts: Sequence[Script], clock: Clock | None = None) -> Async
         for script in scripts:
             server = ReplayServer(script.turns, tokens_per_s=script.tokens_per_s, clock=clock)
             await stack.enter_async_context(server)
-            targets.append(
-                Target(
-                    base_url=server.base_url,
-                    model="replay",
-                    api=script.turns[0].api or "chat",  # type: ignore[arg-type]  # no session can be asked
-                    tools=script.tools(clock),
-                    rounds=max(len(script.turns) - 1, 1),
-                )
-            )
+            api: Any = script.turns[0].api or "chat"
+            targets.append(replace(script.target(clock), base_url=server.base_url, api=api, source=None))
         yield targets

@@ -38,12 +38,8 @@ def test_help_needs_no_extra(line):
 
 @pytest.mark.parametrize(
     ("arguments", "extra"),
-    [
-        (["demo"], "demo"),
-        (["live"], "live"),
-        (["replay", "--scenario", "list"], "openai"),
-    ],
-    ids=["demo", "live", "replay"],
+    [(["live"], "live"), (["replay", "--scenario", "list"], "openai")],
+    ids=["live", "replay"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(arguments, extra):
     result = without(["h11"], *arguments)
