@@ -25,7 +25,6 @@ import numpy as np
 from bench.unmute_package import PATCH, copied, run
 from stream import CueRules
 from tests.support.listening import last_sound, new_clicks, steady_voice
-from tests.support.paced_turns import Played
 from tests.support.turn_matrix import (
     AUDIBLE,
     HANGS,
@@ -38,6 +37,7 @@ from tests.support.turn_matrix import (
     TURNS,
     Call,
     Heard,
+    Played,
     Turn,
     check_hang,
     check_silent_after,

@@ -36,11 +36,16 @@ class ListTransport(BaseOutputTransport):
         return True
 
 
-def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
-    """Run `script(send, clock)` against a pipeline; what was played from time 0 on: (n,) or (n, channels)."""
+class RunningPipeline:
+    """A pipeline of processors and a `ListTransport` with a mixer.
 
-    async def go():
-        clock = VirtualClock(SETTLING_TURNS)
+    Attributes
+    ----------
+    send : queues a frame.
+    written : the chunks that were played, each with its time.
+    """
+
+    def __init__(self, clock, mixer, before, after=(), *, rate=24000, channels=1):
         params = TransportParams(
             audio_out_enabled=True,
             audio_out_sample_rate=rate,
@@ -49,28 +54,40 @@ def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
             audio_out_end_silence_secs=0,
         )
         transport = ListTransport(clock, params)
-        worker = PipelineWorker(
-            Pipeline([*processors, transport]),
+        self._worker = PipelineWorker(
+            Pipeline([*before, transport, *after]),
             cancel_on_idle_timeout=False,
             enable_rtvi=False,
             params=PipelineParams(audio_out_sample_rate=rate),
         )
-        runner = WorkerRunner(handle_sigint=False)
-        await runner.add_workers(worker)
-        started = asyncio.Event()
+        self.send, self.written, self.started = self._worker.queue_frame, transport.written, asyncio.Event()
 
-        @worker.event_handler("on_pipeline_started")
+    async def run(self):
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(self._worker)
+
+        @self._worker.event_handler("on_pipeline_started")
         async def _on_started(_worker, _frame):
-            started.set()
+            self.started.set()
+
+        await runner.run()
+
+
+def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
+    """Run `script(send, clock)` against a pipeline; what was played from time 0 on: (n,) or (n, channels)."""
+
+    async def go():
+        clock = VirtualClock(SETTLING_TURNS)
+        pipeline = RunningPipeline(clock, mixer, processors, rate=rate, channels=channels)
 
         async def play():
-            await started.wait()
-            await script(worker.queue_frame, clock)
-            await worker.queue_frame(EndFrame())
+            await pipeline.started.wait()
+            await script(pipeline.send, clock)
+            await pipeline.send(EndFrame())
 
-        await clock.drive(asyncio.gather(play(), runner.run()))
-        assert [at for at, _ in transport.written] == sorted(at for at, _ in transport.written)
-        played = np.frombuffer(b"".join(audio for _, audio in transport.written), dtype="<i2") / 32768.0
+        await clock.drive(asyncio.gather(play(), pipeline.run()))
+        assert [at for at, _ in pipeline.written] == sorted(at for at, _ in pipeline.written)
+        played = np.frombuffer(b"".join(audio for _, audio in pipeline.written), dtype="<i2") / 32768.0
         return played if channels == 1 else played.reshape(-1, channels)
 
     return asyncio.run(go())

@@ -1,6 +1,7 @@
 """The Agents SDK, the real package: a realtime session over a WebSocket on loopback, and a streamed run."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from cues.adapters.agents_sdk import AgentCues
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from tests.support.listening import RATE, steady_voice
 from tests.support.realtime_server import RealtimeServer, recorded, spoken
+from tests.support.talks.realtime import AgentsRealtimeTalk, RealtimeTalk
+from tests.support.turn_matrix import TURNS, Call, Turn, check_silent_after, check_whole_turn, play
 
 TOOL_ROUND = recorded("openai-tool-round.jsonl")
 CALL = TOOL_ROUND[: 1 + next(n for n, e in enumerate(TOOL_ROUND) if e["type"] == "response.done")]
@@ -58,3 +61,28 @@ def test_a_session_has_cues_for_its_tools_and_is_truncated_at_what_was_heard(fai
     n_heard = sum(int(np.count_nonzero(np.abs(frame) > 1e-4)) for frame in frames)
     assert 500 < cuts[0]["audio_end_ms"] <= n_heard * 1000 / RATE + 100
     assert cuts[0]["audio_end_ms"] < 4000
+
+
+@pytest.mark.parametrize(("tools", "cues"), [(None, ("tool_call", "error")), (["search"], ("error",))])
+def test_a_tool_that_the_session_does_not_know_is_an_error_and_ends_the_turn(tools, cues):
+    """The SDK asks for no answer then."""
+    heard, is_over, talk = play(AgentsRealtimeTalk, TURNS["unknown tool"], lasts_s=20.0, tools=tools)
+    assert heard.cues == cues
+    check_silent_after(heard, heard.spans[-1].end_samples)
+    assert is_over
+    assert talk.server.of("response.create") == []
+
+
+def test_a_handoff_sounds_as_a_call_that_succeeds_and_the_turn_goes_on():
+    turn = Turn((Call("transfer_to_other", 0.0),), think_s=4.0, cues=("tool_call", "success"))
+    heard, is_over, _ = play(AgentsRealtimeTalk, turn, lasts_s=20.0, tools=None)
+    check_whole_turn(turn, replace(heard, asked=heard.spans[0].start_samples))
+    assert is_over
+
+
+@pytest.mark.parametrize("kind", [RealtimeTalk, AgentsRealtimeTalk])
+def test_an_error_of_the_server_sounds_once(kind):
+    error = {"type": "server_error", "message": "overloaded", "code": None, "param": None, "event_id": None}
+    script = [1.0, {"type": "error", "event_id": "e", "error": error}]
+    heard, *_ = play(kind, TURNS["plain"], lasts_s=10.0, script=script)
+    assert heard.cues == ("error",)

@@ -15,8 +15,9 @@ from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from stream.replay.scenarios import Scenario
 from stream.replay.server import ReplayServer
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
-from tests.support.paced_turns import Played
 from tests.support.responses_server import ResponsesScript
+from tests.support.talks.agents_voice import AgentsVoiceTalk
+from tests.support.turn_matrix import TURNS, Played, check_silent_after, play
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 UNTRACED = RunConfig(tracing_disabled=True)
@@ -203,3 +204,11 @@ def test_a_workflow_of_ones_own_takes_its_text_from_the_voice():
     assert sounded == []
     assert requests[0]["messages"][1:] == [{"role": "user", "content": "Hello?"}]
     assert ends_with(heard, SHORT)
+
+
+def test_a_run_that_fails_on_an_unknown_tool_sounds_as_an_error_once():
+    options = {"run_config": UNTRACED, "tools": None}
+    heard, is_over, _ = play(AgentsVoiceTalk, TURNS["unknown tool"], lasts_s=20.0, interrupt_s=15.0, **options)
+    assert heard.cues == ("tool_call", "error")
+    check_silent_after(heard, heard.spans[-1].end_samples)
+    assert is_over

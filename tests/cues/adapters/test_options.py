@@ -5,7 +5,6 @@ import pytest
 from cues.adapters.agents_sdk import AgentCues
 from cues.adapters.agents_voice import VoiceCues
 from cues.adapters.audiosocket import AudioSocketLine
-from cues.adapters.fastrtc import with_cues
 from cues.adapters.livekit import CueOutput, SessionCues
 from cues.adapters.pipecat import create
 from cues.adapters.realtime import RealtimeCues
@@ -13,14 +12,12 @@ from cues.adapters.telephony import PhoneLine
 from cues.adapters.unmute import UnmuteCues
 from cues.errors import CueTypeError
 from stream.clock import WallClock
-from tests.cues.adapters.test_fastrtc import Talker
 from tests.support.livekit_session import ListSink
 
 PACED = {
     "AgentCues": lambda **options: AgentCues(print, **options),
     "VoiceCues": lambda **options: VoiceCues(print, **options),
     "AudioSocketLine": lambda **options: AudioSocketLine(print, **options),
-    "with_cues": lambda **options: with_cues(Talker(), **options),
     "CueOutput": lambda **options: CueOutput(ListSink(WallClock()), **options),
     "SessionCues": SessionCues,
     "RealtimeCues": lambda **options: RealtimeCues(print, **options),

@@ -28,6 +28,9 @@ from stream.events import ToolCallStart
 from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, run_pipeline, say
+from tests.support.talks.pipecat import PipecatTalk
+from tests.support.turn_matrix import CHAIN
+from tests.support.turn_matrix import play as play_turn
 
 CHUNK = round(CHUNK_S * RATE)
 FADE = round(0.03 * RATE)
@@ -284,6 +287,16 @@ def test_another_mixer_is_wrapped_and_gets_its_own_frames():
     assert np.allclose(before, 100 / 32768)
     assert mixer.router.stats.muted == 1
     assert mixer.router.stats.played == 1
+
+
+def test_the_music_of_a_wrapped_mixer_is_no_answer():
+    class Music(Hum):
+        async def mix(self, audio):
+            return (np.frombuffer(audio, dtype="<i2") + np.int16(3000)).tobytes()
+
+    heard, *_ = play_turn(PipecatTalk, CHAIN, lasts_s=30.0, wrap=Music())
+    (waiting,) = heard.waiting
+    assert waiting.end_s - waiting.start_s > 10.0
 
 
 def test_the_transports_sample_rate_counts_and_cues_keep_their_pitch():

@@ -26,13 +26,6 @@ def block(name):
     return namespace
 
 
-def test_every_python_block_is_run_by_a_test():
-    assert TEXT.count("```python") == TEXT.count("<!-- run: ")
-    here = Path(__file__).read_text(encoding="utf-8")
-    for name in re.findall(r"<!-- run: (\S+) -->", TEXT):
-        assert f'block("{name}")' in here
-
-
 def test_the_common_lines_make_rules_and_listen_to_spans(capsys):
     names = block("common")
     mixer = cues.Mixer()
@@ -88,49 +81,6 @@ def test_the_lines_for_a_track_give_frames():
         return frame
 
     assert asyncio.run(first()).sample_rate == 48000
-
-
-def test_the_lines_for_fastrtc_make_a_handler_with_cues():
-    async def go():
-        handler = block("fastrtc")["handler"]
-        sent = []
-
-        class Voice:
-            async def send(self, text):
-                sent.append(text)
-
-        await handler.inner.respond(_chunks(), Voice())
-        item = await handler.emit()
-        handler.shutdown()
-        return sent, item
-
-    sent, item = asyncio.run(go())
-    assert sent == ["Let", " me", " look", " Two", " files."]
-    assert item[0] == 24000
-
-
-def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
-    from fastrtc import ReplyOnPause
-
-    from tests.cues.adapters.test_fastrtc_reply_on_pause import Loudness, say_something
-
-    names = block("fastrtc-reply")
-
-    async def ask_the_model(_audio):
-        return _chunks()
-
-    names.update(ask_the_model=ask_the_model, speak=lambda _: np.full((1, 480), 0.1, dtype=np.float32))
-
-    async def go():
-        handler = names["with_cues"](ReplyOnPause(names["reply"], model=Loudness(), input_sample_rate=16000))
-        handler._loop = asyncio.get_running_loop()
-        await say_something(handler)
-        while not any(handler.router.spans):
-            await handler.emit()
-        handler.shutdown()
-        return [span.cue for span in handler.router.spans]
-
-    assert asyncio.run(go())[0] == "tool_call"
 
 
 def test_the_lines_for_realtime_play_a_call_and_send_its_result():

@@ -10,8 +10,8 @@ from cues.adapters.realtime import RealtimeCues
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from stream.events import Finish
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
-from tests.support.paced_turns import Played
 from tests.support.realtime_server import RealtimeServer, recorded, spoken
+from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 VOICE = float_of_pcm16(pcm16_of_float(steady_voice(3.0)))

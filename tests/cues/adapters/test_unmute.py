@@ -26,6 +26,8 @@ from stream.events import (
 )
 from stream.routing.rules import CueRules
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
+from tests.support.talks.unmute import UnmuteTalk, Voice
+from tests.support.turn_matrix import CHAIN, VOICE, check_silent_after, play
 from tests.support.unmute_handler import ProtocolHandler
 from tests.support.unmute_loopback import (
     AFTER,
@@ -512,3 +514,32 @@ def test_audio_that_cues_cannot_be_mixed_into_is_refused_with_a_sentence(item, e
         return
     with pytest.raises(error[0], match=error[1]):
         asyncio.run(emit())
+
+
+def test_calls_that_nobody_runs_end_with_the_response():
+    heard, *_ = play(UnmuteTalk, CHAIN, finish="tool_calls", lasts_s=20.0)
+    assert heard.cues == ("tool_call",)
+    check_silent_after(heard, heard.spans[0].end_samples)
+
+
+def test_after_a_long_tool_speech_is_kept_to_280_ms_and_a_cue_is_no_later():
+    """Speech before and after a tool of 12 s: the queue of the text-to-speech then releases two seconds at once."""
+
+    async def go():
+        async with UnmuteTalk(CHAIN, LoopClock()) as talk:
+            voice, clock = Voice(talk.queue), LoopClock()
+            talk.cues.begin_response()
+            await voice.speak(VOICE)
+            await asyncio.sleep(12.0)
+            burst_s = clock.now()
+            await voice.speak(VOICE)
+            assert clock.now() - burst_s < 0.01
+            await asyncio.sleep(0.5)
+            n_emitted = talk.played.n_mixed
+            talk.cues.handle(ToolCallStart("search", "2"))
+            await asyncio.sleep(2.0)
+            return max(talk.ahead_s), n_emitted, next(iter(talk.router.spans)).start_samples
+
+    most_ahead_s, n_emitted, onset = run_virtually(go)
+    assert most_ahead_s <= 0.28 + 1e-6
+    assert onset == n_emitted
