@@ -48,6 +48,8 @@ NOT_RUN = {
     "bash .ci/run": "runs this test",
     "python -m pytest": "runs this test",
     ".venv/bin/python -m pytest": "runs this test",
+    "python -m venv .venv-fastrtc": "installs",
+    ".venv-fastrtc/bin/python -m pytest": "runs in that environment",
     "python -m bench": "measures for minutes",
     "cues play": "needs loudspeakers",
     "cues page --serve": "serves until Ctrl-C",
