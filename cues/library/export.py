@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
-from cues.library.audiofile import FORMATS, check_format, default_subtype, encoded
+from cues.library.audiofile import check_format, default_subtype, encoded
 from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cues.cue import Cue
 
-__all__ = ["Export", "digest_of", "export_bank", "is_untouched", "sidecar"]
+__all__ = ["Export", "digest_of", "export_bank", "sidecar"]
 
 _SAME_LU = 0.05
 
@@ -65,7 +65,9 @@ def export_bank(
         target.mkdir(parents=True, exist_ok=True)
         named = _text_of_own_pack(target / PACK_FILE)
         before = sound_files(target)
-        mine = [path for path in before if not _is_replaceable(path, bank, subtype, named, f".{file_format}")]
+        # Files that no export wrote, or that the user's own `pack.toml` needs in another format.
+        needed = {path for path in before if path.name in (named or "") and path.suffix != f".{file_format}"}
+        mine = [path for path in before if path in needed or not _is_untouched(path)]
         taken = {path.stem for path in mine}
         written = []
         for name, cue in bank.items():
@@ -95,12 +97,6 @@ def _check_names(names: Iterable[str]) -> None:
         first = seen.setdefault(name.casefold(), name)
         if first != name:
             raise CueValueError(f"cue {name!r}: its file can replace that of {first!r}; {name}_2 would do")
-
-
-def _is_replaceable(path: Path, bank: Mapping[str, Cue], subtype: str, named: str | None, ending: str) -> bool:
-    """Whether an earlier export wrote the file, and no `pack.toml` of the user's own needs it in another format."""
-    needed = named is not None and path.name in named and path.suffix != ending
-    return is_untouched(path, bank.get(path.stem), subtype) and not needed
 
 
 def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:
@@ -157,24 +153,13 @@ def _text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def is_untouched(path: Path, cue: Cue | None, subtype: str) -> bool:
-    """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar.
-
-    Without a digest, the file must equal a new export of `cue`, if there is one.
-    """
+def _is_untouched(path: Path) -> bool:
+    """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar."""
     try:
-        data = path.read_bytes()
         beside = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return bool(beside["sha256"] == digest_of(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-    if not isinstance(beside, dict):
-        return False
-    if "sha256" in beside:
-        return bool(beside["sha256"] == digest_of(data))
-    file_format = path.suffix[1:]
-    if cue is None or subtype not in FORMATS.get(file_format, {}):
-        return False
-    return data == encoded(cue.samples, cue.sample_rate, file_format, subtype)
 
 
 def digest_of(data: bytes) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
@@ -23,8 +22,7 @@ __all__ = ["MANIFEST", "PLAYERS", "PlayerFile", "export_for_player"]
 MANIFEST = "cues-export.json"
 
 
-@dataclass(frozen=True, slots=True)
-class PlayerFile:
+class PlayerFile(NamedTuple):
     """A file that a player looks for: its name, the cue in it and its rate, Hz; 16 bits, one channel."""
 
     name: str
@@ -82,8 +80,6 @@ def export_for_player(
 def _digests(manifest: Path) -> dict[str, str]:
     """The digests that an earlier export wrote down, by file name."""
     try:
-        told: Any = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(json.loads(manifest.read_text(encoding="utf-8"))["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
-    known = told.get("sha256") if isinstance(told, dict) else None
-    return {str(name): str(digest) for name, digest in known.items()} if isinstance(known, dict) else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import over_speech
-from cues.show.sounds import at_loudness, pcm_text
 from cues.synthesis.catalog import CATALOG
+from cues.units import db_to_gain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Set", "board_page"]
+__all__ = ["Set", "at_loudness", "board_page", "pcm_text"]
 
 _CUE_AT_S = 0.9
+_CEILING_DBTP = -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +188,17 @@ def _template_text(name: str) -> str:
 def _hash(text: str) -> str:
     """Hash of a script for the content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def pcm_text(samples: NDArray[np.float32]) -> str:
+    """16-bit little-endian PCM in Base64, without dither: silence stays silent."""
+    pcm = np.rint(np.clip(samples, -1.0, 1.0) * 32767.0).astype("<i2")
+    return base64.b64encode(pcm.tobytes()).decode("ascii")
+
+
+def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
+    """`cue` with its loudest 100 ms at `m100_lufs`, or lower to keep the true peak at −1 dBTP."""
+    before = cue.measured or measure(cue.samples, cue.sample_rate)
+    gain_db = min(m100_lufs - before.m100_max_lufs, _CEILING_DBTP - before.true_peak_dbtp)
+    samples = cue.samples * np.float32(db_to_gain(gain_db))
+    return replace(cue, samples=samples, measured=measure(samples, cue.sample_rate))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cues.errors import MissingFeatureError
 from cues.library.audiofile import encoded
-from cues.show.sounds import turns
+from cues.show.plots import picture, turns
 
 if TYPE_CHECKING:
     from cues.cue import Cue
@@ -33,8 +33,6 @@ def cue_html(cue: Cue) -> str:
 
 def _picture(cue: Cue) -> str:
     """The picture; empty without matplotlib, and at rates that the meters do not take."""
-    from cues.show.plots import picture
-
     if not _MIN_RATE_HZ <= cue.sample_rate <= _MAX_RATE_HZ:
         return ""
     try:

@@ -14,7 +14,6 @@ from cues.extras import needed
 from cues.meters.loudness import loudness_curve
 from cues.meters.pitch import heard_notes
 from cues.meters.telephone import BAND_HZ
-from cues.show.sounds import turns
 from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ __all__ = [
     "new_figure",
     "overview",
     "picture",
+    "turns",
 ]
 
 # The colors of the pages, after Okabe and Ito: people with any kind of color vision tell them apart.
@@ -193,6 +193,11 @@ def overview(bank: Mapping[str, Cue], *, top_hz: float = 6000.0) -> Figure:
             waveform.set_xlabel("")
             spectrogram.set_xlabel("")
     return figure
+
+
+def turns(cue: Cue) -> NDArray[np.float32]:
+    """The cue once, or twice if it loops: float32, shape `(n_samples,)`."""
+    return np.tile(cue.samples, 2) if cue.loop else cue.samples
 
 
 def check_matplotlib() -> None:

@@ -155,20 +155,6 @@ def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the
     assert len(cues.load_bank(out)) == 8
 
 
-def without_digest(path):
-    beside = json.loads(path.read_text())
-    del beside["sha256"]
-    path.write_text(json.dumps(beside))
-
-
-def test_beside_a_sidecar_without_a_digest_only_what_would_be_written_is_replaced(tmp_path):
-    run(tmp_path)
-    without_digest(tmp_path / "agent.json")
-    assert "agent.wav; it is a sound of yours" in run(tmp_path, "--subtype", "16").output
-    assert "sound of yours" not in run(tmp_path).output
-    assert "sha256" in json.loads((tmp_path / "agent.json").read_text())
-
-
 def test_the_command_speaks_json(tmp_path):
     done = run(tmp_path, "--json")
     assert [name.rsplit("/", 1)[1] for name in json.loads(done.output)["files"]][:2] == ["tool_call.wav", "agent.wav"]

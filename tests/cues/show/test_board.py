@@ -11,8 +11,7 @@ import cues
 from cues.library.bank import make_cue
 from cues.meters.telephone import over_telephone
 from cues.show.audition import over_speech, stand_in_speech
-from cues.show.board import Set, board_page
-from cues.show.sounds import pcm_text
+from cues.show.board import Set, at_loudness, board_page, pcm_text
 from cues.synthesis.catalog import CATALOG
 
 HOSTILE = [
@@ -168,3 +167,11 @@ def test_what_is_wrong_with_a_cue_is_told_on_its_card():
 def test_a_pack_may_lack_what_another_one_has():
     page = board_page([built_in(("agent",)), built_in(("agent", "error"))], SPEECH, 24000)
     assert len(Page(page).all("section")) == 2 + 1
+
+
+@pytest.mark.parametrize("lufs", [-40.0, -12.0, 20.0])
+def test_cues_are_brought_to_the_same_loudness_and_none_beyond_full_scale(lufs):
+    leveled = at_loudness(make_cue("agent", None, 24000, -20.0), lufs).samples
+    assert cues.true_peak_dbtp(leveled, oversampling=16) < -0.9
+    if lufs < 0.0:
+        assert cues.measure(leveled).m100_max_lufs == pytest.approx(lufs, abs=0.01)
