@@ -6,7 +6,9 @@ The mixer's position is the clock, so the same events at the same positions give
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from functools import partial, wraps
+from threading import RLock
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from stream.errors import StreamTypeError
 from stream.events import (
@@ -41,15 +43,31 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
+
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[CueRouter, _P], _Result],
+) -> Callable[Concatenate[CueRouter, _P], _Result]:
+    """A method of the router that runs in one thread at a time; what it calls back may call the router again."""
+
+    @wraps(method)
+    def alone(self: CueRouter, /, *arguments: _P.args, **options: _P.kwargs) -> _Result:
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return alone
 
 
 # More than 250 lines and 20 methods: the public face of routing. Half of it is documentation.
 class CueRouter:
     """Plays cues for the events of a stream.
 
-    Call its methods from one thread, the router's; frames may be mixed in another one. Properties, but for `spans` and
-    `stats`: The router's thread.
+    Any thread may use it: calls take turns, and frames are mixed meanwhile. Callbacks (`tell`, subscribers of `spans`)
+    run in the thread that calls the router; they may call it, but not wait for another thread that does.
 
     Parameters
     ----------
@@ -97,6 +115,7 @@ class CueRouter:
     ) -> None:
         check_bank(bank, rules)
         check_mixer(mixer)
+        self._lock = RLock()
         self._rules = rules
         self._tools = KnownTools(declared_names(tools), rules.server_tools)
         self._known = KnownInStream(self._tools)
@@ -111,10 +130,11 @@ class CueRouter:
         self._waiting = WaitingSound(self._player.mixer, self._player.spans, patience_s=self._rules.working_after_s)
         self.alive()
 
+    @_one_at_a_time
     def use_mixer(self, mixer: Mixer, bank: Mapping[str, Cue] | None = None) -> None:
         """Continue on another mixer; switches, counts and subscribers stay, calls under way are forgotten.
 
-        The router's thread. Errors are those of `CueRouter`; the router is then unchanged.
+        Errors are those of `CueRouter`; the router is then unchanged.
         """
         check_mixer(mixer)
         if bank is not None:
@@ -125,8 +145,9 @@ class CueRouter:
 
     # Events.
 
+    @_one_at_a_time
     def handle(self, event: ServiceEvent) -> Played | None:
-        """Apply the rules to one event; returns the cue that it started, if it started at once. The router's thread.
+        """Apply the rules to one event; returns the cue that it started, if it started at once.
 
         After the mixer was closed, such as by a hangup, nothing sounds any more.
         """
@@ -184,8 +205,9 @@ class CueRouter:
         """The first output sample at which speech of now can be heard."""
         return max(self._player.mixer.position, self._waiting.queued_until)
 
+    @_one_at_a_time
     def end_call(self, tool_call_id: str, tool_name: str = "") -> None:
-        """End a call without an outcome (cancelled, say): no cue sounds for it. The router's thread."""
+        """End a call without an outcome (cancelled, say): no cue sounds for it."""
         self._calls.end(tool_call_id, tool_name)
         if self.waits:
             self._turn.outcome()
@@ -193,8 +215,9 @@ class CueRouter:
             self._turn.heard()
         self._follow()
 
+    @_one_at_a_time
     def end_stream(self) -> None:
-        """End the calls under way: no event will come; text may still be spoken. The router's thread."""
+        """End the calls under way: no event will come; text may still be spoken."""
         self._calls.clear()
         self._turn.finish(speech_follows=self.limits is not None)
         self._follow()
@@ -216,14 +239,16 @@ class CueRouter:
         """Whether the outcome of a call is awaited."""
         return bool(self._calls.awaited)
 
+    @_one_at_a_time
     def alive(self) -> None:
-        """Note that the model is active; `handle` does so, too. The router's thread."""
+        """Note that the model is active; `handle` does so, too."""
         self._active_at = self._player.now_samples()
 
+    @_one_at_a_time
     def overdue(self, *, is_open: bool | None = None) -> StreamFailed | None:
         """The failure of a model, tool or voice that was silent beyond `limits`, for `handle`; `None` if in time.
 
-        The router's thread. `is_open` says whether events are still expected; by default the events themselves do.
+        `is_open` says whether events are still expected; by default the events themselves do.
         """
         self.poll()
         limit_s, silent = self._limit(self._turn.is_open if is_open is None else is_open)
@@ -243,18 +268,20 @@ class CueRouter:
 
     # Speech, turns and barge-in.
 
+    @_one_at_a_time
     def speech(self, until: int) -> None:
         """Note that speech is queued up to an output sample: the waiting sound does not begin before its end.
 
-        The router's thread. Speech that is heard ends the waiting sound by itself, because the mixer listens.
+        Speech that is heard ends the waiting sound by itself, because the mixer listens.
         """
         self.poll()
         self._waiting.queue(until)
 
+    @_one_at_a_time
     def poll(self) -> None:
         """Note cues that have started in a pause, and the answer's first word; call it after each frame.
 
-        The router's thread. `handle` and `speech` do so, too.
+        `handle` and `speech` do so, too.
         """
         self._player.poll()
         self._waiting.publish()
@@ -262,8 +289,9 @@ class CueRouter:
             self._turn.heard()
             self._waiting.end()
 
+    @_one_at_a_time
     def begin_turn(self) -> None:
-        """Start a new turn, when the user has finished; no cue coalesces with the last turn's. The router's thread."""
+        """Start a new turn, when the user has finished; no cue coalesces with the last turn's."""
         self._player.begin_turn()
         self._known = KnownInStream(self._tools)
         self.poll()
@@ -271,22 +299,25 @@ class CueRouter:
         self._turn.question()
         self._follow()
 
+    @_one_at_a_time
     def cancel(self) -> None:
-        """End the turn: forget the calls under way and stop the waiting sound. The router's thread."""
+        """End the turn: forget the calls under way and stop the waiting sound."""
         self._player.end_turn()
         self._calls.clear()
         self._turn.over()
         self._follow()
 
+    @_one_at_a_time
     def barge_in(self, fade_ms: float = 30.0) -> None:
-        """End the turn: cues fade, waiting ones are cancelled, late results are silent. The router's thread."""
+        """End the turn: cues fade, waiting ones are cancelled, late results are silent."""
         self._calls.give_up()
         self.cancel()
         self._player.silence(fade_ms)
         self._waiting.queued_until = 0
 
+    @_one_at_a_time
     def hush(self, fade_ms: float = 30.0) -> None:
-        """Fade every cue, but still await outcomes: the user speaks while the tools run on. The router's thread."""
+        """Fade every cue, but still await outcomes: the user speaks while the tools run on."""
         self._player.end_turn()
         self._turn.over(is_open=self.waits)
         self._follow()
@@ -300,42 +331,47 @@ class CueRouter:
         return self._player.muted
 
     @muted.setter
+    @_one_at_a_time
     def muted(self, muted: bool) -> None:
         self._player.muted = bool(muted)
         if muted:
             self._player.silence(FADE_MS)
         self._follow()
 
+    @_one_at_a_time
     def mute(self, *cues: str) -> None:
-        """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`. The router's thread."""
+        """Mute cues by name; a name that neither bank nor rules know raises a `StreamError`."""
         check_cue_names(cues, self._player.bank, self._rules)
         self._player.mute(cues)
         self._follow()
 
+    @_one_at_a_time
     def unmute(self, *cues: str) -> None:
-        """Unmute cues by name, as in `mute`; without names, all. The router's thread."""
+        """Unmute cues by name, as in `mute`; without names, all."""
         check_cue_names(cues, self._player.bank, self._rules)
         self._player.unmute(cues)
         self._follow()
 
     @property
     def stats(self) -> RouterStats:
-        """Counts of the decisions so far. Any thread."""
+        """Counts of the decisions so far."""
         return self._player.stats
 
     @property
+    @_one_at_a_time
     def spans(self) -> Spans:
-        """When the cues sound. Any thread."""
+        """When the cues sound."""
         self._waiting.publish()
         return self._player.spans
 
+    @_one_at_a_time
     def tell(
         self,
         *,
         after_words: Callable[[Callable[[int], None]], None] | None = None,
         on_played: Callable[[Played], None] | None = None,
     ) -> None:
-        """Connect the router with a session. The router's thread.
+        """Connect the router with a session.
 
         Parameters
         ----------
@@ -345,7 +381,12 @@ class CueRouter:
         on_played : callable or None
             Gets every cue that sounds.
         """
-        self._player.after_words, self._player.on_played = after_words, on_played
+        self._player.on_played = on_played
+        self._player.after_words = after_words and (lambda then: after_words(partial(self._alone, then)))
+
+    @_one_at_a_time
+    def _alone(self, then: Callable[[int], None], at: int) -> None:
+        then(at)
 
     # The waiting sound.
 

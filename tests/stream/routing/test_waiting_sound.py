@@ -515,3 +515,34 @@ def test_each_call_of_the_router_leaves_no_sound_behind_while_others_mix_read_an
     mixed_meanwhile(line, act, read)
     assert router.stats.played > 100
     assert is_silent_and_idle(line)
+
+def test_any_threads_may_call_one_router_at_once():
+    line = Line(rules=HASTY, limits=Limits(model_s=3.0))
+    router = line.router
+    router.tell(on_played=lambda _: router.poll())
+
+    def handle(number):
+        for n in range(200):
+            line.handle(*call(f"{number}-{n}"), TextDelta("So"), result(f"{number}-{n}"))
+            router.overdue()
+
+    mixed_meanwhile(line, lambda: handle(0), lambda _: handle(1), lambda _: handle(2))
+    assert not router.waits
+    assert is_silent_and_idle(line)
+
+
+def test_two_routers_on_one_mixer_each_wait_for_their_own_answer():
+    line = Line(rules=SILENT)
+    other = CueRouter(cues.load_bank(), line.mixer, rules=SILENT)
+    for event in call("7"):
+        other.handle(event)
+    line.handle(*call())
+    line.pass_s(5.0)
+    line.handle(result(), TextDelta("So"))
+    line.say(steady_voice(0.5))
+    line.pass_s(PATIENCE_S + 0.1)
+    other.poll()
+    line.router.poll()
+    assert (line.router.phase, other.phase) == ("done", "working")
+    assert len([span for span in other.spans if span.cue == "working"]) == 2
+    assert len(line.working()) == 1
