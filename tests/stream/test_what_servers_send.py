@@ -77,15 +77,3 @@ def is_part(value, whole):
     if isinstance(value, list) and isinstance(whole, list):
         return len(value) == len(whole) and all(map(is_part, value, whole))
     return value == whole
-
-
-def test_the_page_has_both_endpoints_and_what_only_they_send():
-    text = PAGE.read_text(encoding="utf-8")
-    assert {shape.values[0] for shape in shapes()} == set(READERS)
-    assert len(shapes()) >= 10
-    assert sum("[recorded](" in shape.values[1] for shape in shapes()) >= 5
-    for field in (
-        *("tool_calls", "finish_reason", "reasoning", "usage", "error", "thinking", "done_reason"),
-        *("task_id", "task_status", "tool_results", "kind", "retryAfterMs", "eval_count"),
-    ):
-        assert f'"{field}"' in text, field

@@ -21,6 +21,7 @@ from stream import (
 from stream.errors import StreamTypeError, StreamValueError
 from stream.readers.formats.any_format import AnyReader
 from tests.stream.comparing import as_case_events, load, matches
+from tests.stream.providers import read_all as read
 
 KEYS = [
     "choices", "delta", "message", "content", "tool_calls", "function", "function_call", "name", "arguments", "id",
@@ -38,13 +39,6 @@ CHUNKS = [chunk for case in load("openai_chunks") for chunk in case["input"]]
 LINES = [
     line for case in load("ollama_ndjson") for line in case["input"] if isinstance(line, dict) and "hex" not in line
 ]
-
-
-def read(reader, items):
-    events = []
-    for item in items:
-        events += reader.feed(item)
-    return events + reader.close()
 
 
 def split(events):
@@ -215,10 +209,13 @@ def test_ten_thousand_calls_open_at_once_end_in_their_order():
 
 
 @pytest.mark.parametrize("cap", ["10", 0, 1.5, True, None], ids=repr)
-@pytest.mark.parametrize("kind", [TextReader, OpenAIReader, OllamaReader], ids=lambda kind: kind.__name__)
-def test_a_cap_that_cannot_be_is_told_when_the_reader_is_made(kind, cap):
-    with pytest.raises((StreamTypeError, StreamValueError), match=f"max_argument_chars is {cap!r}; it must be"):
-        kind(max_argument_chars=cap)
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [(TextReader, "max_argument_chars"), (OpenAIReader, "max_argument_chars"), (OllamaReader, "max_line_chars")],
+)
+def test_a_cap_that_cannot_be_is_refused_when_the_reader_is_made(kind, option, cap):
+    with pytest.raises((StreamTypeError, StreamValueError), match=f"{option} is {cap!r}; it must be"):
+        kind(**{option: cap})
 
 
 @pytest.mark.parametrize("size", [1022, 1023, 1 << 17], ids=["at the limit", "past it", "far past it"])

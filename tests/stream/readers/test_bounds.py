@@ -18,7 +18,6 @@ from stream import (
     ToolCallEnd,
     ToolCallStart,
 )
-from stream.errors import StreamTypeError, StreamValueError
 from stream.readers.calls import fragments, order
 from stream.readers.text.table import table_for
 
@@ -50,6 +49,20 @@ def kept(reader, items):
     finally:
         tracemalloc.stop()
         reader.close()
+
+
+def read(reader, text, piece):
+    """All events of a text in pieces."""
+    events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
+    return events + reader.close()
+
+
+def said(events):
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def ends_of(events):
+    return [event for event in events if isinstance(event, ToolCallEnd)]
 
 
 def chunk(**delta):
@@ -166,12 +179,6 @@ def test_objects_that_follow_each_other_in_one_line_may_be_longer_together():
     assert reader.feed((one * 10 + "\n").encode()) == [TextDelta("a" * 500)] * 10
 
 
-@pytest.mark.parametrize("longest", ["10", 0, 1.5, True, None], ids=repr)
-def test_a_longest_line_that_cannot_be_is_told_when_the_reader_is_made(longest):
-    with pytest.raises((StreamTypeError, StreamValueError), match=f"max_line_chars is {longest!r}; it must be"):
-        OllamaReader(max_line_chars=longest)
-
-
 def test_the_longest_line_is_bounded_by_default():
     most, failures = kept(OllamaReader(), [b'{"message":{"content":"', *[b"a" * (1 << 16)] * 128])
     assert [failed.code for failed in failures] == ["line_too_long"]
@@ -204,12 +211,11 @@ def test_a_call_ends_behind_the_text_that_could_not_wait_for_it(size, piece):
     reader = OpenAIReader()
     chunks = [opened(), *(chunk(content=text[start : start + piece]) for start in range(0, size, piece)), closing()]
     events = [event for item in [*chunks, chunk(content="Behind.")] for event in reader.feed(item)]
-    (end,) = (event for event in events if isinstance(event, ToolCallEnd))
-    before = "".join(event.text for event in events[: events.index(end)] if isinstance(event, TextDelta))
+    (end,) = ends_of(events)
+    before = said(events[: events.index(end)])
     assert (end.status, end.arguments_json) == ("ok", '{"n": 1}')
     assert before == ("" if size <= 65_536 else text)
-    spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert spoken == text + "Behind."
+    assert said(events) == text + "Behind."
 
 
 def test_calls_that_only_such_text_kept_waiting_are_announced():
@@ -218,9 +224,9 @@ def test_calls_that_only_such_text_kept_waiting_are_announced():
     assert [event.index for event in events if isinstance(event, ToolCallStart)] == [0]
     events = reader.feed(chunk(content=WORDS * 10_000))
     assert [event.index for event in events if isinstance(event, ToolCallStart)] == [1]
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a " + WORDS * 10_000
-    ends = [event for item in (closing(1), closing(0)) for event in reader.feed(item)]
-    assert sorted(event.index for event in ends if isinstance(event, ToolCallEnd)) == [0, 1]
+    assert said(events) == "a " + WORDS * 10_000
+    ends = ends_of(reader.feed(closing(1)) + reader.feed(closing(0)))
+    assert sorted(event.index for event in ends) == [0, 1]
 
 
 # --- many calls
@@ -282,11 +288,8 @@ def test_long_arguments_are_told_apart_though_they_are_not_kept():
 
 def reasoned(text, piece, **options):
     """The reasoning, and the ends of calls, of a text in pieces."""
-    reader = TextReader(**options)
-    events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
-    events += reader.close()
-    reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-    return reasoning, [event for event in events if isinstance(event, ToolCallEnd)]
+    events = read(TextReader(**options), text, piece)
+    return "".join(event.text for event in events if isinstance(event, ReasoningDelta)), ends_of(events)
 
 
 @pytest.mark.parametrize("piece", [1 << 20, 4096, 7])
@@ -333,40 +336,28 @@ def test_of_more_calls_in_reasoning_than_can_be_kept_the_last_ones_are():
 )
 def test_many_small_values_are_arguments_past_the_cap_too(text):
     for piece in (1, 100, 100_000):
-        reader = TextReader(max_argument_chars=1000)
-        text += " Done."
-        events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
-        (end,) = (event for event in events + reader.close() if isinstance(event, ToolCallEnd))
+        (end,) = ends_of(read(TextReader(max_argument_chars=1000), f"{text} Done.", piece))
         assert (end.tool_name, end.status, end.arguments_json) == ("f", "malformed", "")
 
 
 def test_text_comes_again_behind_more_separators_than_can_be_held():
     reader = TextReader()
     events = [event for text in (CALL, " ;" * MIB, ' A text with {"a": 1} in it.') for event in reader.feed(text)]
-    spoken = "".join(event.text for event in events + reader.close() if isinstance(event, TextDelta))
-    assert spoken.endswith('A text with {"a": 1} in it.')
+    assert said(events + reader.close()).endswith('A text with {"a": 1} in it.')
 
 
 def test_a_longer_fence_than_any_is_text():
     text = "`" * 300 + "\ncode\n" + "`" * 300 + "\nAnd text.\n" + CALL
     for piece in (1, 64, 1000):
-        reader = TextReader()
-        events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
-        events += reader.close()
-        spoken = "".join(event.text for event in events if isinstance(event, TextDelta))
-        assert spoken.rstrip() == text.removesuffix(CALL).rstrip()
-        assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["ok"]
+        events = read(TextReader(), text, piece)
+        assert said(events).rstrip() == text.removesuffix(CALL).rstrip()
+        assert [end.status for end in ends_of(events)] == ["ok"]
 
 
 def spoken(text, place=0):
     """A piece of text of the Responses API."""
-    return {
-        "type": "response.output_text.delta",
-        "item_id": "i",
-        "output_index": place,
-        "content_index": 0,
-        "delta": text,
-    }
+    at = {"item_id": "i", "output_index": place, "content_index": 0}
+    return {"type": "response.output_text.delta", **at, "delta": text}
 
 
 def done(text, place=0):
@@ -374,11 +365,8 @@ def done(text, place=0):
 
 
 def block(number):
-    return {
-        "type": "content_block_start",
-        "index": number,
-        "content_block": {"type": "tool_use", "id": "", "name": "f"},
-    }
+    content = {"type": "tool_use", "id": "", "name": "f"}
+    return {"type": "content_block_start", "index": number, "content_block": content}
 
 
 @pytest.mark.parametrize(
@@ -422,9 +410,4 @@ def test_a_whole_text_says_what_its_pieces_lack():
 def test_a_header_that_is_too_long_is_given_up_at_the_same_character_over_every_cut(length, rest):
     text = f"<|start|>assistant to=x {'~' * length}{rest}"
 
-    def said(parts):
-        reader = TextReader(["f"])
-        events = [event for part in parts for event in reader.feed(part)] + reader.close()
-        return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-    assert said(text) == said([text]) == said([text[:100], text[100:]])
+    assert len({said(read(TextReader(["f"]), text, piece)) for piece in (1, 100, 10_000)}) == 1

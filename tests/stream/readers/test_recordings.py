@@ -10,6 +10,7 @@ import pytest
 
 from stream import OllamaReader, OpenAIReader, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, read, read_sync
 from stream.replay.recording import samples_folder
+from tests.stream.providers import read_all
 
 FOLDER = samples_folder()
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
@@ -33,13 +34,6 @@ def summary(events):
     if any(getattr(event, "reason", "") == "length" for event in events):
         found["cut"] = True
     return found
-
-
-def read_all(reader, items):
-    events = []
-    for item in items:
-        events += reader.feed(item)
-    return events + reader.close()
 
 
 @pytest.mark.parametrize("name", LINES)

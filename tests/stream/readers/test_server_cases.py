@@ -6,16 +6,10 @@ import pytest
 
 from stream import OllamaReader, OpenAIReader
 from tests.stream.comparing import as_case_events, load, matches, reads
+from tests.stream.providers import read_all
 
 CHUNK_CASES = list(load("openai_chunks", "reviewed_chunks"))
 LINE_CASES = list(load("ollama_ndjson", "reviewed_lines"))
-
-
-def read(reader, items):
-    events = []
-    for item in items:
-        events += reader.feed(item)
-    return events + reader.close()
 
 
 def assert_as_expected(case, events):
@@ -27,7 +21,7 @@ def assert_as_expected(case, events):
 
 @pytest.mark.parametrize("case", CHUNK_CASES, ids=lambda case: case["id"])
 def test_chunk_case_reads_as_expected(case):
-    assert_as_expected(case, read(OpenAIReader(tools=case.get("tools")), case["input"]))
+    assert_as_expected(case, read_all(OpenAIReader(tools=case.get("tools")), case["input"]))
 
 
 @pytest.mark.parametrize("case", CHUNK_CASES, ids=lambda case: case["id"])
@@ -36,7 +30,7 @@ def test_chunk_case_reads_the_same_as_objects_of_the_client(case):
     from openai.types.chat import ChatCompletionChunk
 
     chunks = [construct_type(value=chunk, type_=ChatCompletionChunk) for chunk in case["input"]]
-    assert read(OpenAIReader(tools=case.get("tools")), chunks) == read(
+    assert read_all(OpenAIReader(tools=case.get("tools")), chunks) == read_all(
         OpenAIReader(tools=case.get("tools")), case["input"]
     )
 
@@ -45,10 +39,10 @@ def test_chunk_case_reads_the_same_as_objects_of_the_client(case):
 def test_line_case_reads_as_expected_over_every_cut(case):
     raw = reads(case["input"])
     if raw is None:
-        assert_as_expected(case, read(OllamaReader(tools=case.get("tools")), case["input"]))
+        assert_as_expected(case, read_all(OllamaReader(tools=case.get("tools")), case["input"]))
         raw = [json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in case["input"]]
     body = b"".join(raw)
     for cut in ([body], raw, [body[at : at + 1] for at in range(len(body))], [body[:-1]]):
-        assert_as_expected(case, read(OllamaReader(tools=case.get("tools")), cut))
+        assert_as_expected(case, read_all(OllamaReader(tools=case.get("tools")), cut))
     for at in range(1, len(body)):
-        assert_as_expected(case, read(OllamaReader(tools=case.get("tools")), [body[:at], body[at:]]))
+        assert_as_expected(case, read_all(OllamaReader(tools=case.get("tools")), [body[:at], body[at:]]))
