@@ -29,7 +29,7 @@ def declared_names(tools: Tools) -> frozenset[str] | None:
     if isinstance(tools, Mapping) and tools.get("type") == "function":
         raise StreamTypeError(f"tools: {tools!r} is one tool, not a collection of tools")
     if not isinstance(tools, Iterable):
-        raise StreamTypeError(f"tools: {tools!r} is no collection of names, tool dicts or objects with a name")
+        raise StreamTypeError(f"tools: {tools!r} is not a collection of names, tool dicts or objects with a name")
     return frozenset(_name(tool) for tool in tools)
 
 

@@ -104,7 +104,7 @@ class PartialArguments:
 
     @property
     def json(self) -> str:
-        """The arguments as JSON; no object where they cannot be put together."""
+        """The arguments as JSON; an array if they cannot be put together."""
         if self._unreadable:
             return "[]"
         for steps, pieces in self._strings.items():

@@ -157,7 +157,7 @@ class CallAssembler:
         call = assembly.call
         if (call.name and name != call.name) or (identity and call.id and identity != call.id):
             return True
-        # A name that is repeated with every fragment, and nothing else, is no new call.
+        # A fragment that only repeats the name is not a new call.
         is_repeated = identity == call.id and (arguments in ("", None) or call.status == "malformed")
         return call.status != "" and not is_repeated
 

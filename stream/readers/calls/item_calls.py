@@ -1,4 +1,4 @@
-"""Calls of the formats that give each call an item, block or part of its own, with a beginning and an end."""
+"""Calls of the formats in which each call is an item, block or part with a beginning and an end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ItemCall:
         self.call, self.pieces = call, pieces
         self.free_text = free_text  # the arguments are a custom tool's text, and no JSON
         self.owner = owner  # the response that it belongs to
-        self.given: Any = None  # arguments that came with its beginning; they count where no piece comes
+        self.given: Any = None  # arguments that came with its beginning; they count if no piece comes
 
 
 class ItemCalls:
@@ -97,7 +97,7 @@ class ItemCalls:
 
 
 def _status(raw: str, most: int) -> CallStatus:
-    """Whether arguments are cut off; whether they can be read is the turn's to say."""
+    """Whether arguments are cut off; `CallOrder` finds those that cannot be read."""
     scanner = JsonScanner()
     if len(raw) > most or not raw.strip():
         return "ok"

@@ -24,7 +24,7 @@ class CallOrder:
     """Collects what the parts of a reader find, and gives it out as events in the order of the stream.
 
     A start is announced at once unless the call may be a duplicate or text before it still waits. Text waits while a
-    call before it is open; past 65,536 characters it waits no more, and that call ends after it.
+    call before it is open; past 65,536 characters it no longer waits, and that call ends after it.
     """
 
     def __init__(self, *, max_argument_chars: int, reasoning: bool) -> None:
@@ -44,7 +44,7 @@ class CallOrder:
         self.max_argument_chars = max_argument_chars
         self._speculative: tuple[str, list[Call]] | None = None
         self.reasons = reasoning
-        self.channel: str | None = None  # of the text that comes next, where the server tells one
+        self.channel: str | None = None  # of the text that comes next, if the server names one
         self.idle = False  # text can be passed on without a change of state, and has no channel
         self.silent = True  # neither spoken text nor a call so far
 
@@ -59,7 +59,7 @@ class CallOrder:
         return events
 
     def emit(self, event: Event) -> None:
-        """Pass an event on that has no place of its own among text and calls."""
+        """Pass on an event that does not wait for text or calls."""
         self._events.append(event)
 
     def text(self, text: str) -> None:

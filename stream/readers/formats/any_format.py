@@ -1,4 +1,4 @@
-"""The formats that can be read, by name, what tells them apart, and a reader for a stream of any of them."""
+"""The formats by name, the fields that identify each, and a reader for a stream of any of them."""
 
 from __future__ import annotations
 

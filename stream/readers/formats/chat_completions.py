@@ -179,7 +179,7 @@ class OpenAIReader(MessageReader):
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:
-    """The text of a decoded chunk that is a piece of text and nothing else; `""`: the long way, at thrice the cost."""
+    """The text of a decoded chunk that holds only text; `""` for others, which cost three times as much."""
     try:
         (choice,) = chunk["choices"]
         delta = choice["delta"]

@@ -58,7 +58,7 @@ def unwrap(value: Any) -> StreamFailed:
 
 
 def failure(error: Any, *, typed: bool = False) -> StreamFailed:
-    """The failure in a server's error itself: a text or an object; `typed` if its type is its code where it has none.
+    """The failure in a server's error itself: a text or an object; `typed`: its type stands in for a missing code.
 
     >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
     StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
@@ -109,7 +109,7 @@ def failed_by(error: Exception) -> StreamFailed:
 
 
 def retry_after_ms(headers: Any) -> float | None:
-    """The wait that an answer's headers ask for, milliseconds; a date is not read: there is no clock here."""
+    """The wait that an answer's headers ask for, milliseconds; a date is ignored, as there is no clock here."""
     waits = []
     for name, scale in _WAIT_HEADERS:
         with suppress(AttributeError, TypeError, ValueError):

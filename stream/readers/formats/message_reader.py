@@ -26,7 +26,7 @@ _KEPT_OF_A_MISFIT = 200
 
 # More than 20 methods, of a few lines each: text, calls, results and the end of a stream are alike in every format.
 class MessageReader(ABC):
-    """Reads decoded messages; each format's reader says where in them everything stands.
+    """Reads decoded messages; each format's reader finds text, reasoning and calls in them.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def channel_of(*places: Mapping[str, Any]) -> str | None:
 
 
 def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
-    """Token counts, by the names that a format has for them; `None` if there are none."""
+    """Token counts, by a format's names for them; `None` if there are none."""
     fields = fields_of(usage)
     found = Usage(
         prompt_tokens=count(fields.get(prompt)),

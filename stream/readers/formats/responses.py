@@ -209,7 +209,7 @@ class ResponsesReader(BlockReader):
         self._end_response(None, response, reason)
 
     def _end_response(self, owner: str | None, response: Mapping[str, Any], reason: str) -> None:
-        """End a response, after what its last snapshot adds; `owner` is its id, None where no other one is open."""
+        """End a response, after what its last snapshot adds; `owner` is its id, None if no other one is open."""
         cut = reason != "completed"
         has_spoken = any(part[0] == owner or owner is None for part in self._said if part[-1] != "reasoning")
         for number, entry in enumerate(listed(response.get("output"))):

@@ -35,7 +35,7 @@ Reading: TypeAlias = "Generator[None, None, _T]"
 Reader: TypeAlias = "Callable[..., Reading[None]]"
 
 
-# What tells a call apart from its like: ("index", 0), ("id", "a:0"), or nothing.
+# Distinguishes equal calls: ("index", 0), ("id", "a:0"), or nothing.
 Token: TypeAlias = tuple[str, int | str] | None
 
 
@@ -45,7 +45,7 @@ class Call:
 
     name: str = ""  # as far as it is known, like the id
     id: str = ""
-    token: Token = None  # what tells it apart from calls with the same name and arguments
+    token: Token = None  # distinguishes it from calls with the same name and arguments
     array: int = 0  # calls that stand alone have an array each
     ordinal: int = -1  # among the calls of the stream, once it was announced
     status: str = ""  # as in `ToolCallEnd`, like the arguments; empty while the call is open
@@ -87,11 +87,11 @@ class Dialect:
     heads: tuple[tuple[Shape, Reader], ...] = ()  # what may follow a marker, and the reader of the body that begins so
     closers: tuple[str, ...] = ()  # what closes it
     read: Reader | None = None  # reads everything from the marker on; None: reads the marker, a head and the body
-    otherwise: Reader | None = None  # the reader of the body where no head fits
+    otherwise: Reader | None = None  # the reader of the body if no head fits
     cut_after_name: re.Pattern[str] | None = None  # a name, its group, whose separator the end of the stream cut off
     calls: bool = True  # it holds calls
     wraps: bool = False  # a block holds several
-    weak: bool = False  # it is recognized by its shape, without a marker of its own
+    weak: bool = False  # it is recognized by its shape, without a marker
     fence: bool = False  # it is a code fence
     ends: tuple[Shape, ...] = field(init=False, default=())  # closers after white space and brackets that are skipped
 

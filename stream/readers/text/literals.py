@@ -12,7 +12,7 @@ from stream.readers.text.scanner import JsonScanner, Pieces
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["LiteralSyntaxError", "json_arguments", "json_scalar", "json_value", "read_keywords"]
+__all__ = ["WORDS", "LiteralSyntaxError", "json_arguments", "json_scalar", "json_value", "read_keywords"]
 
 _LONGEST_SCALAR = 1024  # a key, a name, an id
 
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     r"""|(?P<number>[-+]?(?:\d+\.\d*|\.?\d+)(?:[eE][-+]?\d+)?(?![\w.]))|(?P<word>[^\W\d]\w*)|(?P<mark>[][{}(),:=]))""",
     re.DOTALL,
 )
-_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
+WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
 _ESCAPE = re.compile(r"""\\(?:([\\'"/abfnrtv\n])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3}))""")
 _SIMPLE = {
     "\\": "\\", "'": "'", '"': '"', "/": "/", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
@@ -134,40 +134,32 @@ class _Reader:
             if len(text) > _LONGEST_NUMBER:
                 raise LiteralSyntaxError(self.source)
             return float(text) if any(mark in text for mark in ".eE") else int(text)
-        if self.kind == "word" and self.text in _WORDS:
-            return _WORDS[self.take("word")]
+        if self.kind == "word" and self.text in WORDS:
+            return WORDS[self.take("word")]
         if self.kind == "mark" and self.text in _CLOSERS and depth < _DEEPEST:
-            opener = self.take("mark")
-            return self._dict(depth) if opener == "{" else self._list(_CLOSERS[opener], depth)
+            return self._group(self.take("mark"), depth)
         raise LiteralSyntaxError(self.source)
 
-    def _list(self, closer: str, depth: int) -> Any:
+    def _group(self, opener: str, depth: int) -> Any:
+        keys: list[str] = []
         values: list[Any] = []
-        commas = 0
+        closer, commas = _CLOSERS[opener], 0
         while self.text != closer or self.kind != "mark":
-            values.append(self.value(depth + 1))
-            commas += self._comma(closer)
+            value = self.value(depth + 1)
+            if opener == "{":
+                keys.append(value if isinstance(value, str) else str(value))
+                self.mark(":")
+                value = self.value(depth + 1)
+            values.append(value)
+            if self.kind == "mark" and self.text == ",":  # it may lack after the last value
+                self.advance()
+                commas += 1
+            elif self.text != closer:
+                raise LiteralSyntaxError(self.source)
         self.advance()
-        return values[0] if closer == ")" and len(values) == 1 and not commas else values
-
-    def _dict(self, depth: int) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        while self.text != "}" or self.kind != "mark":
-            key = self.value(depth + 1)
-            self.mark(":")
-            values[key if isinstance(key, str) else str(key)] = self.value(depth + 1)
-            self._comma("}")
-        self.advance()
-        return values
-
-    def _comma(self, closer: str) -> bool:
-        """Take a comma between values; return whether there was one. It may lack after the last value."""
-        found = self.kind == "mark" and self.text == ","
-        if found:
-            self.advance()
-        elif self.text != closer:
-            raise LiteralSyntaxError(self.source)
-        return found
+        if opener == "{":
+            return dict(zip(keys, values, strict=True))
+        return values[0] if opener == "(" and len(values) == 1 and not commas else values
 
 
 def _unquote(literal: str) -> str:

@@ -1,6 +1,6 @@
 """Dispatches each marker to the dialect that owns it; text without a marker passes by, as nearly all does.
 
-If there is no call, what was read is text after all. Where the stream pauses, the machine pauses.
+If there is no call after a marker, the text that was read is released. The machine pauses when the text so far ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["NOTHING_KNOWN", "TextMachine"]
 NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
-_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even where the stream was cut off
+_SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even if the stream was cut off
 _BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
 _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
 

@@ -107,13 +107,13 @@ class Parser:
             raise CutOff
 
     def peek(self) -> Reading[str]:
-        """Return the next character, which stays."""
+        """Return the next character, which is not consumed."""
         while self.position >= len(self.buffer):
             yield from self.more()
         return self.buffer[self.position]
 
     def skip_space(self, run: re.Pattern[str] = _SPACE) -> Reading[str]:
-        """Skip white space, or what another pattern matches; return the next character, which stays."""
+        """Skip white space, or what another pattern matches; return the next character, which is not consumed."""
         while True:
             self.take(run.match(self.buffer, self.position).end() - self.position)  # type: ignore[union-attr]
             if self.position < len(self.buffer):
@@ -151,7 +151,7 @@ class Parser:
         return True
 
     def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
-        """Read up to the first of some markers (of `marker_pattern`); return the text before it, and it; it stays.
+        """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.
 
         Text past `limit` characters is dropped (see `Pieces`).
         """

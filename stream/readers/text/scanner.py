@@ -97,7 +97,7 @@ class JsonScanner:
         return self._state < DONE and self._stack[:1] == ["{"]
 
     def scan(self, text: str, start: int) -> int:
-        """Return where the scan stopped: at the end of the text, after the value, or where it cannot be JSON."""
+        """Return the position after the scan: the end of the text, of the value, or of what can be JSON."""
         in_string = self._state == STRING and self._string is _LENIENT_STRING
         if in_string and text.find('"', start) < 0 and text.find("\\", start) < 0:
             return len(text)  # the common case of a piece inside a string

@@ -20,7 +20,7 @@ RESULTS = {
     "[AVAILABLE_TOOLS]": "[/AVAILABLE_TOOLS]",
     "<|tool_outputs_begin|>": "<|tool_outputs_end|>",
 }
-# Tokens before the name of a role, and what ends the name where a token does.
+# Tokens before the name of a role, and the token that ends the name, if there is one.
 ROLE_HEADERS = {
     "<|im_start|>": "",
     "<start_of_turn>": "",
@@ -124,7 +124,7 @@ def _ends(parser: Parser, fence: str) -> Reading[bool]:
     try:
         return (yield from parser.accept(fence))
     except CutOff:
-        parser.commit()  # half of the fence's end is no text either
+        parser.commit()  # half of the fence's end isn't text either
         parser.take_to(None)
         raise
 

@@ -1,13 +1,14 @@
-"""Calls whose name stands in a header of its own, before the arguments, and two notations with their own braces."""
+"""Calls with the name in a header before the arguments, and two notations with their own braces."""
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.text.dialect import Dialect, Reading, Unreadable
-from stream.readers.text.literals import json_arguments, json_scalar
+from stream.readers.text.literals import WORDS, json_arguments, json_scalar
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None
     parser.take(len(separator))
     header = header.strip()
     if separator == "<|tool_sep|>":
-        # The header may be no more than the kind of call; then the name follows the separator.
+        # The header may hold only the kind of call; then the name follows the separator.
         title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
         draft = parser.call(title.group(1) if title else header)
     else:
@@ -94,7 +95,6 @@ _QUOTED_KEY = tuple(Shape(SPACE, quote, Run(r"[^<>{}]{0,128}"), quote, SPACE, ":
 _BARE = Run(r"[^,{}\[\]<>]{1,400}")
 _BARE_VALUE = Shape(_BARE, ([","], ["}"], ["]"], ["<"]))
 _DEEPEST = 100
-_WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
 
 
 def read_braces(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
@@ -154,23 +154,16 @@ def _value(parser: Parser, depth: int, last: int) -> Reading[Any]:
             yield from _comma(parser, "]")
         parser.take(1)
         return values
-    return (yield from _bare(parser))
-
-
-def _bare(parser: Parser) -> Reading[Any]:
     found = yield from parser.test(_BARE_VALUE)
     if not found:
         raise Unreadable
     text = parser.take(len(found[1].group(1))).strip()
-    if text in _WORDS:
-        return _WORDS[text]
-    try:
-        return json.loads(text, parse_constant=str)
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return WORDS[text] if text in WORDS else json.loads(text, parse_constant=str)
+    return text
 
 
 def read_section(parser: Parser, row: Dialect, size: int) -> Reading[None]:
-    """Read the marker of a section that holds calls; each of them has a marker of its own."""
+    """Read the marker of a section of calls; each call in it has its own marker."""
     parser.take(size)
     yield from parser.skip_space()

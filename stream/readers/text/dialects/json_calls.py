@@ -53,8 +53,8 @@ def json_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None)
     """Read the body of a marked block: objects and arrays, with commas, semicolons or white space between them."""
     while True:
         yield from _calls(parser, strong=True)
-        # Without a closing marker nothing says that what follows belongs to the block; and where one may only have
-        # been forgotten, an object that does not even begin like a call is text.
+        # Without a closing marker in the table, nothing after the first value belongs to the block. If the marker may
+        # be missing, only an object that begins like a call does.
         found = (yield from parser.test(_NEXT_IN_BLOCK, *row.ends)) if row.closers else None
         if not found:
             return
@@ -96,7 +96,7 @@ def call_array(parser: Parser, *, strong: bool, stack: str = "", named: bool = F
 
 
 def _text(stack: str, state: int = VALUE) -> NotACall:
-    """Return the outcome for JSON that is no call: all of it is text, to the end of its outermost value."""
+    """Return the outcome for JSON that isn't a call: all of it is text, to the end of its outermost value."""
     return NotACall(JsonScanner(state, stack, lenient=False))
 
 

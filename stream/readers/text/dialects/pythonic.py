@@ -22,7 +22,7 @@ __all__ = ["BUILT_IN", "LINES", "LIST", "code_body", "read_bracket", "read_code"
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
 _VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
 _KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
-# In a list at the start of a line any value will do: if it is no literal, the call cannot be read.
+# In a list at the start of a line any value will do: if it is not a literal, the call cannot be read.
 _ANY_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
@@ -46,7 +46,7 @@ _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>",
 def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read `[`: a bare array of calls, at the start of a line a list of Python calls, or text.
 
-    Lines of code begin like such lists (`[Point(x=1)]`), so where the tools are declared the first name must be one.
+    Lines of code begin like such lists (`[Point(x=1)]`), so if tools are declared, the first name must be one of them.
     """
     if (yield from parser.test(ARRAY)):
         yield from call_array(parser, strong=False)

@@ -52,7 +52,7 @@ def template_block(parser: Parser) -> Reading[None]:
 
 
 def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: frozenset[str]) -> Reading[str]:
-    """Read reasoning up to a marker, which stays; return it."""
+    """Read reasoning up to a marker; return the marker, which is not consumed."""
     inside = _Inside(parser)
     while True:
         match = pattern.search(parser.buffer, parser.position)

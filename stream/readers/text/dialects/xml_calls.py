@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
 
-# The tags of DeepSeek's markup carry a prefix of its own, in either spelling of its bars.
+# DeepSeek's tags have a prefix, with full-width or ASCII bars.
 _PREFIXES = ("", "｜DSML｜", "|DSML|")
 FUNCTION = Shape(SPACE, "<function=")
 INVOKE = Shape(SPACE, "<", tuple([f"{prefix}invoke", Run(r"\s{1,8}")] for prefix in _PREFIXES))
@@ -47,7 +47,7 @@ class _Markup:
         self.closing = Shape(SPACE, self.end)
         self.call = Shape(f"<{prefix}{tag}", *head, ">")
         self.parameter = Shape(f"<{prefix}parameter", *head, ">")
-        # What tells a call that no marker announces from text: a named opening tag, and the beginning of a body.
+        # A call without a marker before it: a named opening tag, and the beginning of a body.
         self.bare = Shape(
             f"<{prefix}{tag}", *(head if self._titled else named), ">", SPACE, (["{"], [opener], [self.end])
         )
@@ -95,34 +95,31 @@ def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
     """Read parameters up to the call's own end, or to the end of its block after a value."""
-    values: dict[str, str] = {}
-    size = 0
+    values = _Values(parser.max_argument_chars)
     while True:
         yield from parser.skip_space()
         if (yield from parser.accept(markup.end)):
             break
         head = yield from parser.read(markup.parameter)
         if head:
-            value, end = yield from parser.find(*markup.value_ends, parser.max_argument_chars - size)
+            value, end = yield from parser.find(*markup.value_ends, values.left)
             if end == markup.value_end:
                 parser.take(len(end))
             key, is_text = markup.title(head)
-            size += len(key) + len(value) + _MARKS
-            if size <= parser.max_argument_chars:
+            if values.take_in(key, value):
                 values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
-        elif size and (yield from parser.test(*row.ends)):
+        elif values.some and (yield from parser.test(*row.ends)):
             break
         else:
             raise Unreadable
-    _settle(parser, draft, values, size)
+    parser.settle(draft, values.json)
 
 
 def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
     parser.take(match.end(3) - parser.position)
     draft = parser.call(match.group(2))
-    values: dict[str, str] = {}
-    size = 0
+    values = _Values(parser.max_argument_chars)
     while True:
         yield from parser.skip_space()
         if (yield from parser.accept("</tool_call>")):
@@ -135,19 +132,29 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
         parser.take(len(end))
         yield from parser.skip_space()
         yield from parser.accept("<arg_value>")
-        value, end = yield from parser.find(*_ARGUMENT_VALUE, parser.max_argument_chars - size)
+        value, end = yield from parser.find(*_ARGUMENT_VALUE, values.left)
         if end == "</arg_value>":
             parser.take(len(end))
-        size += len(key) + len(value) + _MARKS
-        if size <= parser.max_argument_chars:
+        if values.take_in(key, value):
             values[key.strip()] = _text(value)
-    _settle(parser, draft, values, size)
+    parser.settle(draft, values.json)
 
 
-def _settle(parser: Parser, draft: Draft, values: dict[str, str], size: int) -> None:
-    """End a call with its values; past the cap some values were dropped."""
-    members = ", ".join(f"{_text(key)}: {value}" for key, value in values.items())
-    parser.settle(draft, None if size > parser.max_argument_chars else f"{{{members}}}")
+class _Values(dict[str, str]):
+    """The values of a call as JSON, by key; past the cap they are dropped."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.left, self.some = most, False
+
+    def take_in(self, key: str, value: str) -> bool:
+        self.left, self.some = self.left - len(key) - len(value) - _MARKS, True
+        return self.left >= 0
+
+    @property
+    def json(self) -> str | None:
+        members = ", ".join(f"{_text(key)}: {value}" for key, value in self.items())
+        return f"{{{members}}}" if self.left >= 0 else None
 
 
 def _text(value: str) -> str:
