@@ -189,8 +189,9 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
     ends = [end for end in _of(with_tool, ToolCallEnd) if end.status != "incomplete"]
     form: Literal["structured", "raw", "none"] = "none" if not ends else "structured" if calls else "raw"
     failures = [*_of(with_tool, StreamFailed), *_of(plain_answer, StreamFailed)]
-    result_ms = _first_ms(with_tool, ToolResult)
-    text_ms = None if result_ms is None else _first_ms(with_tool, TextDelta, result_ms)
+    # A server that runs the tools itself need not report their results: its text after the calls is the answer.
+    since_ms = _first_ms(with_tool, ToolResult) or max((at for at, event in with_tool if event in ends), default=None)
+    text_ms = None if since_ms is None else _first_ms(with_tool, TextDelta, since_ms)
     known = connection.capabilities
     found = replace(
         known,
@@ -241,22 +242,16 @@ def _of(seen: Timed, kind: type) -> list[Any]:
 
 def _first_ms(seen: Timed, kind: type, since_ms: float = 0.0) -> float | None:
     """The time of the first event of a kind; text must have words."""
-    return next(
-        (
-            at_ms
-            for at_ms, event in seen
-            if isinstance(event, kind)
-            and at_ms >= since_ms
-            and (not isinstance(event, TextDelta) or event.text.strip())
-        ),
-        None,
-    )
+    found = (at_ms for at_ms, event in seen if isinstance(event, kind) and at_ms >= since_ms and _says_something(event))
+    return next(found, None)
+
+
+def _says_something(event: ServiceEvent) -> bool:
+    return not isinstance(event, TextDelta) or bool(event.text.strip())
 
 
 def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "none"]:
     ids = [end.tool_call_id for end in ends]
-    if not ids:
-        return "none"
-    if not all(ids):
-        return "missing"
+    if not all(ids) or not ids:
+        return "missing" if ids else "none"
     return "present" if len(set(ids)) == len(ids) else "repeated"

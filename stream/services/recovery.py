@@ -7,6 +7,7 @@ import logging
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -26,6 +27,7 @@ from stream.services.chat_request import with_guidance
 from stream.services.runner import ToolRunner
 from stream.services.source import Wrapper
 from stream.services.tiers import ToolTiers
+from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
@@ -52,10 +54,18 @@ class Fallback:
         Returns the tools, sync or async; called when they are needed. Each tool must have a function.
     guidance : str
         Added to the system prompt of that question.
+    first : tuple[str, ...]
+        Patterns of names, the most needed first: small models are offered few tools, and cannot browse without these.
     """
 
     load_tools: Callable[[], Iterable[ToolLike] | Awaitable[Iterable[ToolLike]]]
     guidance: str = "Use these tools to find the answer, then answer the question."
+    first: tuple[str, ...] = ("*search*", "*navigate", "*snapshot", "*click", "*type", "*press_key", "*wait*", "*back")
+
+    def rank(self, tool_name: str) -> int:
+        """The place of a tool in the order of need, from 0."""
+        places = (place for place, pattern in enumerate(self.first) if fnmatchcase(tool_name, pattern))
+        return next(places, len(self.first))
 
 
 class Recovery(Wrapper):
@@ -109,8 +119,8 @@ class Recovery(Wrapper):
             async for event in events:
                 yield event
         if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
-            asked_before = any(message.get("role") == "assistant" for message in messages)
-            position: Position = "later_query" if asked_before else "first_query"
+            asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
+            position: Position = "later_query" if asked > 1 else "first_query"
             self.attempts.record(self.model, position, ok=first.ok, seconds=first.seconds)
         if not first.empty:
             return
@@ -153,7 +163,7 @@ class Recovery(Wrapper):
             kind = type(error).__name__  # Its words may hold an address with a password.
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
-        runner = ToolRunner(self._source, tools)
+        runner = ToolRunner(self._source, sorted(as_tools(tools), key=lambda tool: fallback.rank(tool.name)))
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
             async for event in events:

@@ -11,7 +11,7 @@ from stream.errors import StreamValueError
 from stream.events import InvalidToolCall, ToolCallEnd, ToolResult
 from stream.known_tools import SERVER_TOOLS
 from stream.services.answer import Answer, run_tool, words_of
-from stream.services.redaction import logged_arguments, logged_list, logged_name
+from stream.services.redaction import logged_arguments, logged_name
 from stream.services.source import Wrapper
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
@@ -157,15 +157,11 @@ class ToolRunner(Wrapper):
             if answer.failed or not (answer.calls and by_client):
                 return
             if last:
-                why = f"The tool was not run: {rounds} rounds of calls are used up."
                 for call in answer.calls:
-                    unrun = ToolResult(
-                        tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=True, content=why
-                    )
+                    unrun = _not_run(call, f"{rounds} rounds of calls are used up")
                     self._count(unrun)
                     yield unrun
                 return
-            self._log_unknown(answer)
             results: dict[int, ToolResult] = {}
             async with aclosing(self._run(answer, results, at_once=at_once)) as running:
                 async for result in running:
@@ -190,16 +186,13 @@ class ToolRunner(Wrapper):
         self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool
     ) -> AsyncGenerator[ToolResult, None]:
         """Each result as soon as it is there; `results` has them by the place of the call."""
+        gate = asyncio.Semaphore(len(answer.calls) if at_once else 1)
 
         async def run(place: int, call: ToolCallEnd) -> None:
-            # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
-            results[place] = await self._outcome(call, answer.problems.get(call.index))
+            async with gate:
+                # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
+                results[place] = await self._outcome(call, answer.problems.get(call.index))
 
-        if not at_once:
-            for place, call in enumerate(answer.calls):
-                await run(place, call)
-                yield results[place]
-            return
         tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(answer.calls)}
         try:
             waiting = set(tasks)
@@ -214,17 +207,12 @@ class ToolRunner(Wrapper):
 
     async def _outcome(self, call: ToolCallEnd, problem: InvalidToolCall | None) -> ToolResult:
         tool = self._by_name.get(call.tool_name)
-        if problem is not None or tool is None or call.status != "ok":
-            if problem is not None:
-                why = problem.message
-            else:
-                why = self.validator.unknown(call.tool_name) if tool is None else "its arguments are not a JSON object"
-            return ToolResult(
-                tool_name=call.tool_name,
-                tool_call_id=call.tool_call_id,
-                is_error=True,
-                content=f"The tool was not run: {why}.",
-            )
+        if problem is not None:
+            return _not_run(call, problem.message)
+        if tool is None:
+            return _not_run(call, self.validator.unknown(call.tool_name))
+        if call.status != "ok":
+            return _not_run(call, "its arguments are not a JSON object")
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
         try:
@@ -236,10 +224,7 @@ class ToolRunner(Wrapper):
             content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=is_error, content=content)
 
-    def _log_unknown(self, answer: Answer) -> None:
-        """Log valid calls of tools that are not registered: they cannot run."""
-        valid = [call.tool_name for call in answer.calls if call.status == "ok"]
-        unknown = [logged_name(name) for name in valid if name not in self._by_name]
-        if unknown:
-            named = logged_list(unknown)
-            logger.warning("%d calls from %s not run, there are no such tools: %s", len(unknown), self.model, named)
+
+def _not_run(call: ToolCallEnd, why: str) -> ToolResult:
+    said = f"The tool was not run: {why}."
+    return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=True, content=said)

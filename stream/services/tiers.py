@@ -101,17 +101,9 @@ class Tier:
             try:
                 _compiled(patterns, whole=key != "keywords")
             except re.error as error:
-                wrong = next(pattern for pattern in patterns if not _is_pattern(pattern))
-                raise StreamValueError(f"{key} has {wrong!r}, which is no regular expression: {error}") from error
+                near = str(error.pattern)[max((error.pos or 0) - 20, 0) :][:40]
+                raise StreamValueError(f"{key} is no regular expression at {near!r}: {error.msg}") from error
             object.__setattr__(self, key, patterns)
-
-
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return True
 
 
 def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:

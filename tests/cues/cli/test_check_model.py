@@ -67,6 +67,12 @@ def test_raw_calls_are_told_from_structured_ones_and_their_dialect_is_named(endp
     assert report.passed
 
 
+def test_a_server_that_runs_the_tool_and_reports_no_result_passes_by_its_text():
+    report = check(says([*WEATHER, ["say", "It rains in Oslo."]]))
+    assert (report.passed, report.answered) == (True, True)
+    assert "ToolResult" not in report.order
+
+
 @BOTH
 def test_duplicates_are_counted_and_are_no_calls(endpoint):
     from stream.replay.behavior import Behavior

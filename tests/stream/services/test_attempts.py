@@ -33,6 +33,15 @@ def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
     assert attempts.rate("qwen3:8b", "first_query") == 0.0
 
 
+def test_a_greeting_before_the_first_question_makes_it_no_later_one():
+    attempts = stream.services.Attempts()
+    greeting, question = {"role": "assistant", "content": "Hello!"}, {"role": "user", "content": "Who are you?"}
+    for messages in ([greeting, question], [greeting, question, question]):
+        recovering("ollama-plain-text", attempts=attempts, messages=messages)
+    found = attempts.snapshot()["qwen3:8b"]
+    assert (found["first_query"]["success"], found["later_query"]["success"]) == (1, 1)
+
+
 def test_a_round_that_brings_results_back_is_no_question_of_its_own():
     attempts = stream.services.Attempts()
     exchange = chat(

@@ -291,7 +291,7 @@ def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
         ("[[tier]]\nname = 'a'\n[[tier]]\nname = 'a'", "two tiers are called 'a'"),
         ("[[tier]]\nname = 'a'\ntools = 'b'", "tools is 'b'; it must be a list of texts"),
         ("[[tier]]\nname = 'a'\ngroups = ['']", "groups has an empty pattern"),
-        ("[[tier]]\nname = 'a'\nkeywords = ['on', '(on']", r"keywords has '\(on', which is no regular expression"),
+        ("[[tier]]\nname = 'a'\nkeywords = ['on', '(on']", r"keywords is no regular expression at .*\(on"),
         (WHOLE.replace("<paint>", "<pain>"), r"keywords has <pain> in .*did you mean 'paint'"),
         (WHOLE.replace('"red"', '"<paint>"'), r"color has <paint> in '<paint>'; the lists above it are"),
         (WHOLE.replace('"red"', "3"), r"color is \[3, 'dark blue'\]; it must be a list of texts"),

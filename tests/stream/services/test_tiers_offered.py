@@ -132,6 +132,20 @@ def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their
     assert exchange.of(ToolResult)[0].content == "browser_1 says so"
 
 
+def test_a_small_model_gets_the_tools_of_the_fallback_that_a_browser_needs():
+    names = ["close", "resize", "console_messages", "handle_dialog", "evaluate", "file_upload", "fill_form", "install"]
+    names += ["press_key", "type", "navigate", "navigate_back", "network_requests", "run_code", "take_screenshot"]
+    names += ["snapshot", "click", "drag", "hover", "select_option", "tabs", "wait_for"]
+    browser = listed("playwright", [f"browser_{name}" for name in names], lambda *_: "found")
+    fallback = stream.services.Fallback(load_tools=lambda: browser)
+    server = says([["say", "Goethe."]], without_tools=[])
+    wrap = lambda c: stream.services.Recovery(c, fallback=fallback)  # noqa: E731
+    offered = chat(server, model="qwen3:0.6b", wrap=wrap).bodies[-1]["tools"]
+    needed = {"browser_navigate", "browser_snapshot", "browser_click", "browser_type"}
+    assert len(offered) == 8
+    assert needed <= {entry["function"]["name"] for entry in offered}
+
+
 def test_the_classifier_and_the_tiers_can_be_replaced(tmp_path):
     class Always:
         async def classify(self, _):
