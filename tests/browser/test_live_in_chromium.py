@@ -6,12 +6,15 @@ A second worklet, connected after the page's own, records every sample that leav
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import cues
 from cues.cli.live.browser import conversation
+from cues.cli.live.scripts import built_in_scripts
 from cues.meters.clicks import find_clicks
 from tests.support.chromium import until
 from tests.support.live_server import live_server
@@ -188,28 +191,79 @@ def test_the_page_connects_again_and_begins_a_new_conversation(open_page):
     open_page.complaints.clear()
 
 
-def test_words_calls_and_cues_stand_on_the_page_as_text(open_page):
-    with live_server() as server:
-        page = open_page(server.url)
-        ask(page)
-        until(page, QUIET)
-        text = page.inner_text("#log")
-        for line in ("What is the weather in Tokyo?", "get_weather answered", "♪ tool_call at", "after its result"):
-            assert line in text
-        assert page.evaluate("[...document.querySelectorAll('.word')].every(word => word.matches('.heard'))")
-        page.close()
-
-
-def test_escape_interrupts_and_the_form_asks(open_page):
-    with live_server() as server:
+def test_a_live_model_is_asked_in_the_form_and_recordings_by_their_buttons_alone(open_page):
+    with live_server(offers_scripts=False) as server:
         page = open_page(server.url)
         page.fill("#text", "Anything?")
         page.keyboard.press("Enter")
         until(page, "live.report?.state === 'playing'")
-        page.keyboard.press("Escape")
-        until(page, "live.events.some(event => event.type === 'live.end' && event.interrupted)")
         assert "Anything?" in page.inner_text("#log")
         page.close()
+    with live_server() as server:
+        page = open_page(server.url)
+        assert not page.is_visible("#text, #send")
+        assert "--base-url" in page.inner_text("#hint")
+        page.close()
+
+
+LABELS = """() => {
+  const labels = [], { pen } = live.timeline, fillText = pen.fillText;
+  pen.fillText = (text, x, y) => {
+    const start = pen.textAlign === "left" ? x : NaN;
+    if (text && start) { labels.push([y, start, start + pen.measureText(text).width, text]); }
+  };
+  live.timeline.draw();
+  pen.fillText = fillText;
+  return labels;
+}"""
+LAST_ANSWER = "[...document.querySelectorAll('.answer')].at(-1)"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_ten_turns_are_followed_with_their_words_calls_and_cues_in_order_and_labels_apart(
+    open_page, width, height, tmp_path
+):
+    scripts = [replace(script, tool_s=0.3, tokens_per_s=100.0) for script in built_in_scripts()]
+    with live_server(scripts=scripts) as server:
+        page = open_page(server.url, viewport={"width": width, "height": height})
+        for turn, script in enumerate((4, 0, 3, 4, 4, 4, 4, 4, 4, 1), start=1):
+            ask(page, script)
+            if turn == 10:
+                until(page, "live.events.at(-1).type === 'response.text.delta' && live.events.at(-1).delta.includes('day')")
+                page.keyboard.press("Escape")
+            ended = f"live.events.filter(event => event.type === 'live.end').length === {turn}"
+            until(page, f"{ended} && live.report.state === 'idle'")
+        labels = sorted(page.evaluate(LABELS))
+        log, heard, *last = page.evaluate(f"""[
+            document.querySelector('#log').innerText,
+            [...{LAST_ANSWER}.querySelectorAll('.heard')].map(word => word.textContent).join(''),
+            live.events.findLast(event => event.type === 'response.text.done').text,
+            {LAST_ANSWER}.innerText,
+        ]""")
+        left = page.evaluate(
+            "(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight)(log)"
+        )
+        page.screenshot(path=tmp_path / f"ten-turns-{width}.png")
+        page.close()
+    assert left < 2
+    order = [
+        "in Tokyo?",
+        "Let me look",
+        "♪ tool_call",
+        "get_weather({",
+        "♪ success",
+        "get_weather answered",
+        "It is 21",
+    ]
+    order += ["in Zurich?", "Zurich first", '"Zurich"', "♪ error", "get_weather failed", "I am sorry"]
+    places = [log.index(line, log.index("in Tokyo?")) for line in order[:7]]
+    places += [log.index(line, log.index("in Zurich?")) for line in order[7:]]
+    assert places == sorted(places)
+    # Words that the buffer still held when the sound faded were not heard.
+    assert last[0].startswith(heard.strip())
+    assert len(heard) < len(last[1])
+    for (y, _, end, text), (next_y, start, _, next_text) in pairwise(labels):
+        assert y != next_y or end <= start, (text, next_text)
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])

@@ -46,15 +46,17 @@ def board_server(make, folders, **address):
     return page_server(nullcontext(reloading_page(Watched(make, folders), poll_s=0.01)), **address)
 
 
-def live_server(*, speaker="voice-like", pack="", scripts=None, buffer_ms=80, targets=None, **address):
-    """A running `cues live`."""
+def live_server(
+    *, speaker="voice-like", pack="", scripts=None, buffer_ms=80, targets=None, offers_scripts=True, **address
+):
+    """A running `cues live`; without its scripts on the page, it takes any question, as with a live model."""
     scripts = built_in_scripts() if scripts is None else scripts
 
     @asynccontextmanager
     async def app():
         async with served(scripts) as recorded:
             options = ConversationOptions(targets=targets or recorded, bank=watched_bank(pack), speaker=speaker)
-            shown = [{"title": script.title, "prompt": script.prompt} for script in scripts]
+            shown = [{"title": each.title, "prompt": each.prompt} for each in scripts] if offers_scripts else []
             hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
             yield LivePages(options, hello, poll_s=0.02).app()
 

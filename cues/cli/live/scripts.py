@@ -97,6 +97,8 @@ def demo_script() -> Script:
 
 def _respelled(recording: Recording, names: Mapping[str, str]) -> Recording:
     """The recording with other spellings of names; its reads no longer fit."""
+    if not names:
+        return recording
     body = recording.body
     for name, spelling in names.items():
         body = body.replace(name.encode(), spelling.encode())
@@ -104,7 +106,7 @@ def _respelled(recording: Recording, names: Mapping[str, str]) -> Recording:
 
 
 def _script(entry: dict[str, Any], folder: Path) -> Script:
-    turns = [load_recording(folder / entry.pop("recording"))]
+    turns = [_respelled(load_recording(folder / entry.pop("recording")), entry.pop("respelled", {}))]
     if "answer" in entry:
         turns.append(_answer(entry.pop("answer")))
     return Script(turns=turns, **entry)

@@ -5,7 +5,8 @@ const RATE_HZ = 24000, LATE_S = 0.15;
 const at = (id) => document.getElementById(id);
 const timeline = new Timeline(at("timeline"));
 const worker = new Worker("worker.js");
-const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null, words: [] };
+const state = { turn: 0, running: false, open: false, heardS: 0, reportedAt: 0, peak: 0, lateS: null,
+  words: [], due: [], cues: new Map() };
 // For tests and for the console.
 window.live = { state, timeline, context: null, player: null, events: [], report: null };
 
@@ -34,6 +35,7 @@ function takeReport(report) {
   state.peak = Math.max(state.peak, report.peak);
   state.heardS = report.position / RATE_HZ;
   state.reportedAt = performance.now();
+  while (state.due[0]?.atS <= state.heardS) { state.due.shift().word.classList.add("heard"); }
   if (report.state !== "idle") { drawSoon(); }
 }
 
@@ -77,6 +79,7 @@ setInterval(() => {
 
 function write(id, text, isBad = false) {
   const element = at(id);
+  if (!element) { return; }
   if (element.textContent !== text) { element.textContent = text; }
   element.classList.toggle("bad", isBad);
 }
@@ -128,14 +131,19 @@ document.addEventListener("keydown", (event) => { if (event.key === "Escape") { 
 
 const log = at("log");
 
+// The log stays at its end while it grows, unless its reader has scrolled up.
+let isAtEnd = true;
+const follow = () => { if (isAtEnd) { log.scrollTop = log.scrollHeight; } };
+log.addEventListener("scroll", () => { isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60; });
+new MutationObserver(follow).observe(log, { childList: true, subtree: true });
+new ResizeObserver(follow).observe(log);
+
 function line(kind, text) {
   at("hint")?.remove();
   const paragraph = document.createElement("p");
   paragraph.className = kind;
   paragraph.textContent = text;
-  const isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   log.append(paragraph);
-  if (isAtEnd) { log.scrollTop = log.scrollHeight; }
   return paragraph;
 }
 
@@ -150,11 +158,27 @@ function say(delta) {
   state.words.push(word);
 }
 
-// A word was heard: it and those before it turn to full ink. Speakers mark words with their own spelling.
-function hear(text) {
+// A word is heard at `atS`: then it and those before it turn to full ink. Speakers mark words with their own spelling.
+function hear(text, atS) {
   const wanted = text.trim().toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
   const place = state.words.findIndex((word) => word.textContent.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "") === wanted);
-  for (const word of state.words.splice(0, place < 0 ? 0 : place + 1)) { word.classList.add("heard"); }
+  for (const word of state.words.splice(0, place + 1)) { state.due.push({ word, atS }); }
+}
+
+// A line for each cue, where it began; its cause is known at the end of the turn.
+function showCue({ number, cue, start_s, end_s }) {
+  const known = state.cues.get(number);
+  if (end_s !== null && end_s <= start_s) {
+    known?.remove();
+    state.cues.delete(number);
+  } else if (!known) {
+    state.cues.set(number, Object.assign(note(`♪ ${cue} at ${start_s.toFixed(2)} s`, "cue"), { cue, startS: start_s }));
+  }
+}
+
+function explainCue({ cue, onset_s, delay_ms, cause }) {
+  const shown = [...state.cues.values()].find((each) => each.cue === cue && Math.abs(each.startS - onset_s) < 1e-6);
+  shown?.append(`, ${Math.round(delay_ms)} ms after ${cause}`);
 }
 
 // What happens. Words and cues have their own place in the output; the rest happens where the output is.
@@ -164,16 +188,17 @@ const shown = {
     state.bufferMs = buffer_ms;
     window.live.player?.port.postMessage({ restart: true });
     timeline.clear();
-    state.turn = 0;
+    Object.assign(state, { turn: 0, words: [], due: [], cues: new Map() });
     at("answers").textContent = `${answers}; ${speaker}`;
     at("scripts").replaceChildren(...scripts.map(scriptButton));
-    if (scripts.length) { at("hint")?.append(" Recordings answer: the same question, the same answer."); }
-    at("text").placeholder = scripts.length ? "Any question" : "Ask something …";
+    const isLive = scripts.length === 0;
+    at("text").hidden = at("send").hidden = !isLive;
+    write("hint", isLive ? "Ask, and listen." : "Choose a question, and listen. Recordings answer: to ask your own, start cues live with --base-url and --model.");
     setOpen(true);
     if (problem) { note(`pack: ${problem}`, "error"); }
   },
   "live.turn": ({ turn, text, at_s }) => {
-    Object.assign(state, { turn, running: true, answer: null, words: [] });
+    Object.assign(state, { turn, running: true, answer: null, words: [], due: [], cues: new Map() });
     at("interrupt").disabled = false;
     line("you", text);
     timeline.begin(at_s, text);
@@ -188,22 +213,20 @@ const shown = {
     note(`${tool_name} ${is_error ? "failed" : "answered"}`, is_error ? "error" : "call");
   },
   "unmute.response.text.delta.ready": ({ delta, at_s }) => { timeline.text(at_s); say(delta); },
-  "response.text.delta": ({ delta, at_s }) => { timeline.word(at_s, delta); hear(delta); },
-  "cues.span": (event) => { timeline.cue(event.turn, event); },
+  "response.text.delta": ({ delta, at_s }) => { timeline.word(at_s, delta); hear(delta, at_s); },
+  "cues.span": (event) => { timeline.cue(event); showCue(event); },
   "unmute.interrupted_by_vad": ({ at_s }) => { timeline.fault(at_s); note("interrupted"); },
   error: ({ message, at_s }) => { timeline.fault(at_s); note(message, "error"); },
   "live.pack": ({ problem }) => {
     note(problem ? `pack: ${problem}` : "the pack has changed; the next answer has its new sounds", problem ? "error" : "");
   },
-  "live.end": ({ at_s, failure, cues }) => {
+  "live.end": ({ at_s, failure, interrupted, cues }) => {
     state.running = false;
     at("interrupt").disabled = true;
     timeline.end(at_s);
-    for (const word of state.words.splice(0)) { word.classList.toggle("heard", !failure); }
+    if (!failure && !interrupted) { state.due.push(...state.words.splice(0).map((word) => ({ word, atS: at_s }))); }
     if (failure) { note(failure, "error"); }
-    for (const { cue, onset_s, delay_ms, cause } of cues) {
-      note(`♪ ${cue} at ${onset_s.toFixed(2)} s, ${Math.round(delay_ms)} ms after ${cause}`, "cue");
-    }
+    cues.forEach(explainCue);
     if (cues.length) { at("delay").textContent = `${Math.round(cues[0].delay_ms)} ms`; }
   },
 };

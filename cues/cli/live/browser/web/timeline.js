@@ -61,9 +61,8 @@ class Timeline {
     if (call) { call.endS = atS; call.outcome = isError ? "error" : "ok"; }
   }
 
-  cue(sessionKey, { number, cue, start_s: startS, end_s: endS }) {
-    const key = `${sessionKey}/${number}`;
-    if (endS !== null && endS <= startS) { this.cues.delete(key); } else { this.cues.set(key, { cue, startS, endS }); }
+  cue({ number, cue, start_s: startS, end_s: endS }) {
+    if (endS !== null && endS <= startS) { this.cues.delete(number); } else { this.cues.set(number, { cue, startS, endS }); }
   }
 
   fault(atS) { this.faults.push(atS); }
@@ -123,6 +122,14 @@ class Timeline {
     this.drawNames(rows);
   }
 
+  // `text`, cut to `room` px; nothing if hardly a letter has room.
+  fitted(text, room) {
+    const fits = (length) => this.pen.measureText(length < text.length ? `${text.slice(0, length)}…` : text).width <= room;
+    let length = text.length;
+    while (length > 1 && !fits(length)) { length -= 1; }
+    return length === text.length ? text : length > 1 ? `${text.slice(0, length)}…` : "";
+  }
+
   font(size, weight = "") { this.pen.font = `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`; }
 
   drawNames(rows) {
@@ -165,7 +172,8 @@ class Timeline {
 
   drawCues({ x, originS, endS, height }, { cues: [top, bottom] }) {
     const { pen, color } = this;
-    for (const { cue, startS, endS: ends } of this.cues.values()) {
+    const cues = [...this.cues.values()].sort((a, b) => a.startS - b.startS);
+    for (const [k, { cue, startS, endS: ends }] of cues.entries()) {
       const until = ends ?? Math.max(this.now, startS) + 0.1;
       if (until < originS || startS > endS) { continue; }
       const from = x(startS), width = Math.max(3, x(until) - from);
@@ -179,7 +187,8 @@ class Timeline {
       pen.textAlign = "left";
       const inside = pen.measureText(cue).width + 8 < width;
       pen.fillStyle = inside ? color.ground : ink;
-      pen.fillText(cue, inside ? from + 4 : from + width + 4, (top + bottom) / 2);
+      const at = inside ? from + 4 : from + width + 4;
+      pen.fillText(this.fitted(cue, x(cues[k + 1]?.startS ?? Infinity) - at - 4), at, (top + bottom) / 2);
     }
   }
 
@@ -207,13 +216,15 @@ class Timeline {
     for (const atS of this.ticks) {
       if (atS >= originS && atS <= endS) { pen.fillRect(x(atS), bottom - 10, 1.5, 9); }
     }
-    const rows = [];
-    for (const { name, startS, argumentsS, endS: ends, outcome } of this.calls) {
+    const taken = [], lanes = this.calls.map(({ startS, endS: ends }) => {
+      const free = taken.findIndex((untilS) => untilS <= startS), row = free < 0 ? taken.length : free;
+      taken[row] = ends ?? this.now;
+      return row % 2;
+    });
+    for (const [k, { name, startS, argumentsS, endS: ends, outcome }] of this.calls.entries()) {
       const until = ends ?? this.now;
-      const row = rows.findIndex((taken) => taken <= startS) < 0 ? rows.length : rows.findIndex((taken) => taken <= startS);
-      rows[row] = until;
       if (until < originS || startS > endS) { continue; }
-      const y = top + 2 + (row % 2) * 17, from = x(startS), width = Math.max(4, x(until) - from);
+      const y = top + 2 + lanes[k] * 17, from = x(startS), width = Math.max(4, x(until) - from);
       const ink = outcome === "error" ? color.error : color.call;
       pen.strokeStyle = pen.fillStyle = ink;
       pen.lineWidth = 1.5;
@@ -225,8 +236,9 @@ class Timeline {
       }
       this.font(11, "600");
       pen.textAlign = "left";
-      const mark = { ok: " ✓", error: " ✗" }[outcome] ?? " …";
-      pen.fillText(name + mark, Math.max(from, x(originS)) + 5, y + 8);
+      const mark = { ok: " ✓", error: " ✗" }[outcome] ?? (ends ? "" : " …"), at = Math.max(from, x(originS)) + 5;
+      const next = this.calls.find((_, later) => later > k && lanes[later] === lanes[k]);
+      pen.fillText(this.fitted(name + mark, x(next?.startS ?? Infinity) - at - 4), at, y + 8);
     }
   }
 
@@ -235,15 +247,14 @@ class Timeline {
     this.font(12.5);
     pen.textAlign = "left";
     const free = new Array(WORD_ROWS).fill(-Infinity), step = (bottom - top) / WORD_ROWS;
-    let last = WORD_ROWS - 1;
-    for (const { atS, text } of this.words) {
+    for (const [k, { atS, text }] of this.words.entries()) {
+      if (atS < originS - 5 || atS > endS) { continue; }
       const from = x(atS), width = pen.measureText(text).width;
-      const order = [...free.keys()].map((row) => (last + 1 + row) % WORD_ROWS);
+      const order = [...free.keys()].map((row) => (k + row) % WORD_ROWS);
       const row = order.find((each) => free[each] <= from) ?? order.reduce((a, b) => (free[a] <= free[b] ? a : b));
       const at = Math.max(from, free[row]);
       free[row] = at + width + 5;
-      last = row;
-      if (from > x(endS) || at + width < x(originS)) { continue; }
+      if (at + width < x(originS)) { continue; }
       pen.fillStyle = atS <= this.now ? color.ink : color.faint;
       pen.fillText(text, at, top + (row + 0.5) * step);
     }
@@ -253,11 +264,12 @@ class Timeline {
     const { pen, color } = this;
     this.font(11.5, "600");
     pen.textAlign = "left";
-    for (const { atS, text } of this.turns) {
-      if (atS < originS - 10 || atS > endS) { continue; }
+    for (const [k, { atS, text }] of this.turns.entries()) {
+      const next = x(this.turns[k + 1]?.atS ?? Infinity);
+      if (next < x(originS) || atS > endS) { continue; }
       pen.fillStyle = color.faint;
       pen.fillRect(x(atS), 2, 1.5, height - 22);
-      pen.fillText(`“${text}”`, x(atS) + 5, 9);
+      pen.fillText(this.fitted(`“${text}”`, next - x(atS) - 9), x(atS) + 5, 9);
     }
     pen.fillStyle = color.error;
     for (const atS of this.faults) {
