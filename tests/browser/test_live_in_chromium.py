@@ -229,7 +229,8 @@ def test_ten_turns_are_followed_with_their_words_calls_and_cues_in_order_and_lab
         for turn, script in enumerate((4, 0, 3, 4, 4, 4, 4, 4, 4, 1), start=1):
             ask(page, script)
             if turn == 10:
-                until(page, "live.events.at(-1).type === 'response.text.delta' && live.events.at(-1).delta.includes('day')")
+                heard = "each.type === 'response.text.delta' && each.delta === 'mild,'"
+                until(page, f"live.events.some(each => each.turn === live.state.turn && {heard})")
                 page.keyboard.press("Escape")
             ended = f"live.events.filter(event => event.type === 'live.end').length === {turn}"
             until(page, f"{ended} && live.report.state === 'idle'")
@@ -246,6 +247,7 @@ def test_ten_turns_are_followed_with_their_words_calls_and_cues_in_order_and_lab
         page.screenshot(path=tmp_path / f"ten-turns-{width}.png")
         page.close()
     assert left < 2
+    assert heard
     order = [
         "in Tokyo?",
         "Let me look",
