@@ -52,10 +52,6 @@ class Attempts:
         """Count the result of a registered tool; invented names would be labels without bound."""
         self._results[model, result.tool_name, not result.is_error] += 1
 
-    def tool_rate(self, model: str, tool: str) -> float:
-        """Share of a tool's results that are not errors, 0 to 1; 0 without results."""
-        return _outcomes(self._results, model, tool)["rate"]
-
     def rate(self, model: str, position: Position) -> float:
         """Share of attempts that succeeded, 0 to 1; 0 without attempts."""
         return _outcomes(self._outcomes, model, position)["rate"]

@@ -17,30 +17,14 @@ from stream.request_bodies import sendable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "EFFORTS",
-    "ChatRequest",
-    "Message",
-    "Think",
-    "arguments_of",
-    "content_of",
-    "ollama_body",
-    "openai_body",
-    "present",
-    "response_format_of",
-    "schema_of",
-    "text_of",
-    "tool_fields",
-    "with_guidance",
-]
+__all__ = ["ChatRequest", "Message", "Think", "ollama_body", "openai_body", "present", "text_of", "with_guidance"]
 
 Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
 
 DEEPEST_ARGUMENTS = 100
 """Deepest nesting of a call's arguments as an object: less than a body's, which contains them."""
-EFFORTS: dict[object, str] = {False: "none", True: "medium"}
-"""`think` as OpenAI's `reasoning_effort`; text is passed unchanged."""
+EFFORTS: dict[object, str] = {False: "none", True: "medium"}  # of OpenAI, for `think`; text is passed unchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +68,12 @@ def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
     counts = usage and request.stream  # an answer that is not streamed has them anyway
     fields = {
         "model": request.model,
-        "messages": [_openai_message(message) for message in request.messages],
+        # Strict servers refuse the field of another API.
+        "messages": [{key: value for key, value in m.items() if key != "thinking"} for m in request.messages],
         "stream": request.stream,
         "stream_options": {"include_usage": True} if counts else None,
-        **tool_fields(request),
-        "response_format": response_format_of(request),
+        **_tool_fields(request),
+        "response_format": _response_format_of(request),
         "temperature": request.temperature,
         "reasoning_effort": EFFORTS.get(request.think, request.think),
     }
@@ -101,8 +86,8 @@ def ollama_body(request: ChatRequest) -> dict[str, Any]:
         "model": request.model,
         "messages": [*_ollama_messages(request.messages)],
         "stream": request.stream,
-        **tool_fields(request),
-        "format": schema_of(request),
+        **_tool_fields(request),
+        "format": _schema_of(request),
         "options": None if request.temperature is None else {"temperature": request.temperature},
         "think": request.think,
     }
@@ -123,7 +108,7 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     return [{"role": "system", "content": words}, *messages]
 
 
-def tool_fields(request: ChatRequest) -> dict[str, Any]:
+def _tool_fields(request: ChatRequest) -> dict[str, Any]:
     """The fields about tools, in OpenAI's form.
 
     Stock Ollama ignores `tool_choice` and `parallel_tool_calls`; they are sent for servers that read them. For `"none"`
@@ -137,7 +122,7 @@ def tool_fields(request: ChatRequest) -> dict[str, Any]:
     return present({"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls})
 
 
-def response_format_of(request: ChatRequest) -> dict[str, Any] | None:
+def _response_format_of(request: ChatRequest) -> dict[str, Any] | None:
     """The format of the answer in OpenAI's form; `None` for plain text."""
     if request.response_format is not None:
         return dict(request.response_format)
@@ -149,7 +134,7 @@ def response_format_of(request: ChatRequest) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
 
 
-def schema_of(request: ChatRequest) -> Any:
+def _schema_of(request: ChatRequest) -> Any:
     """The format of the answer as `"json"` or a JSON Schema; `None` for plain text."""
     if request.format is not None or request.response_format is None:
         return request.format
@@ -167,23 +152,20 @@ def schema_of(request: ChatRequest) -> Any:
     return schema
 
 
-def _openai_message(message: Message) -> dict[str, Any]:
-    """The message without fields of other APIs, which strict servers refuse."""
-    return {key: value for key, value in message.items() if key != "thinking"}
-
-
 def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
     """Messages in Ollama's form: arguments as objects, results with the tool's name, content as one text and images."""
     names: dict[str, str] = {}
     for message in messages:
         out = {key: message[key] for key in ("role", "thinking", "tool_call_id", "images") if message.get(key)}
         out["content"] = text_of(message)
-        images = [_base64_of(url) for kind, url in content_of(message) if kind == "image"]
-        if images:
-            out["images"] = [*out.get("images", ()), *images]
+        for url in (value for kind, value in _content_of(message) if kind == "image"):
+            head, _, data = url.partition(",")
+            if not head.startswith("data:"):
+                raise StreamValueError("for /api/chat the URL of an image must begin with 'data:'")
+            out["images"] = [*out.get("images", ()), data or head]
         for place, call in enumerate(message.get("tool_calls") or ()):
             name = call["function"]["name"]
-            written = {"function": {"index": place, "name": name, "arguments": arguments_of(call)}}
+            written = {"function": {"index": place, "name": name, "arguments": _arguments_of(call)}}
             out.setdefault("tool_calls", []).append({"id": call["id"], **written} if call.get("id") else written)
             names[call.get("id", "")] = name
         if message.get("role") == "tool":
@@ -192,7 +174,7 @@ def _ollama_messages(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
         yield out
 
 
-def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call as an object; `{}` for any others: the call's result says what was wrong."""
     arguments = call["function"].get("arguments") or {}
     if isinstance(arguments, str):
@@ -203,7 +185,7 @@ def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def content_of(message: Message) -> Iterator[tuple[str, str]]:
+def _content_of(message: Message) -> Iterator[tuple[str, str]]:
     """The parts of a content: `("text", text)` or `("image", url)`."""
     content = message.get("content")
     for part in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
@@ -216,10 +198,4 @@ def content_of(message: Message) -> Iterator[tuple[str, str]]:
 
 def text_of(message: Message) -> str:
     """The text of a content."""
-    return "".join(value for kind, value in content_of(message) if kind == "text")
-
-
-def _base64_of(url: str) -> str:
-    if not url.startswith("data:"):
-        raise StreamValueError("for /api/chat the URL of an image must begin with 'data:'")
-    return url.split(",", 1)[-1]
+    return "".join(value for kind, value in _content_of(message) if kind == "text")

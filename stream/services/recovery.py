@@ -163,7 +163,8 @@ class Recovery(Wrapper):
             kind = type(error).__name__  # Its words may hold an address with a password.
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
-        runner = ToolRunner(self._source, sorted(as_tools(tools), key=lambda tool: fallback.rank(tool.name)))
+        ordered = sorted(as_tools(tools), key=lambda tool: fallback.rank(tool.name))
+        runner = ToolRunner(self._source, ordered)
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
             async for event in events:

@@ -516,6 +516,7 @@ def test_each_call_of_the_router_leaves_no_sound_behind_while_others_mix_read_an
     assert router.stats.played > 100
     assert is_silent_and_idle(line)
 
+
 def test_any_threads_may_call_one_router_at_once():
     line = Line(rules=HASTY, limits=Limits(model_s=3.0))
     router = line.router

@@ -87,8 +87,6 @@ def test_results_are_counted_by_model_and_tool_with_their_success_rate(endpoint)
         "list_directory": {"success": 3, "failure": 0, "rate": 1.0},
         "read_file": {"success": 2, "failure": 1, "rate": pytest.approx(2 / 3)},
     }
-    assert attempts.tool_rate("qwen3:8b", "read_file") == pytest.approx(2 / 3)
-    assert attempts.tool_rate("qwen3:8b", "write_file") == 0.0
     metrics = attempts.prometheus()
     assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="success"} 2' in metrics
     assert 'cue_engine_tool_results_total{model="qwen3:8b",tool="read_file",outcome="failure"} 1' in metrics
