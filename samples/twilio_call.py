@@ -32,14 +32,14 @@ RATE = 24000
 
 async def answer(line, base_url, model):
     """Ask the model and speak. Put your recognizer where the question is, and your voice where it is spoken."""
-    client = AsyncOpenAI(base_url=base_url, api_key="none")
     question = [{"role": "user", "content": "What is in my folder?"}]
     line.router.begin_turn()
-    events = await client.chat.completions.create(model=model, messages=question, stream=True)
-    async for event in stream.words(stream.read(events)):
-        line.router.handle(event)
-        if isinstance(event, stream.TextDelta):
-            line.push(speak_voice_like(event.text, sample_rate=RATE)[0], RATE)
+    async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
+        events = await client.chat.completions.create(model=model, messages=question, stream=True)
+        async for event in stream.words(stream.read(events)):
+            line.router.handle(event)
+            if isinstance(event, stream.TextDelta):
+                line.push(speak_voice_like(event.text, sample_rate=RATE)[0], RATE)
     line.end()
     await line.played()
 
@@ -49,13 +49,17 @@ def app_for(base_url, model):
         await websocket.accept()
         line = PhoneLine(websocket.send_text)
         sending, answering = asyncio.create_task(line.run()), None
-        async for message in websocket.iter_text():
-            match line.feed(message):
-                case Heard(samples) if np.abs(samples).max(initial=0.0) > 0.1:  # your detector of speech
-                    if answering is None or answering.done():
-                        answering = asyncio.create_task(answer(line, base_url, model))
-        line.close()
-        await sending
+        try:
+            while (message := await websocket.receive())["type"] == "websocket.receive":
+                event = line.feed(message.get("text") or message.get("bytes") or "")
+                is_speech = isinstance(event, Heard) and np.abs(event.samples).max(initial=0.0) > 0.1  # your detector
+                if is_speech and (answering is None or answering.done()):
+                    answering = asyncio.create_task(answer(line, base_url, model))
+        finally:  # nothing of a call outlives it
+            if answering is not None:
+                answering.cancel()
+            line.close()
+            await asyncio.gather(sending, *filter(None, [answering]), return_exceptions=True)
         for span in line.router.spans:
             print(f"{span.cue} at {span.start_s:.2f} s")
 

@@ -23,8 +23,8 @@ __all__ = ["command"]
 
 # extra → (purpose, modules)
 EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "openai": ("model servers and speech servers", ("openai", "h11")),
-    "services": ("tools and model services: cues check-model", ("httpx2", "jsonschema", "pydantic")),
+    "openai": ("OpenAI's client, and cues replay", ("openai", "h11")),
+    "services": ("model servers, speech servers and tools: cues check-model", ("httpx2", "jsonschema", "pydantic")),
     "plots": ("pictures", ("matplotlib",)),
     "espeak": ("a real voice without a server", ("espeakng_loader",)),
     "play": ("loudspeakers: cues play", ("miniaudio",)),

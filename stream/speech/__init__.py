@@ -30,7 +30,8 @@ async def choose_speaker(
     language : str or None
         Name of espeak-ng's voice, such as `"de"`; the default is American English. Other speakers ignore it.
     environment : Mapping[str, str]
-        `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server.
+        `CUES_SPEECH_URL`, `CUES_SPEECH_MODEL` and `CUES_SPEECH_VOICE` describe the speech server, and
+        `CUES_SPEECH_API_KEY` is its key; `OPENAI_API_KEY` goes to OpenAI alone.
 
     Raises
     ------
@@ -50,7 +51,7 @@ async def choose_speaker(
             url,
             model=environment.get("CUES_SPEECH_MODEL", "gpt-4o-mini-tts"),
             voice=environment.get("CUES_SPEECH_VOICE", "alloy"),
-            api_key=environment.get("OPENAI_API_KEY") or ("none" if url else None),
+            api_key=environment.get("CUES_SPEECH_API_KEY"),
         )
     else:
         speaker = VoiceLikeSpeaker() if name == "voice-like" else EspeakSpeaker(language or "en-us")

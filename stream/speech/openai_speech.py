@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import AsyncExitStack, contextmanager
-from contextvars import ContextVar
+import asyncio
+import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from cues.extras import needed
 from stream.errors import SpeakerError
 from stream.speech.speaker import PhraseSpeaker, Speech
+from stream.urls import server_url, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
 __all__ = ["OpenAISpeaker"]
 
-_in_request: ContextVar[bool] = ContextVar("in_request", default=False)
+OPENAI = "https://api.openai.com/v1"
+LONGEST_ERROR = 1 << 16
+"""Bytes of an error that are read."""
+LONGEST_MESSAGE = 500
+WAITS_S = {"timeout": 600.0, "connect": 5.0}
+RETRIES_S = (0.5, 1.0)
+"""Waits after a request that failed before any sound came."""
+PASSING = frozenset({408, 409, 429, *range(500, 600)})
+"""Statuses after which another request may succeed."""
 
 
 class OpenAISpeaker(PhraseSpeaker):
@@ -27,11 +36,11 @@ class OpenAISpeaker(PhraseSpeaker):
     Parameters
     ----------
     base_url : str or None
-        The server's address with `/v1`; `None` is OpenAI's own.
+        The server's address with `/v1`; `None` is OpenAI's own. An impossible one raises a `StreamValueError`.
     model, voice : str
         Names that the server knows.
     api_key : str or None
-        `None` takes `OPENAI_API_KEY`; local servers accept any.
+        `None` takes `OPENAI_API_KEY` for OpenAI, and sends no key to any other server.
     """
 
     def __init__(
@@ -43,63 +52,64 @@ class OpenAISpeaker(PhraseSpeaker):
         api_key: str | None = None,
     ) -> None:
         super().__init__()
-        self.name = f"{model} ({voice}) at {base_url or 'OpenAI'}"
-        self._base_url, self._api_key = base_url, api_key
-        self._model, self._voice = model, voice
+        self._url = f"{base_url or OPENAI}".rstrip("/") + "/audio/speech"
+        server_url("base_url", self._url)
+        self.name = f"{model} ({voice}) at {shown_url(base_url) if base_url else 'OpenAI'}"
+        self._api_key, self._model, self._voice = api_key, model, voice
         self._client: Any = None
 
     async def start(self) -> None:
         """Make the client; no request is sent before the first phrase."""
-        openai = needed("openai", "openai", "the speech server needs a client", SpeakerError)
-        try:
-            self._client = openai.AsyncOpenAI(base_url=self._base_url, api_key=self._api_key)
-        except openai.OpenAIError as error:
-            words = f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
-            raise SpeakerError(words) from error
+        httpx2 = needed("httpx2", "services", "the speech server needs a client", SpeakerError)
+        is_openai = urlsplit(self._url).hostname == urlsplit(OPENAI).hostname
+        key = self._api_key or (os.environ.get("OPENAI_API_KEY") if is_openai else None)
+        if is_openai and not key:
+            raise SpeakerError(
+                f"{self.name} needs a key in OPENAI_API_KEY; CUES_SPEECH_URL names another speech server"
+            )
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._client = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(**WAITS_S))
 
     async def speak(self, phrase: str) -> AsyncIterator[Speech]:
         """The speech of one phrase as it arrives; network reads of odd size are joined to whole samples."""
-        from openai import OpenAIError
+        import httpx2
 
         if self._client is None:
             raise SpeakerError("the speech server's speaker has not been started, or was closed")
         request = {"model": self._model, "voice": self._voice, "input": phrase, "response_format": "pcm"}
-        try:
-            async with AsyncExitStack() as stack:
-                answer = self._client.audio.speech.with_streaming_response.create(**request)
-                with _bodies_unlogged():
-                    response = await stack.enter_async_context(answer)
-                held = b""
-                async for data in response.iter_bytes(4096):
-                    held += data
-                    n_whole = len(held) & ~1
-                    samples = np.frombuffer(held[:n_whole], dtype="<i2").astype(np.float32) / np.float32(32768.0)
-                    held = held[n_whole:]
-                    if len(samples):
-                        yield Speech(samples)
-        except OpenAIError as error:
-            raise SpeakerError(f"{self.name} failed: {error}") from error
+        for wait_s in (*RETRIES_S, None):
+            held, has_spoken = b"", False
+            try:
+                async with self._client.stream("POST", self._url, json=request) as response:
+                    if response.status_code == 200:
+                        async for data in response.aiter_bytes(4096):
+                            held, has_spoken = held + data, True
+                            n_whole = len(held) & ~1
+                            yield Speech(
+                                np.frombuffer(held[:n_whole], dtype="<i2").astype(np.float32) / np.float32(32768.0)
+                            )
+                            held = held[n_whole:]
+                        return
+                    why = f"HTTP {response.status_code}: {await _message(response)}"
+                    passes = response.status_code in PASSING
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                why, passes = str(error) or type(error).__name__, not has_spoken
+            if wait_s is None or not passes:
+                raise SpeakerError(f"{self.name} failed: {why}")
+            await asyncio.sleep(wait_s)
 
     async def aclose(self) -> None:
         """Close the connections."""
         if self._client is not None:
             client, self._client = self._client, None
-            await client.close()
+            await client.aclose()
 
 
-@contextmanager
-def _bodies_unlogged() -> Iterator[None]:
-    """Keep the bodies of requests sent in this context out of the log, where `openai` before version 3 writes them."""
-    logging.getLogger("openai._base_client").addFilter(_without_bodies)  # logging adds the same filter only once
-    token = _in_request.set(True)
-    try:
-        yield
-    finally:
-        _in_request.reset(token)
-
-
-def _without_bodies(record: logging.LogRecord) -> bool:
-    """True: the record stays, but a body of ours is redacted."""
-    if _in_request.get() and isinstance(record.args, dict) and "json_data" in record.args:
-        record.args = {**record.args, "json_data": "<redacted>", "extra_json": "<redacted>"}
-    return True
+async def _message(response: Any) -> str:
+    """The beginning of an error's text."""
+    body = b""
+    async for data in response.aiter_bytes(4096):
+        body += data
+        if len(body) > LONGEST_ERROR:
+            break
+    return " ".join(body[:LONGEST_ERROR].decode("utf-8", "replace").split())[:LONGEST_MESSAGE]

@@ -3,9 +3,12 @@
 `tests/fastrtc` runs FastRTC's.
 """
 
+import asyncio
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,3 +41,53 @@ def test_a_program_runs_by_itself_and_writes_what_is_heard(name, expected, tmp_p
     loud = np.count_nonzero(np.abs(samples) > 0.05) / rate
     assert 0.3 < loud < 10.0
     assert np.abs(samples).max() < 1.0
+
+
+def sample(name):
+    spec = importlib.util.spec_from_file_location(name, SAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+async def never(*_):
+    await asyncio.Event().wait()
+
+
+async def reset_of_asterisk(module):
+    server = await asyncio.start_server(module.server_for("http://127.0.0.1:9/v1", "m"), "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    writer.write(b"\x01\x00\x10" + bytes(16) + b"\x10\x01\x40" + b"\x00\x40" * 160)
+    await asyncio.sleep(0.2)
+    writer.transport.abort()
+    server.close()
+
+
+async def reset_of_twilio(module):
+    messages = [{"type": "websocket.receive", "bytes": b"\xff"}, {"type": "websocket.disconnect"}]
+    socket = SimpleNamespace(accept=lambda: asyncio.sleep(0), send_text=never, receive=None)
+
+    async def receive():
+        return messages.pop(0)
+
+    socket.receive = receive
+    await module.app_for("http://127.0.0.1:9/v1", "m").routes[0].endpoint(socket)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [("asterisk_call", reset_of_asterisk), ("twilio_call", reset_of_twilio)],
+    ids=["asterisk", "twilio"],
+)
+def test_a_call_that_breaks_off_leaves_no_task(name, call):
+    async def go():
+        module = sample(name)
+        module.answer = never
+        await call(module)
+        for _ in range(100):
+            if len(asyncio.all_tasks()) == 1:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(asyncio.all_tasks())
+
+    asyncio.run(go())

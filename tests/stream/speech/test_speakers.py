@@ -1,6 +1,7 @@
 """Every speaker keeps the protocol: 24 kHz float32 in order, words in place, errors as SpeakerError."""
 
 import asyncio
+import contextlib
 import sys
 
 import numpy as np
@@ -174,22 +175,27 @@ def test_without_the_extra_espeak_says_how_to_get_it(monkeypatch):
         asyncio.run(EspeakSpeaker().start())
 
 
-async def _serve_pcm(reader, writer, body, status=b"200 OK"):
-    """Answer one request; the body leaves in odd pieces."""
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: audio/pcm\r\nconnection: close\r\n\r\n")
-    for start in range(0, len(body), 333):
-        writer.write(body[start : start + 333])
-        await writer.drain()
-    writer.close()
+def _speak_from_server(body, *statuses, heads=None, **environment):
+    """The speech of a server that answers each request with the next status, at last with 200, in odd pieces."""
+    left, size = [*statuses], 333 if len(body) < 1 << 20 else 1 << 20
 
+    async def serve(reader, writer):
+        (heads if heads is not None else []).append(await reader.readuntil(b"\r\n\r\n"))
+        status = left.pop(0) if left else b"200 OK"
+        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-type: audio/pcm\r\nconnection: close\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(body), size):
+                writer.write(body[start : start + size])
+                await writer.drain()
+                _speak_from_server.n_sent = start + size
+        writer.close()
 
-def _speak_from_server(body, status=b"200 OK"):
     async def go():
-        server = await asyncio.start_server(lambda r, w: _serve_pcm(r, w, body, status), "127.0.0.1", 0)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
-            port = server.sockets[0].getsockname()[1]
-            return await speak(OpenAISpeaker(f"http://127.0.0.1:{port}/v1", api_key="none"), ["Hello."])
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            speaker = await choose_speaker("openai", environment={"CUES_SPEECH_URL": url, **environment})
+            return await speak(speaker, ["Hello."])
 
     return asyncio.run(go())
 
@@ -205,10 +211,34 @@ def test_a_speech_server_that_refuses_is_a_speaker_error():
         _speak_from_server(b'{"error": {"message": "no such voice"}}', b"400 Bad Request")
 
 
+def test_an_error_page_of_a_speech_server_is_not_read_whole():
+    with pytest.raises(SpeakerError) as caught:
+        _speak_from_server(b"x" * (100 << 20), b"404 Not Found")
+    assert len(str(caught.value)) < 1000
+    assert _speak_from_server.n_sent < 50 << 20
+
+
+def test_a_speech_server_that_is_busy_is_asked_again(monkeypatch):
+    monkeypatch.setattr("stream.speech.openai_speech.RETRIES_S", (0.0, 0.0))
+    samples, _ = _speak_from_server(bytes(4800), b"503 Busy", b"429 Busy")
+    assert len(samples) == 2400
+    with pytest.raises(SpeakerError, match="HTTP 503"):
+        _speak_from_server(b"busy", *[b"503 Busy"] * 3)
+
+
+@pytest.mark.parametrize("key", [{}, {"CUES_SPEECH_API_KEY": "its-own"}], ids=["no key", "a key of its own"])
+def test_openais_key_goes_to_openai_alone(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    heads = []
+    _speak_from_server(bytes(480), heads=heads, **key)
+    sent = [line.lower() for line in heads[0].split(b"\r\n") if line.lower().startswith(b"authorization")]
+    assert sent == ([b"authorization: bearer its-own"] if key else [])
+
+
 def test_what_a_speech_server_is_asked_to_say_is_in_no_log():
     with all_logs() as heard:
         _speak_from_server(bytes(4800))
-    assert any(record.name.startswith("openai") for record in heard.records)
+    assert any(record.name.startswith("http") for record in heard.records)
     assert [line for line in heard.lines if "Hello" in line] == []
 
 
