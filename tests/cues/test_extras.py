@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -56,9 +55,3 @@ def test_a_pip_of_another_environment_is_not_named(installed, monkeypatch):
     installed(None)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/pip")
     assert cues.extras.pip_install("page") == f"{sys.executable} -m pip install 'cue-engine[page]'"
-
-
-def test_no_other_module_writes_the_command_by_itself():
-    root = Path(cues.extras.__file__).parent.parent
-    sources = [path for package in ("cues", "stream") for path in (root / package).rglob("*.py")]
-    assert [path for path in sources if "cue-engine[" in path.read_text() and path.name != "extras.py"] == []

@@ -61,17 +61,6 @@ def test_what_is_wrong_with_a_plan_is_told_with_its_line(tmp_path, text, told):
         plan(tmp_path, text)
 
 
-def test_all_faults_of_a_plan_are_told_at_once(tmp_path):
-    with pytest.raises(CueValueError) as raised:
-        plan(tmp_path, 'nonsense\n["a"]\n{"file": 3, "cue": "agent", "time_s": 1}\n{"cue": "agent"}\n', "plan.jsonl")
-    assert [f"line {number}" in str(raised.value) for number in (1, 2, 3, 4)] == [True] * 4
-
-
-def test_a_plan_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(CueError, match="cannot be read"):
-        read_plan(tmp_path / "no.csv", [])
-
-
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])
 def test_samples_that_no_cue_touches_stay_exactly_as_they_were(tmp_path, subtype):
     noise = np.random.default_rng(1).uniform(-0.99, 0.99, (48000, 2))
@@ -84,13 +73,6 @@ def test_samples_that_no_cue_touches_stay_exactly_as_they_were(tmp_path, subtype
     assert (rate, before.shape) == (24000, after.shape)
     assert np.array_equal(before[:20000], after[:20000])
     assert (before[24500:26000] != after[24500:26000]).mean() > 0.9
-
-
-def test_a_recording_keeps_its_own_rate(tmp_path):
-    write(tmp_path / "x.wav", 0.1 * tone(300.0, 44100), rate=44100)
-    row = mixed(tmp_path / "x.wav", (("agent", 0.5, 0.0),), tmp_path / "y.flac")
-    assert (row["status"], row["sample_rate"]) == ("ok", 44100)
-    assert soundfile.info(tmp_path / "y.flac").samplerate == 44100
 
 
 def test_a_cue_beyond_the_end_is_a_row_that_failed(tmp_path):

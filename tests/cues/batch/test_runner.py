@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cues.batch.runner import key_of, run_batch, run_task
+from cues.batch.runner import run_batch
 from cues.errors import CueError, CueValueError
 from tests.support.batch_tasks import Count, DiskFull, Fail, KillAlways, KillOnce
 
@@ -106,11 +106,6 @@ def test_an_interrupt_ends_program_and_workers_at_once(tmp_path):
     assert told == "cues: interrupted; 0 of 1 are done and kept: the same command resumes\n"
 
 
-def test_a_task_that_fails_is_one_line_in_the_table(tmp_path, notes):
-    (failed,) = run_batch([Fail("bad"), *counts(notes, 3)], tmp_path / "t.csv", COLUMNS, workers=1).failed
-    assert (failed["file"], failed["status"], failed["error"]) == ("bad", "failed", "of two lines")
-
-
 def test_the_next_run_does_only_what_is_left_and_what_failed(table, notes):
     run_batch([Fail("bad"), *counts(notes, 5)], table, COLUMNS, workers=1)
     run = run_batch([Fail("bad"), *counts(notes, 8)], table, COLUMNS, workers=1)
@@ -191,9 +186,3 @@ def test_a_table_of_unknown_kind_or_that_cannot_be_written_is_refused_before_any
     with pytest.raises(CueError, match="cannot be read: Is a directory"):
         run_batch(counts(notes, 1), tmp_path / "t.csv", COLUMNS)
     assert times_done(notes) == {}
-
-
-def test_a_file_that_has_changed_has_another_key(notes):
-    assert key_of(Count("a", "1")) != key_of(Count("a", "2"))
-    assert key_of(Count("a", "1")) == key_of(Count("a", "1"))
-    assert run_task(Fail("\udce9"))["status"] == "failed"

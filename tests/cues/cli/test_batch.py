@@ -41,14 +41,6 @@ def test_measure_writes_a_table_and_goes_on_from_it(run, calls, tmp_path):
     )
 
 
-def test_a_run_that_finds_all_done_says_so_and_that_no_cluster_was_asked(run, calls):
-    run("batch", "measure", "calls", "--workers", 1)
-    assert run("batch", "measure", "calls").out.startswith("2 of 2 done, all of them in an earlier run: ")
-    result = run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1")
-    assert result.code == 0
-    assert result.out.splitlines()[1] == "nothing left to do; the cluster was not used"
-
-
 def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     run("batch", "measure", "calls", "--workers", 1)
@@ -63,19 +55,6 @@ def test_a_cluster_that_cannot_be_reached_leaves_no_table(run, calls, tmp_path):
     assert result.code == 1
     assert "no Dask scheduler at nonsense://127.0.0.1:1" in result.err
     assert not list(tmp_path.glob("measures*"))
-
-
-def test_processes_and_a_cluster_exclude_each_other(run, calls):
-    assert run("batch", "measure", "calls", "--dask", "tcp://127.0.0.1:1", "--workers", 2).code == 2
-
-
-def test_a_broken_file_is_told_and_the_rest_done(run, calls, tmp_path):
-    (calls / "broken.wav").write_bytes(b"RIFF")
-    result = run("batch", "measure", "calls/*.wav", "-o", "x.jsonl", "--workers", 1)
-    assert result.code == 1
-    assert result.out.startswith("2 of 3 done: x.jsonl")
-    assert "failed: calls/broken.wav: cannot be read as audio: " in result.err
-    assert (tmp_path / "x.jsonl").read_text().count('"status": "failed"') == 1
 
 
 def test_measure_as_json_keeps_its_keys(run, calls):
@@ -123,14 +102,6 @@ def test_a_recording_is_never_written_over_itself(run, calls):
     assert "would be written over itself" in result.err
 
 
-def test_what_is_wrong_with_a_plan_is_told_line_by_line(run, calls):
-    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agnt,0.2\na.wav,agent,soon\n")
-    result = run("batch", "mix", "calls/plan.csv")
-    assert result.code == 1
-    assert "line 2: cue is 'agnt'" in result.err
-    assert "line 3: time_s is 'soon'" in result.err
-
-
 def test_an_interrupt_says_what_is_kept_and_counts_no_failure_as_done(run, calls, monkeypatch):
     write(calls / "c.wav", tone(440.0))
 
@@ -170,14 +141,6 @@ def test_a_recording_that_was_cut_short_is_a_row_that_says_so_and_the_rest_is_do
     assert [row["status"] for row in table(tmp_path / "measures.csv")] == ["failed", "ok"]
     # The path has a column of its own.
     assert table(tmp_path / "measures.csv")[0]["error"].startswith("is cut off: its header promises 96000 bytes")
-
-
-def test_cues_are_not_mixed_into_a_recording_that_was_cut_short(run, calls, tmp_path):
-    cut_short(calls / "a.wav")
-    (tmp_path / "plan.csv").write_text("file,cue,time_s\ncalls/a.wav,agent,0.05\ncalls/b.wav,agent,0.1\n")
-    assert run("batch", "mix", "plan.csv", "--workers", 1).code == 1
-    assert "is cut off" in table(tmp_path / "mixed" / "mixed.csv")[0]["error"]
-    assert [path.name for path in (tmp_path / "mixed").rglob("*.wav")] == ["b.wav"]
 
 
 def test_half_files_that_an_earlier_run_left_are_gone_after_the_next(run, calls, tmp_path):

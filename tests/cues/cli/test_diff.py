@@ -57,14 +57,3 @@ def test_the_picture_shows_both_sides(run, packs):
     picture = matplotlib.image.imread(packs / "d.png")[:, :, :3]
     halves = picture[:, : picture.shape[1] // 2], picture[:, picture.shape[1] // 2 :]
     assert all(np.ptp(half) > 0.5 for half in halves)
-
-
-@pytest.mark.parametrize(("one", "other"), [("a", "tool_call"), ("-", "-"), ("tool_call", "a")])
-def test_what_cannot_be_compared_is_a_usage_error(run, packs, one, other):
-    assert run("diff", one, other).code == 2
-
-
-def test_an_unknown_name_is_answered_with_the_one_that_is_meant(run):
-    result = run("diff", "agnt", "error")
-    assert result.code == 2
-    assert result.err.endswith("did you mean 'agent'?\n")

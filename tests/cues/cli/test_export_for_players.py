@@ -64,12 +64,6 @@ def test_a_damaged_manifest_keeps_every_file(manifest, tmp_path):
     assert export_for_player(bank_at, tmp_path, "home-assistant").written == ()
 
 
-def test_an_unknown_player_is_refused_and_writes_nothing(tmp_path):
-    with pytest.raises(cues.CueValueError, match="player is 'radio'; it must be one of home-assistant"):
-        export_for_player(bank_at, tmp_path / "sounds", "radio")
-    assert not (tmp_path / "sounds").exists()
-
-
 def test_the_command_writes_the_files_of_a_player(run, tmp_path):
     result = run("export", str(tmp_path / "sounds"), "--for", "home-assistant", "--json")
     assert result.code == 0

@@ -157,12 +157,6 @@ def test_a_recording_that_is_not_there_is_called_missing(run):
     assert (result.code, result.err) == (1, "cues: speech.wav: cannot be read as audio: there is no such file\n")
 
 
-def test_a_misspelt_cue_is_answered_with_the_name_that_was_meant(run):
-    result = run("mix", "speech.wav", "--cue", "toolcall@1")
-    assert result.code == 2
-    assert "did you mean 'tool_call'?" in result.err
-
-
 def test_files_of_a_pack_are_listed_as_they_would_be_typed(run):
     run("new-pack", "mine")
     result = run("list", "--pack", "mine")
@@ -198,14 +192,3 @@ def test_the_first_fault_of_a_pack_names_the_command_that_tells_all(run, tmp_pat
     assert result.err.endswith("did you mean 'tool_call'? (cues check 'my pack' lists all)\n")
     checked = run("check", "my pack")
     assert all(name in checked.out for name in ("toolcall", "attenton"))
-
-
-def test_a_sound_of_a_pack_that_cannot_be_read_names_that_command_too(run, tmp_path):
-    (tmp_path / "pack").mkdir()
-    (tmp_path / "pack" / "agent.wav").write_bytes(b"no sound")
-    assert run("list", "--pack", "pack").err.endswith(" (cues check pack lists all)\n")
-
-
-def test_a_pack_that_is_not_there_names_no_command(run, monkeypatch):
-    monkeypatch.setenv("CUES_PACK", "nowhere")
-    assert "cues check" not in run("list").err

@@ -57,11 +57,6 @@ def test_a_loop_may_be_long_and_silent_for_a_while():
     assert codes(period, loop=True) == []
 
 
-def test_several_faults_are_all_told():
-    bad = np.clip(tone(660.0, 30000, level=2.0), -1.0, 1.0) + 0.02
-    assert {"too_long", "too_loud", "clipped", "dc"} <= set(codes(bad))
-
-
 def test_a_decimation_without_a_filter_is_heard_as_alias():
     t = np.arange(28800) / 96000
     rich = sum(np.sin(2 * np.pi * 1900.0 * k * t) / k for k in range(1, 20))

@@ -35,13 +35,6 @@ def test_a_file_takes_the_place_of_a_built_in_cue(pack):
     np.testing.assert_array_equal(bank["agent"].samples, cues.load_bank()["agent"].samples)
 
 
-def test_gain_and_target_are_taken_into_account(pack):
-    text = '[cues]\nagent = { file = "beep.wav", target_lu = -10, gain_db = -2.5 }\nerror = { gain_db = -4 }'
-    bank = cues.load_bank(written(pack, text), speech_lufs=-23)
-    assert bank["agent"].measured.m100_max_lufs == pytest.approx(-23 - 10 - 2.5, abs=0.01)
-    assert bank["error"].measured.m100_max_lufs == pytest.approx(-23 - 3 - 4, abs=0.01)
-
-
 def test_a_pack_may_leave_the_loudness_as_it_is(pack):
     cue = cues.load_bank(written(pack, '[cues]\nagent = { file = "beep.wav", normalize = false }'))["agent"]
     assert cue.measured.true_peak_dbtp == pytest.approx(20 * np.log10(0.3), abs=0.05)
@@ -73,11 +66,6 @@ def test_loop_points_make_a_period(pack):
 def test_a_file_for_a_looping_cue_that_says_nothing_of_loops_does_not_hammer(pack):
     cue = cues.load_bank(written(pack, '[cues]\nworking = "beep.wav"'))["working"]
     assert (cue.loop, len(cue)) == (True, 48000)
-
-
-def test_loop_false_plays_once(pack):
-    cue = cues.load_bank(written(pack, '[cues]\nworking = { file = "beep.wav", loop = false }'))["working"]
-    assert (cue.loop, len(cue)) == (False, 7200)
 
 
 def test_rules_are_tried_in_their_order_before_the_built_in_ones(pack):
@@ -177,17 +165,6 @@ def test_a_wrong_pack_is_refused_by_file_key_value_and_what_is_allowed(pack, tex
     assert str(pack / "pack.toml") in str(caught.value)
 
 
-def test_pack_toml_in_another_encoding_is_refused(pack):
-    (pack / "pack.toml").write_bytes('[pack]\nauthor = "J\xf6rg"'.encode("latin-1"))
-    with pytest.raises(cues.PackError, match="not valid TOML"):
-        cues.load_bank(pack)
-
-
-def test_a_byte_order_mark_is_no_fault(pack):
-    (pack / "pack.toml").write_bytes(b"\xef\xbb\xbf[cues]\ntool_call = 'beep.wav'")
-    assert cues.load_bank(pack)["tool_call"].spec is None
-
-
 def test_a_cue_may_have_a_name_in_any_script(pack):
     text = '[cues]\n"größe 🎵" = "beep.wav"\n[rules]\n"x" = "größe 🎵"'
     assert cues.load_bank(written(pack, text)).cue_for("x").name == "größe 🎵"
@@ -198,24 +175,6 @@ def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
     (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
     with pytest.raises(cues.PackError, match=r"pack\.toml: cannot be read: No such file"):
         cues.load_bank(tmp_path)
-
-
-def test_a_file_named_after_its_cue_is_named_once_in_its_error(tmp_path):
-    (tmp_path / "error.wav").write_text("no sound")
-    with pytest.raises(cues.AudioFileError) as caught:
-        cues.load_bank(tmp_path)
-    assert str(caught.value).count("error.wav") == 1
-
-
-@pytest.mark.parametrize("pack_dir", [5, b"/tmp", ["pack"]])
-def test_a_pack_folder_is_a_path(pack_dir):
-    with pytest.raises(cues.CueTypeError, match=r"pack_dir is .* it must be a path"):
-        cues.load_bank(pack_dir)
-
-
-def test_an_empty_path_means_no_pack_whatever_the_variable_says(pack, monkeypatch):
-    monkeypatch.setenv("CUES_PACK", str(written(pack, "")))
-    assert cues.load_bank("").pack_dir is None
 
 
 def test_a_variable_that_points_nowhere_is_named(monkeypatch):
@@ -237,13 +196,6 @@ def test_folders_that_are_no_pack_are_refused(tmp_path):
         cues.load_bank(tmp_path)
     soundfile.write(tmp_path / "tool_cal.wav", BEEP, 44100)
     with pytest.raises(cues.PackError, match="'tool_cal' is not a cue"):
-        cues.load_bank(tmp_path)
-
-
-def test_two_files_for_one_cue_are_refused(tmp_path):
-    for ending in ("wav", "flac"):
-        soundfile.write(tmp_path / f"error.{ending}", BEEP, 44100)
-    with pytest.raises(cues.PackError, match="has a file already"):
         cues.load_bank(tmp_path)
 
 

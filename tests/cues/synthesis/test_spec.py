@@ -7,7 +7,7 @@ import pytest
 
 import cues
 from cues.synthesis.catalog import CATALOG
-from cues.synthesis.spec import Envelope, LowPass, Note, Spec, Timbre
+from cues.synthesis.spec import Envelope, LowPass, Note, Spec
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,3 @@ NOTE = {"hz": 660, "length_ms": 100}
 def test_a_wrong_table_is_refused_by_key_value_and_what_is_allowed(table, error, match):
     with pytest.raises(error, match=match):
         Spec.from_table(table)
-
-
-def test_a_note_where_notes_belong_is_told_how_to_be_a_list_of_one():
-    with pytest.raises(cues.CueTypeError, match=r"Spec.notes is Note\(.*; it must be a list: \(note,\) for one"):
-        Spec(notes=Note(hz=660, length_ms=100))
-
-
-def test_defaults_are_within_their_own_limits():
-    assert Timbre().partials[0] == 1.0
-    assert Envelope().attack_ms >= 5.0
