@@ -53,6 +53,7 @@ def connect(
     overrides: Path | str | Sequence[Mapping[str, Any]] | None = None,
     guide: bool = False,
     usage: bool = True,
+    temperature: float | None = None,
     retries: Retries | None = None,
     timeout_s: float = 120.0,
     connect_timeout_s: float = 5.0,
@@ -82,6 +83,8 @@ def connect(
     guide, usage : bool
         Whether to add guidance about the tools to the system prompt; whether to ask the OpenAI-compatible endpoint for
         token counts, which a few strict servers refuse.
+    temperature : float or None
+        Sampling temperature of every answer, ≥ 0, unless `chat` is given another.
     retries : Retries or None
         When to repeat a request that fails before its first event; `None` takes the defaults.
     timeout_s, connect_timeout_s : float
@@ -106,7 +109,8 @@ def connect(
     key = api_key or key_for(host, asks_cloud=asks_cloud)
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
     endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
-    return Connection(kind, root, name, known, endpoint, retries=retries or Retries(), guide=guide, usage=usage)
+    options: dict[str, Any] = {"guide": guide, "usage": usage, "temperature": temperature}
+    return Connection(kind, root, name, known, endpoint, retries=retries or Retries(), **options)
 
 
 class Connection:
@@ -136,10 +140,12 @@ class Connection:
         retries: Retries,
         guide: bool,
         usage: bool,
+        temperature: float | None = None,
     ) -> None:
         self.api, self.base_url, self.model, self.capabilities = api, base_url, model, capabilities
         self.server_too_old = ""
         self._endpoint, self._retries, self._guide, self._usage = endpoint, retries, guide, usage
+        self._temperature = temperature
         self._logged_left_out: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -208,6 +214,7 @@ class Connection:
         if left_out:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
+        fields.setdefault("temperature", self._temperature)
         fields["tool_choice"] = tool_choice_field(fields.get("tool_choice"), names) if names else None
         if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
             fields["parallel_tool_calls"] = False

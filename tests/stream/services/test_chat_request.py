@@ -53,6 +53,19 @@ def test_openai_fields_are_written_as_the_openai_endpoint_reads_them():
     }
 
 
+def test_the_temperature_of_the_connection_is_that_of_every_answer_without_one():
+    def sent(**fields):
+        return chat("ollama-plain-text", options={"temperature": 0.7}, **fields).bodies[0]["temperature"]
+
+    assert (sent(), sent(temperature=0.1)) == (0.7, 0.1)
+
+
+def test_each_endpoint_takes_its_own_of_two_formats():
+    formats = {"format": "json", "response_format": {"type": "text"}}
+    assert chat("ollama-plain-text", endpoint="ollama", **formats).bodies[0]["format"] == "json"
+    assert chat("ollama-plain-text", **formats).bodies[0]["response_format"] == {"type": "text"}
+
+
 @pytest.mark.parametrize(
     ("fields", "error", "says"),
     [

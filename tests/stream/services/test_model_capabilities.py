@@ -172,8 +172,8 @@ def test_hermes_models_are_told_when_to_use_a_tool_and_others_get_the_descriptio
     ("model", "words"),
     [
         ("mistral", "Available functions:"),
-        ("kimi-k2", "Break a large task into steps"),
-        ("qwen2.5-coder:32b", "only a tool from this list"),
+        ("kimi-k2", "sub-tasks"),
+        ("qwen2.5-coder:32b", "Think step by step"),
     ],
     ids=["standard", "agentic", "hermes"],
 )
