@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "PackFolder",
     "ServerUrl",
     "api",
+    "api_key",
     "base_url",
     "fast",
     "host",
@@ -86,6 +88,13 @@ class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in t
         return str(value)
 
 
+def _value_of(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    """The value of an environment variable, which is set."""
+    if name and not os.environ.get(name):
+        raise click.BadParameter(f"{name} is empty; set it to the server's key")
+    return os.environ[name] if name else None
+
+
 def one_standard_output(option: str, file: Path | None, *, as_json: bool) -> None:
     """Reject `--json` beside a file that goes to standard output."""
     if as_json and str(file) == "-":
@@ -111,6 +120,13 @@ api = click.option(
     default="auto",
     show_default=True,
     help="Chat Completions, or Ollama's own endpoint; auto takes the latter for Ollama's cloud alone.",
+)
+api_key = click.option(
+    "--api-key-env",
+    "api_key",
+    metavar="NAME",
+    callback=_value_of,
+    help="Variable with the server's key. Without it, OPENAI_API_KEY goes to OpenAI's own host alone.",
 )
 speaker = click.option(
     "--speaker",

@@ -23,7 +23,7 @@ __all__ = ["command"]
 @_options.base_url
 @_options.model
 @_options.api
-@click.option("--api-key", envvar="CUES_API_KEY", help="Key of the server (CUES_API_KEY).")
+@_options.api_key
 @click.option(
     "--timeout-s",
     type=click.FloatRange(1.0),

@@ -15,7 +15,7 @@ from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.cli.live.scripts import script_of
 from cues.cli.live.timeline import report
-from cues.cli.live.turn import Setup, Target, key_for, run_turn
+from cues.cli.live.turn import Setup, Target, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
@@ -30,6 +30,7 @@ __all__ = ["command"]
 @_options.base_url
 @_options.model
 @_options.api
+@_options.api_key
 @click.option(
     "--tools",
     type=_options.EXISTING_FILE,
@@ -60,6 +61,7 @@ def command(
     base_url: str | None,
     model: str | None,
     api: Any,
+    api_key: str | None,
     tools: Path | None,
     folder: Path | None,
     system: str | None,
@@ -72,8 +74,6 @@ def command(
     as_json: bool,
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
-
-    The API key is read from OPENAI_API_KEY; local servers need none.
 
     Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, the waits for a
     live model are four times as long in these files. Ctrl-C interrupts the answer, like a barge-in.
@@ -97,7 +97,7 @@ def command(
     else:
         base_url, model = base_url or local_address(), model or default_model()
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
-        target = Target(base_url=base_url, model=model, api=api, api_key=key_for(base_url, api), tools=offered)
+        target = Target(base_url=base_url, model=model, api=api, api_key=api_key, tools=offered)
         turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
     report(turn, as_json=as_json)
 

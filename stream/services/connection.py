@@ -75,7 +75,7 @@ def connect(
         Ollama's cloud alone.
     api_key : str or None
         `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
-        Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google, and no key for other hosts.
+        Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google; no key for other hosts, and none over plain http.
     capabilities : ModelCapabilities or None
         The model's abilities with tools; `None` looks them up with `capabilities_of`.
     overrides : Path, str, Sequence[Mapping] or None
@@ -103,10 +103,11 @@ def connect(
     address = cloud_address() if asks_cloud else local_address() if base_url is None else base_url
     kind, root, url = api_and_address(address, "ollama" if asks_cloud and api == "auto" else api)
     host = urlsplit(url).hostname or ""
+    is_private = asks_cloud or url.startswith("https:")
     asks_cloud = asks_cloud or host in CLOUD_HOSTS
     name = normalize_model(default_model() if model is None else model, "cloud" if asks_cloud else "local")
     known = capabilities or capabilities_of(name, overrides)
-    key = api_key or key_for(host, asks_cloud=asks_cloud)
+    key = api_key or (key_for(host, asks_cloud=asks_cloud) if is_private else None)
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
     endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
     options: dict[str, Any] = {"guide": guide, "usage": usage, "temperature": temperature}

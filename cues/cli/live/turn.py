@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 import cues
 import stream
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from stream.services.source import ChatSource
     from stream.session.record import TurnRecord
 
-__all__ = ["Arrival", "Setup", "Target", "TurnReport", "key_for", "run_turn"]
+__all__ = ["Arrival", "Setup", "Target", "TurnReport", "run_turn"]
 
 _WITHOUT_DEVICE = "without --play the answer goes into files alone"
 
@@ -65,15 +63,6 @@ class Target:
                 source = connection
             runs_tools = bool(self.tools) and all(tool.function is not None for tool in self.tools)
             yield stream.ToolRunner(source, self.tools, rounds=self.rounds) if runs_tools else source
-
-
-def key_for(base_url: str, api: Literal["auto", "chat", "ollama"] = "auto") -> str | None:
-    """OPENAI_API_KEY; `None` for a host that has a key of its own, which `stream.connect` finds."""
-    from stream.services.addresses import KEYS, api_and_address
-
-    kind, _, url = api_and_address(base_url, api)
-    has_own = urlsplit(url).hostname in KEYS
-    return None if has_own or kind == "ollama" else os.environ.get("OPENAI_API_KEY")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

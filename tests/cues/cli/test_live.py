@@ -478,6 +478,7 @@ def test_a_port_that_is_taken_is_an_error():
         (["--model", "m"], "both --base-url and --model"),
         (["--base-url", "http://localhost:1/v1", "--model", "m", "--replay", "x.sse"], "give one of them"),
         (["--folder", "."], "give --base-url and --model"),
+        (["--api-key-env", "NOT_SET"], "NOT_SET is empty"),
         (["--certfile", __file__], "both --certfile and --keyfile"),
         (["--host", "0.0.0.0"], "ssh -L 8486:127.0.0.1:8486"),
     ],
@@ -490,19 +491,18 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("url", "key"),
-    [("http://localhost:11434/v1", "of openai"), ("https://api.anthropic.com", None)],
-    ids=["OpenAI-compatible", "a provider with an API and a key of its own"],
+    ("given", "key"), [((), None), (("--api-key-env", "MINE"), "of mine")], ids=["none", "a variable"]
 )
-def test_the_key_of_openai_goes_to_its_own_api_alone(monkeypatch, url, key):
+def test_a_server_gets_the_key_that_it_is_given_and_not_openais(monkeypatch, given, key):
     targets = []
 
     async def serve(_scripts, options, *_):
         targets.extend(options.targets)
 
     monkeypatch.setenv("OPENAI_API_KEY", "of openai")
+    monkeypatch.setenv("MINE", "of mine")
     monkeypatch.setattr("cues.cli.live.browser.command._serve", serve)
-    result = CliRunner().invoke(group, ["live", "--base-url", url, "--model", "m"])
+    result = CliRunner().invoke(group, ["live", "--base-url", "http://h:1/v1", "--model", "m", *given])
     assert result.exit_code == 0
     assert [target.api_key for target in targets] == [key]
 

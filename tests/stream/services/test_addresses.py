@@ -9,6 +9,7 @@ import stream
 from stream.errors import MissingFeatureError, StreamValueError
 from stream.events import TextDelta
 from stream.replay.server import ReplayServer
+from stream.services import connection as connection_module
 from stream.services.addresses import api_and_address, key_for
 from tests.support.model_server import QUESTION, chat, says, tool
 
@@ -147,6 +148,15 @@ def test_a_key_goes_to_the_server_it_was_given_for_and_an_environment_key_to_its
             monkeypatch.delenv(other, raising=False)
         monkeypatch.setenv(name, "secret")
         assert {host for host in hosts if key_for(host)} == {own}
+
+
+@pytest.mark.parametrize(("scheme", "sent"), [("https", True), ("http", False)])
+def test_a_hosts_own_key_is_not_sent_in_clear(monkeypatch, scheme, sent):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    given = []
+    monkeypatch.setattr(connection_module, "Endpoint", lambda *_, api_key, **__: given.append(api_key))
+    stream.connect(f"{scheme}://api.openai.com/v1", "m")
+    assert given == ["secret" if sent else None]
 
 
 @pytest.mark.parametrize("api", ["chat", "ollama"])

@@ -41,6 +41,7 @@ _FORWARD = (
     "--base-url", type=_options.ServerUrl(), help="OpenAI-compatible server, such as http://localhost:11434/v1."
 )
 @click.option("--model", help="The model's name on the server.")
+@_options.api_key
 @click.option(
     "--folder",
     type=_options.EXISTING_FOLDER,
@@ -71,6 +72,7 @@ def command(
     *,
     base_url: str | None,
     model: str | None,
+    api_key: str | None,
     folder: Path | None,
     system: str,
     recordings: tuple[Path, ...],
@@ -101,14 +103,14 @@ def command(
     from cues.cli._watching import watched_bank
     from cues.cli.live.browser.conversation import ConversationOptions
     from cues.cli.live.scripts import built_in_scripts, script_of
-    from cues.cli.live.turn import Target, key_for
+    from cues.cli.live.turn import Target
     from stream.services import filesystem_tools
 
     scripts: list[Script] = []
     asked: list[Target] = []
     if base_url and model:
         tools = filesystem_tools(folder) if folder else ()
-        asked = [Target(base_url=base_url, model=model, api_key=key_for(base_url), tools=tools)]
+        asked = [Target(base_url=base_url, model=model, api_key=api_key, tools=tools)]
     else:
         scripts = [script_of(recordings)] if recordings else built_in_scripts()
     cues.warm_up()
