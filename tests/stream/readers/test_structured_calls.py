@@ -7,18 +7,14 @@ import json
 import pytest
 
 from stream import (
-    Finish,
     OllamaReader,
     OpenAIReader,
-    ReasoningDelta,
     StreamFailed,
-    TaskStatus,
     TextDelta,
     ToolCallEnd,
     ToolCallStart,
-    ToolResult,
-    Usage,
 )
+from tests.stream.comparing import load
 
 
 def chunk(delta, finish=None, **beside):
@@ -91,6 +87,12 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("case", list(load("structured_calls")), ids=lambda case: case["id"])
+def test_case_gives_its_events(case):
+    reader = OllamaReader() if case["endpoint"] == "/api/chat" else OpenAIReader()
+    assert [repr(event) for event in read(*case["messages"], reader=reader)] == case["events"]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shape_that_servers_send_gives_its_calls(shape):
     items, expected = SHAPES[shape]
@@ -108,11 +110,6 @@ def test_second_parallel_call_with_an_index_of_its_own_is_announced_at_once():
     reader = OpenAIReader()
     reader.feed(calls(call("f", '{"x": 1}', 0, "a")))
     assert reader.feed(calls(call("f", "{", 1, "b"))) == [ToolCallStart("f", "b", 1)]
-
-
-def test_text_that_overtakes_a_call_waits_for_its_end():
-    events = read(calls(call("f", '{"x"', 0, "a")), chunk({"content": "Hello."}), calls(call(None, ": 1}")), DONE)
-    assert [type(event) for event in events] == [ToolCallStart, ToolCallEnd, TextDelta, Finish]
 
 
 def test_calls_between_texts_are_announced_one_after_the_other():
@@ -148,77 +145,15 @@ def test_a_value_in_place_of_a_later_piece_of_arguments_raises_nothing(value):
     ]
 
 
-ENCODED_FOUR_TIMES = json.dumps(json.dumps(json.dumps(json.dumps({"x": 1}))))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    ['"\\"x"', '"{\\"x\\": NaN}"', ENCODED_FOUR_TIMES, "[1]", [1], 5],
-    ids=["half a text in a text", "no JSON number", "encoded four times", "array", "array as value", "number as value"],
-)
-def test_arguments_that_are_no_object_make_the_call_malformed(arguments):
-    events = read(calls(call("f", arguments, 0, "a")), DONE)
-    assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["malformed"]
-
-
-def test_one_raw_call_absorbs_one_of_two_structured_ones():
-    events = read(
-        chunk({"content": '{"name": "f", "arguments": {}}'}), calls(call("f", "{}", 0), call("f", "{}", 1)), DONE
-    )
-    assert len(ended(events)) == 2
-
-
 def test_same_id_name_and_arguments_in_a_later_round_are_a_repetition():
     first = calls(call("f", "{}", 0, "a"))
     events = read(first, DONE, first, chunk({"content": "x"}), calls(call("f", "{}", 0, "b")), DONE)
     assert [identity for _, identity, _ in ended(events)] == ["a", "b"]
 
 
-def test_marker_left_beside_a_structured_call_is_dropped_on_both_sides():
-    events = read(
-        chunk({"content": "Ok. <tool_call>"}), calls(call("f", "{}", 0, "a")), chunk({"content": "</tool_call>"}), DONE
-    )
-    assert [event.text for event in events if isinstance(event, TextDelta)] == ["Ok. "]
-
-
-def test_call_left_half_in_a_fence_beside_a_structured_call_is_dropped():
-    events = read(chunk({"content": "Ok.\n```\n<tool_call>"}), calls(call("f", "{}", 0, "a")), DONE)
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Ok.\n"
-
-
 def test_text_held_before_a_structured_call_is_not_lost_when_text_goes_on():
     events = read(chunk({"content": "a <"}), calls(call("f", "{}", 0, "a")), chunk({"content": " b"}), DONE)
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a < b"
-
-
-def test_finish_reason_that_is_absent_and_usage_with_an_empty_delta():
-    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
-    events = read({"choices": [{"delta": {"content": "Hi"}}]}, chunk({}, "stop", usage=usage))
-    assert events == [TextDelta("Hi"), Finish("stop"), Usage(1, 2, 3)]
-
-
-def test_only_the_first_of_several_answers_is_read():
-    both = {
-        "choices": [
-            {"index": 1, "delta": {"content": "no"}},
-            {"index": 0, "delta": {"content": "yes"}, "finish_reason": "stop"},
-        ]
-    }
-    assert read(both) == [TextDelta("yes"), Finish("stop")]
-
-
-@pytest.mark.parametrize(
-    ("item", "failed"),
-    [
-        ({"error": {"message": "x", "code": 503}}, StreamFailed("x", "503", 503)),
-        ({"error": "plain words"}, StreamFailed("plain words")),
-        ({"object": "error", "message": "bad", "code": 400}, StreamFailed("bad", "400", 400)),
-        ({"error": {"type": "overloaded", "requestId": "r", "retryAfterMs": 50}}, StreamFailed("overloaded", None, None, 50.0, "r")),
-    ],
-    ids=["object", "text", "bare", "type only"],
-)  # fmt: skip
-def test_error_in_the_stream_is_its_last_event(item, failed):
-    assert read(chunk({"content": "Hi"}), item, chunk({"content": "no"})) == [TextDelta("Hi"), failed]
 
 
 def test_nothing_follows_a_failure_whatever_the_client_tells():
@@ -228,50 +163,12 @@ def test_nothing_follows_a_failure_whatever_the_client_tells():
     assert reader.close() == []
 
 
-def test_times_that_no_clock_has_counted_are_left_out():
-    done = {"message": {}, "done": True, "done_reason": "stop", "eval_count": 1, "total_duration": 10**400}
-    assert read(done, reader=OllamaReader()) == [Usage(None, 1), Finish("stop")]
-    (failed,) = read({"error": {"message": "busy", "retryAfterMs": 10**400}})
-    assert failed.retry_after_ms is None
-
-
 def test_body_that_is_empty_or_breaks_off_is_unfinished():
     assert [event.code for event in read()] == ["unfinished"]
     assert read(chunk({"content": "Hi"}))[-1].code == "unfinished"
     (failed,) = read(b"<html>502</html>", reader=OllamaReader())
     assert failed.code == "unfinished"
     assert "502" in failed.message
-
-
-def test_a_call_that_rides_on_the_done_line_comes_before_usage_and_end():
-    message = {"role": "assistant", "content": "Hm <", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
-    done = {"message": message, "done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2}
-    kinds = [type(event) for event in read(done, reader=OllamaReader())]
-    assert kinds == [TextDelta, ToolCallStart, ToolCallEnd, Usage, Finish]
-
-
-def test_native_tool_loop_tells_status_calls_results_and_timings():
-    def line(content="", **fields):
-        return {"message": {"role": "assistant", "content": content}, "done": False, **fields}
-
-    asked = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{"id": "k", "function": {"name": "f", "arguments": {}}}],
-    }
-    events = read(
-        {"message": asked, "done": False, "task_id": "t", "task_status": "working"},
-        line(done=True, done_reason="stop", eval_count=2, prompt_eval_count=3, total_duration=5_000_000, load_duration=1_000_000),
-        line(tool_results=[{"name": "f", "error": "not there"}]),
-        line("Sorry.", channel="text"),
-        line(done=True, task_status="completed", done_reason="stop"),
-        reader=OllamaReader(),
-    )  # fmt: skip
-    assert events == [
-        TaskStatus("t", "working"), ToolCallStart("f", "k", 0), ToolCallEnd("f", "k", 0, "{}", "ok"),
-        Usage(3, 2, 5, load_ms=1.0, total_ms=5.0), Finish("stop"), ToolResult(tool_name="f", tool_call_id="k", is_error=True, content="not there"),
-        TextDelta("Sorry.", "text"), TaskStatus("t", "completed"), Finish("stop"),
-    ]  # fmt: skip
 
 
 def test_text_that_changes_its_channel_says_so_from_then_on():
@@ -294,22 +191,6 @@ def test_in_ollamas_lines_a_channel_stands_beside_the_message_or_in_it(field):
     assert reader.feed(beside) == reader.feed(within) == [TextDelta("Hm.", "json")]
 
 
-def test_messages_of_role_tool_are_results_and_never_spoken():
-    said = {"role": "tool", "content": "12 degrees", "tool_call_id": "a"}
-    events = read(calls(call("f", "{}", 0, "a")), chunk(said), chunk({"content": "It is 12."}, "stop"))
-    assert events[2:4] == [
-        ToolResult(tool_name="f", tool_call_id="a", is_error=False, content="12 degrees"),
-        TextDelta("It is 12."),
-    ]
-
-
-@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
-def test_thinking_under_any_name_is_reasoning_and_not_searched(field):
-    thought = '{"name": "f", "arguments": {}}'
-    assert read(chunk({field: thought}), chunk({}, "stop")) == [ReasoningDelta(thought), Finish("stop")]
-    assert OpenAIReader(reasoning=False).feed(chunk({field: thought})) == []
-
-
 SENT_TWICE = {"the same id": "a", "another id": "b", "no id": None}
 
 
@@ -325,15 +206,6 @@ def test_an_equal_call_at_another_index_is_the_same_by_its_id_or_if_arguments_al
     both = [*ONE, ("f", other or "", {"x": 1})]
     assert ended(read(*sent, DONE)) == (ONE if other == "a" else both)
     assert ended(read(*sent, DONE, reader=OpenAIReader(repeats="by_arguments"))) == ONE
-
-
-def test_calls_that_share_an_id_and_differ_are_each_made():
-    different = [
-        calls(call("f", '{"x": 1}', 0, "a")),
-        calls(call("f", '{"x": 2}', 1, "a")),
-        calls(call("g", "{}", 2, "a")),
-    ]
-    assert ended(read(*different, DONE)) == [*ONE, ("f", "a", {"x": 2}), ("g", "a", {})]
 
 
 def test_repeats_are_found_by_index_or_by_arguments_and_by_nothing_else():
