@@ -16,7 +16,7 @@ from openai import AsyncOpenAI
 
 import cues
 import stream
-from cues.adapters.audiosocket import AudioSocketLine, Heard
+from cues.adapters.audiosocket import AudioSocketLine, CallerAudio
 from cues.signal.pcm import float_of_pcm16
 from cues.synthesis.voicelike import speak_voice_like
 from stream.replay.scenarios import scenario
@@ -46,9 +46,8 @@ def server_for(base_url, model):
         try:
             while data := await reader.read(4096):
                 for event in line.feed(data):
-                    is_speech = (
-                        isinstance(event, Heard) and np.abs(event.samples).max(initial=0.0) > 0.1
-                    )  # your detector
+                    # Your detector of speech.
+                    is_speech = isinstance(event, CallerAudio) and np.abs(event.samples).max(initial=0.0) > 0.1
                     if is_speech and (answering is None or answering.done()):
                         answering = asyncio.create_task(answer(line, base_url, model))
         except ConnectionError:

@@ -21,7 +21,7 @@ from websockets.asyncio.client import connect
 
 import cues
 import stream
-from cues.adapters.telephony import Heard, PhoneLine
+from cues.adapters.telephony import CallerAudio, PhoneLine
 from cues.signal.g711 import samples_of_bytes
 from cues.synthesis.voicelike import speak_voice_like
 from stream.replay.scenarios import scenario
@@ -52,7 +52,8 @@ def app_for(base_url, model):
         try:
             while (message := await websocket.receive())["type"] == "websocket.receive":
                 event = line.feed(message.get("text") or message.get("bytes") or "")
-                is_speech = isinstance(event, Heard) and np.abs(event.samples).max(initial=0.0) > 0.1  # your detector
+                # Your detector of speech.
+                is_speech = isinstance(event, CallerAudio) and np.abs(event.samples).max(initial=0.0) > 0.1
                 if is_speech and (answering is None or answering.done()):
                     answering = asyncio.create_task(answer(line, base_url, model))
         finally:  # nothing of a call outlives it

@@ -76,7 +76,7 @@ class PipelineCues:
         self._set_up(sample_rate)
         bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
         rules = DEFAULT_RULES if rules is None else rules
-        now_samples = None if now_s is None else lambda: round(now_s() * sample_rate)
+        now_samples = None if now_s is None else lambda: round(now_s() * self.sample_rate)
         limits = Limits() if limits is None else limits
         self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples, limits=limits)
 
@@ -106,14 +106,6 @@ class PipelineCues:
         return None if self.router.is_over else _POLL_S
 
     def hear(self, data: bytes) -> None:
-        """Take the speech of the next frame, as `mix_pcm16` would."""
-        speech = float_of_pcm16(self._whole(data))
+        """Take the speech of the next frame: whole int16 little-endian samples, channels interleaved."""
+        speech = float_of_pcm16(data)
         self.mixer.hear(speech if self.channels == 1 else speech.reshape(-1, self.channels))
-
-    def mix_pcm16(self, data: bytes) -> bytes:
-        """Mix cues into int16 little-endian samples, channels interleaved; an incomplete last sample is not changed."""
-        whole = self._whole(data)
-        return self.mixer.mix_pcm16(whole) + data[len(whole) :]
-
-    def _whole(self, data: bytes) -> bytes:
-        return data[: len(data) - len(data) % (2 * self.channels)]

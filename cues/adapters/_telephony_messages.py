@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PROVIDERS", "Digit", "Heard", "LineEvent", "Marked", "Provider", "Started", "Stopped", "read_message"]
+__all__ = ["PROVIDERS", "CallerAudio", "Digit", "LineEvent", "Marked", "Provider", "Started", "Stopped", "read_message"]
 
 _MOST_DIGITS = 18
 
@@ -34,7 +34,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class CallerAudio:
     """Audio of the caller: float32, shape `(n_samples,)`; `chunk` is its number, for providers that may reorder."""
 
     samples: NDArray[np.float32]
@@ -60,7 +60,7 @@ class Stopped:
     """The stream has ended."""
 
 
-LineEvent: TypeAlias = Started | Heard | Digit | Marked | Stopped
+LineEvent: TypeAlias = Started | CallerAudio | Digit | Marked | Stopped
 
 
 def read_message(message: str | bytes, started: Started | None) -> LineEvent | None:
@@ -113,7 +113,7 @@ def _encoding(encoding: str, sample_rate: Any) -> tuple[Law | None, int]:
     return laws[name], int(rate)
 
 
-def _heard(media: Mapping[str, Any], started: Started | None) -> Heard | None:
+def _heard(media: Mapping[str, Any], started: Started | None) -> CallerAudio | None:
     if media.get("track", "inbound") not in ("inbound", "inbound_track"):
         return None  # Our own speech.
     try:
@@ -123,7 +123,7 @@ def _heard(media: Mapping[str, Any], started: Started | None) -> Heard | None:
     chunk = str(media.get("chunk", ""))
     law = "mulaw" if started is None else started.law
     samples = float_of_pcm16(data[: len(data) // 2 * 2]) if law is None else samples_of_bytes(data, law)
-    return Heard(samples, int(chunk) if chunk.isdecimal() and len(chunk) <= _MOST_DIGITS else None)
+    return CallerAudio(samples, int(chunk) if chunk.isdecimal() and len(chunk) <= _MOST_DIGITS else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,7 @@ def _payload(data: bytes) -> dict[str, str]:
 
 
 def _plivo_media(started: Started, data: bytes) -> str:
-    content_type = "audio/x-l16" if started.law is None else "audio/x-mulaw"
-    media = {"contentType": content_type, "sampleRate": started.sample_rate, **_payload(data)}
+    media = {"contentType": f"audio/x-{started.law or 'l16'}", "sampleRate": started.sample_rate, **_payload(data)}
     return _text(event="playAudio", media=media)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
 from cues.adapters._paced import PacedLine, PacedOptions, PacedWriter
-from cues.adapters._telephony_messages import Digit, Heard, LineEvent, Started, Stopped
+from cues.adapters._telephony_messages import CallerAudio, Digit, LineEvent, Started, Stopped
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["AudioSocketLine", "Digit", "Heard", "LineEvent", "PacedOptions", "Started", "Stopped"]
+__all__ = ["AudioSocketLine", "CallerAudio", "Digit", "LineEvent", "PacedOptions", "Started", "Stopped"]
 
 _HANGUP, _UUID, _DIGIT, _AUDIO, _ERROR = 0x00, 0x01, 0x03, 0x10, 0xFF
 # Kinds of audio from `_AUDIO` on; older versions of Asterisk have the first alone.
@@ -48,7 +48,7 @@ class AudioSocketLine(PacedWriter, PacedLine):
         self._received = bytearray()
 
     def feed(self, data: bytes) -> list[LineEvent]:
-        """The events in bytes that are cut anywhere: `Started` with the call's UUID, `Heard`, `Digit`, `Stopped`."""
+        """The events in bytes that are cut anywhere: `Started` with the call's UUID, then those of `LineEvent`."""
         self._received += data
         events = []
         while len(self._received) >= _HEADER:
@@ -68,7 +68,7 @@ class AudioSocketLine(PacedWriter, PacedLine):
             return Digit(payload[:1].decode("latin-1"))
         if _AUDIO <= kind < _AUDIO + len(_RATES):
             self._paced.retune(_RATES[kind - _AUDIO])  # answer at the caller's rate
-            return Heard(float_of_pcm16(payload[: len(payload) // 2 * 2]))
+            return CallerAudio(float_of_pcm16(payload[: len(payload) // 2 * 2]))
         if kind in (_HANGUP, _ERROR):
             self.close()
             return Stopped()

@@ -6,6 +6,7 @@ within one or two chunks of 40 ms, however much speech is queued.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from stream.routing.router import CueRouter
 
 __all__ = ["CueFrame", "CueMixer", "CueOptions", "CueTap", "create"]
+
+logger = logging.getLogger(__name__)
 
 _PAST_S = 0.04
 _TAIL_S = 0.03
@@ -105,6 +108,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
     async def mix(self, audio: bytes) -> bytes:
         """Mix cues into a chunk (int16 little-endian, channels interleaved)."""
+        n_rest = len(audio) % (2 * self._cues.channels)
+        audio, rest = audio[: len(audio) - n_rest], audio[len(audio) - n_rest :]
         self._cues.hear(audio)  # without what the wrapped mixer adds: music is no answer
         any_speech = audio.count(0) != len(audio)
         if self._cut and not any_speech:
@@ -112,9 +117,9 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         self._last = audio if any_speech else b""
         if self._wrapped is not None:
             audio = await self._wrapped.mix(audio)
-        mixed = self._cues.mix_pcm16(audio)
+        mixed = self._cues.mixer.mix_pcm16(audio)
         self._cues.poll()
-        return mixed
+        return mixed + rest
 
     # Called by the tap.
 
@@ -182,7 +187,12 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         """Pass a frame on, after its `CueFrame`s."""
         await super().process_frame(frame, direction)
-        for report in self._meaning(frame):
+        try:
+            reports = self._meaning(frame)
+        except Exception:
+            logger.exception("no cue for %s", type(frame).__name__)  # such as `is_error`, or `str` of a tool's result
+            reports = []
+        for report in reports:
             self._mixer.take(report)
             await self.push_frame(report, FrameDirection.DOWNSTREAM)
         await self.push_frame(frame, direction)

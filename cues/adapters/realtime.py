@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stream.events import Event
 
-__all__ = ["Heard", "PacedOptions", "RealtimeCues"]
+__all__ = ["PacedOptions", "RealtimeCues", "SpokenItem"]
 
 _FADE_MS = 30.0
 _LOWEST_HZ, _HIGHEST_HZ = 8000, 192_000  # At a rate of 1 Hz, a second of bytes lasts for hours.
@@ -34,7 +34,7 @@ _QUESTIONS = ("input_audio_buffer.speech_stopped", "response.created")
 
 
 @dataclass(slots=True)
-class Heard:
+class SpokenItem:
     """An item of the conversation that is spoken: its range among all speech samples, and whether it was cut."""
 
     item_id: str
@@ -73,7 +73,7 @@ class RealtimeCues(PacedWriter):
         super().__init__(write, sample_rate=sample_rate, **options)
         self._send = send
         self._reader = RealtimeReader(options.get("tools"))
-        self._items: deque[Heard] = deque(maxlen=64)
+        self._items: deque[SpokenItem] = deque(maxlen=64)
         self._n_pushed = 0
 
     async def feed(self, event: Any) -> list[Event]:
@@ -119,7 +119,7 @@ class RealtimeCues(PacedWriter):
                 place = {"item_id": item.item_id, "content_index": item.content_index, "audio_end_ms": heard_ms}
                 await self._send({"type": "conversation.item.truncate", **place})
 
-    def unheard_items(self) -> list[tuple[Heard, int]]:
+    def unheard_items(self) -> list[tuple[SpokenItem, int]]:
         """The items that would not be heard to their end, each with its milliseconds that are, if speech stopped now.
 
         All released frames are heard, and the louder half of the fade.
@@ -142,7 +142,7 @@ class RealtimeCues(PacedWriter):
         item_id, index = text_of(fields.get("item_id")), fields.get("content_index") or 0
         last = next((item for item in reversed(self._items) if item.item_id == item_id), None)
         if last is None or (last.content_index != index and not last.cut):
-            last = Heard(item_id, index, self._n_pushed, self._n_pushed)
+            last = SpokenItem(item_id, index, self._n_pushed, self._n_pushed)
             self._items.append(last)
         rate = _rate_of(audio.mime)
         if not last.cut and _LOWEST_HZ <= rate <= _HIGHEST_HZ:

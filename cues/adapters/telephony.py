@@ -16,8 +16,8 @@ import numpy as np
 from cues.adapters._paced import FRAME_MS, PacedCues, PacedLine, PacedOptions
 from cues.adapters._telephony_messages import (
     PROVIDERS,
+    CallerAudio,
     Digit,
-    Heard,
     LineEvent,
     Marked,
     Started,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Digit", "Heard", "LineEvent", "Marked", "PacedOptions", "PhoneLine", "Started", "Stopped"]
+__all__ = ["CallerAudio", "Digit", "LineEvent", "Marked", "PacedOptions", "PhoneLine", "Started", "Stopped"]
 
 _FADE_MS = 20.0
 RATE = 8000
@@ -82,7 +82,7 @@ class PhoneLine(PacedLine):
     # From the caller.
 
     def feed(self, message: str | bytes) -> LineEvent | None:
-        """The meaning of a message: `Started`, `Heard`, `Digit`, `Marked` or `Stopped`; None for unknown messages.
+        """The event of a message; None for an unknown one.
 
         Raises
         ------

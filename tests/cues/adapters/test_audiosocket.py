@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 import cues
-from cues.adapters.audiosocket import AudioSocketLine, Digit, Heard, Started, Stopped
+from cues.adapters._paced import PacedCues
+from cues.adapters.audiosocket import AudioSocketLine, CallerAudio, Digit, Started, Stopped
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.resample import resample
 from stream.events import ToolCallStart
-from stream.routing.rules import CueRules
+from stream.routing.rules import CueRules, Limits
 from tests.support.listening import first_sound, last_sound, new_clicks, speech, steady_voice
+from tests.support.virtual_clock import VirtualClock
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CALL_ID = uuid.UUID("40325ec2-5efd-4bd3-805f-53576e581d13")
@@ -91,7 +93,7 @@ def test_the_caller_hears_all_of_the_speech_at_its_pace():
     heard = asterisk.signal()[: len(at_8k)]
     assert np.abs(heard - at_8k).max() < 2 / 32768
     assert played_s[0] == pytest.approx(len(x) / 24000, abs=0.1)
-    assert [type(event) for event in events] == [Started, Heard, Stopped]
+    assert [type(event) for event in events] == [Started, CallerAudio, Stopped]
     assert events[0] == Started(stream_id=str(CALL_ID), law=None)
 
 
@@ -142,8 +144,8 @@ STREAM = (
 def test_messages_cut_anywhere_say_the_same(size):
     line = AudioSocketLine(lambda _: None)
     events = [event for at in range(0, len(STREAM), size) for event in line.feed(STREAM[at : at + size])]
-    assert [type(event) for event in events] == [Started, Heard, Digit, Heard]
-    assert [len(event.samples) for event in events if isinstance(event, Heard)] == [160, 0]
+    assert [type(event) for event in events] == [Started, CallerAudio, Digit, CallerAudio]
+    assert [len(event.samples) for event in events if isinstance(event, CallerAudio)] == [160, 0]
     assert events[2] == Digit("5")
 
 
@@ -158,3 +160,25 @@ def test_a_hangup_and_an_error_end_the_line(last):
         await line.played()
 
     run_virtually(go)
+
+
+@pytest.mark.parametrize("rates", [(8000, 48000), (48000, 8000)])
+def test_at_another_rate_the_time_for_limits_and_coalescing_is_still_that_of_the_clock(rates):
+    clock = VirtualClock()
+    paced = PacedCues({"clock": clock, "limits": Limits(tool_s=20.0)}, sample_rate=rates[0])
+
+    async def script():
+        await clock.sleep(100.0)
+        paced.router.handle(ToolCallStart("read_file", "1"))
+        paced.retune(rates[1])
+        for call_id in "23":  # the second coalesces with the first
+            paced.router.handle(ToolCallStart("read_file", call_id))
+            await clock.sleep(0.05)
+        await clock.sleep(19.0)
+        in_time = paced.router.overdue()
+        await clock.sleep(1.5)
+        return in_time, paced.router.overdue(), paced.router.stats
+
+    in_time, late, stats = asyncio.run(clock.drive(script()))
+    assert (in_time, late.code) == (None, "stalled")
+    assert (stats.played, stats.coalesced) == (2, 1)

@@ -348,10 +348,49 @@ def test_both_channels_of_a_stereo_transport_get_the_cue_and_keep_their_own_spee
     assert np.abs(without[:, 0]).max() == pytest.approx(2 * np.abs(without[:, 1]).max(), rel=0.02)
 
 
-def test_chunks_of_odd_bytes_lose_nothing():
-    mixer, _ = create(RATE)
-    assert asyncio.run(mixer.mix(b"\x01\x02\x03")) == b"\x01\x02\x03"
-    assert asyncio.run(mixer.mix(b"")) == b""
+@pytest.mark.parametrize("channels", [1, 2])
+def test_chunks_of_odd_bytes_lose_nothing(channels):
+    mixer, _ = create(RATE, channels)
+    odd = b"\x01\x02" * channels + b"\x03"
+
+    async def interrupted():
+        assert await mixer.mix(odd) == odd
+        assert await mixer.mix(b"") == b""
+        mixer.take(CueFrame())
+        return await mixer.mix(bytes(1921))
+
+    assert len(asyncio.run(interrupted())) == 1921
+
+
+class Unprintable:
+    def __str__(self):
+        raise ConnectionError("no text")
+
+
+@pytest.mark.parametrize(
+    ("value", "is_error"),
+    [("text", lambda _: 1 / 0), (Unprintable(), lambda _: False)],
+    ids=["is_error raises", "str raises"],
+)
+def test_a_result_that_cannot_be_judged_goes_on_and_is_logged(value, is_error, caplog):
+    passed = []
+
+    class Watcher(FrameProcessor):
+        async def process_frame(self, frame, direction):
+            await super().process_frame(frame, direction)
+            passed.append(frame)
+            await self.push_frame(frame, direction)
+
+    async def script(send, clock):
+        await send(called("1"))
+        await clock.sleep(0.5)
+        await send(result("1", value=value))
+        await clock.sleep(0.5)
+
+    mixer, tap = create(RATE, is_error=is_error)
+    run_pipeline(mixer, [tap, Watcher()], script)
+    assert [frame.result for frame in passed if isinstance(frame, FunctionCallResultFrame)] == [value]
+    assert "no cue for FunctionCallResultFrame" in caplog.text
 
 
 def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cues
-from cues.adapters.telephony import Digit, Heard, Marked, PhoneLine, Started, Stopped
+from cues.adapters.telephony import CallerAudio, Digit, Marked, PhoneLine, Started, Stopped
 from cues.signal.g711 import bytes_of_samples, samples_of_bytes
 from cues.signal.resample import resample
 from stream.events import ToolCallStart, ToolResult
@@ -211,7 +211,7 @@ MEDIA = base64.b64encode(bytes([0xFF, 0x80])).decode()
         ({"event": "clearedAudio"}, None),
         ({"event": "media", "media": {"track": "outbound", "payload": MEDIA}}, None),
         ({"event": "media", "media": {"payload": "no base64!"}}, None),
-        ({"event": "media"}, Heard(np.zeros(0, dtype=np.float32))),
+        ({"event": "media"}, CallerAudio(np.zeros(0, dtype=np.float32))),
         ({"event": "start", "start": None}, Started(stream_id="")),
         ([], None),
         ("text", None),
@@ -222,7 +222,7 @@ MEDIA = base64.b64encode(bytes([0xFF, 0x80])).decode()
 def test_the_messages_of_all_three_providers_are_read(message, expected):
     line = PhoneLine(lambda _: None)
     told = line.feed(json.dumps(message))
-    if isinstance(expected, Heard):
+    if isinstance(expected, CallerAudio):
         assert (len(told.samples), told.chunk) == (0, None)
     else:
         assert told == expected
@@ -266,8 +266,16 @@ def test_an_unknown_provider_is_refused_with_a_sentence():
             },
             [{"event": "playAudio"}, {"event": "clearAudio", "streamId": "b77e"}],
         ),
+        (
+            "plivo",
+            {
+                "event": "start",
+                "start": {"streamId": "b77e", "mediaFormat": {"encoding": "audio/x-alaw", "sampleRate": 8000}},
+            },
+            [{"event": "playAudio"}, {"event": "clearAudio", "streamId": "b77e"}],
+        ),
     ],
-    ids=["twilio", "telnyx", "plivo"],
+    ids=["twilio", "telnyx", "plivo", "plivo, A-law"],
 )
 def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expected):
     sent = []
@@ -294,8 +302,9 @@ def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expec
     asyncio.run(go())
     media = sent[0].pop("media")
     if provider == "plivo":
-        assert (media["contentType"], media["sampleRate"]) == ("audio/x-l16", 8000)
-    assert len(base64.b64decode(media["payload"])) == (320 if provider == "plivo" else 160)
+        assert (media["contentType"], media["sampleRate"]) == (start["start"]["mediaFormat"]["encoding"], 8000)
+    is_16_bit = media.get("contentType") == "audio/x-l16"
+    assert len(base64.b64decode(media["payload"])) == (320 if is_16_bit else 160)
     assert [sent[0], next(message for message in sent if "clear" in message["event"])] == expected
 
 
