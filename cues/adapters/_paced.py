@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 
-__all__ = ["FRAME_MS", "OnLoop", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", "PacedWriter"]
+__all__ = ["FRAME_MS", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", "PacedWriter"]
 
 FRAME_MS = 20.0
+_POLL_S = 0.5  # A router that waits without a sound has limits, too.
 
 
 class PacedOptions(CueOptions, total=False):
@@ -41,20 +41,6 @@ class PacedOptions(CueOptions, total=False):
 
     lead_ms: float
     clock: Clock | None
-
-
-class OnLoop:
-    """An object for any thread: a call from another thread than the loop's is handed over to it and returns None."""
-
-    def __init__(self, target: object, call: Callable[..., Any]) -> None:
-        self.__dict__.update(_target=target, _call=call)
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._target, name)
-        return partial(self._call, value) if callable(value) else value
-
-    def __setattr__(self, name: str, value: object) -> None:
-        self._call(setattr, self._target, name, value)
 
 
 class PacedCues:
@@ -87,10 +73,10 @@ class PacedCues:
         self._fading = False
         self._resampler: Resampler | None = None
         self.n_spoken = 0  # speech samples that were released
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None  # that waits
         self._news = asyncio.Event()
         self.deck.router.spans.subscribe(lambda _: self.wake())
-        self.router = cast("CueRouter", OnLoop(self.deck.router, self.call))
+        self.router = self.deck.router
 
     def _new_pacer(self) -> cues.Pacer:
         return cues.Pacer(
@@ -180,28 +166,15 @@ class PacedCues:
 
     def wake(self) -> None:
         """Wake `wait`, from any thread: there is something to play."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._news.set)
-
-    def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Call `function` in the thread of the loop: at once if this is it, else as soon as the loop gets to it."""
-        if self._loop is None or self._loop.is_closed() or self._loop is _running_loop():
-            self._news.set()  # A turn may have begun, which has limits.
-            return function(*arguments, **options)
-        self._loop.call_soon_threadsafe(partial(self.call, function, *arguments, **options))
-        return None
-
-    def use_running_loop(self) -> None:
-        """Hand calls from other threads over to the running loop."""
-        self._loop = asyncio.get_running_loop()
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._news.set)
 
     async def wait(self, *, longest_s: float | None = None, also: asyncio.Future[Any] | None = None) -> None:
-        """Wait until a frame is due, new sound arrives, `also` is done, or `longest_s` has passed."""
-        self.use_running_loop()
-        waits = [s for s in (self.pacer.wait_s(), longest_s, self.deck.until_poll_s) if s is not None]
+        """Wait until a frame is due, new sound arrives, `also` is done, or `longest_s` has passed; at most 0.5 s."""
+        self.loop = asyncio.get_running_loop()
+        waits = [s for s in (self.pacer.wait_s(), longest_s, _POLL_S) if s is not None]
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._news.wait())]
-        if waits:
-            tasks.append(asyncio.ensure_future(self.clock.sleep(min(waits))))
+        tasks.append(asyncio.ensure_future(self.clock.sleep(min(waits))))
         try:
             await asyncio.wait([*tasks, also] if also is not None else tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -274,11 +247,3 @@ class PacedWriter(PacedOutput):
                 self._paced.deck.router.cancel()
                 self._paced.deck.mixer.close()
                 self._paced.wake()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

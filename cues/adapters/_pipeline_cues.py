@@ -22,8 +22,6 @@ __all__ = ["CueOptions", "PipelineCues", "check_options"]
 
 logger = logging.getLogger(__name__)
 
-_POLL_S = 0.5
-
 
 class CueOptions(TypedDict, total=False):
     """Options of every adapter.
@@ -99,11 +97,6 @@ class PipelineCues:
         if (failed := self.router.overdue()) is not None:
             logger.warning("%s", failed)
             self.router.handle(failed)
-
-    @property
-    def until_poll_s(self) -> float | None:
-        """The longest time until `poll` should be called again, seconds; `None` if nothing is awaited."""
-        return None if self.router.is_over else _POLL_S
 
     def hear(self, data: bytes) -> None:
         """Take the speech of the next frame: whole int16 little-endian samples, channels interleaved."""

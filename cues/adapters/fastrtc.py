@@ -58,8 +58,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
     Your handler gets the router as its attribute `cues`: `self.cues.handle(event)` plays a cue at once, and
     `self.cues.muted = True` switches cues off. Its `clear_queue()` is a barge-in: sound fades out, the rest is dropped.
 
-    `router` and `interrupt` may be used from any thread: a call from a thread other than the loop's is handed over to
-    the loop, in order, and returns None.
+    `router` and `interrupt` may be used from any thread.
     """
 
     def __init__(self, inner: Any, options: PacedOptions) -> None:
@@ -82,7 +81,11 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     def interrupt(self) -> None:
         """Barge in, from any thread: sound fades out within 30 ms, and the rest of the answer is dropped."""
-        self._paced.call(self._interrupt)
+        loop = self._paced.loop
+        if loop is None or loop.is_closed() or loop is _running_loop():
+            self._interrupt()
+        else:
+            loop.call_soon_threadsafe(self._interrupt)
 
     def _interrupt(self) -> None:
         if self._asked is not None and self._asked.done():
@@ -95,7 +98,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
 
     async def emit(self) -> Any:
         """The next frame when it is due, another item of the inner handler, or `None` after 100 ms."""
-        self._paced.use_running_loop()
+        self._paced.loop = asyncio.get_running_loop()
         _ROUTER.set(self.router)  # for the reply function, which runs in a copy of this context
         give_up_s = self._paced.clock.now() + _PATIENCE_S
         while True:
@@ -229,6 +232,14 @@ async def _result(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
     result = await asyncio.to_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def with_cues(handler: Any, **options: Unpack[PacedOptions]) -> CuedHandler:
