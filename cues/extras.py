@@ -13,7 +13,15 @@ from typing import Any
 
 from cues.errors import MissingFeatureError
 
-__all__ = ["needed", "pip_install", "require"]
+__all__ = ["PIPELINES", "needed", "pip_install", "require"]
+
+PIPELINES = {
+    "pipecat": ("pipecat-ai", "1.14", "2"),
+    "livekit": ("livekit-agents", "1.8.9", "2"),
+    "fastrtc": ("fastrtc", "0.0.34", "0.1"),
+    "agents": ("openai-agents", "0.22", "1"),
+}
+"""extra → (distribution, the least version that its adapter takes, the first that it does not)."""
 
 
 def pip_install(extra: str) -> str:
@@ -46,8 +54,9 @@ def needed(module: str, extra: str, purpose: str, missing: type[Exception] = Mis
         raise missing(f"{purpose}: {pip_install(extra)}") from error
 
 
-def require(distribution: str, *, at_least: str, below: str, extra: str) -> str:
-    """The installed version of a distribution for the adapter `extra`; missing, too old and too new ones raise."""
+def require(extra: str) -> str:
+    """The installed version of the package that an adapter is for; a missing, too old or too new one raises."""
+    distribution, at_least, below = PIPELINES[extra]
     needs = f"cues.adapters.{extra} needs {distribution}>={at_least},<{below}"
     try:
         version = metadata.version(distribution)

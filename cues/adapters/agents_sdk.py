@@ -12,7 +12,7 @@ from cues.adapters.realtime import RealtimeCues
 from cues.extras import require
 from stream.events import InvalidToolCall, StreamFailed, ToolResult
 
-AGENTS = require("openai-agents", at_least="0.22", below="1", extra="agents")
+AGENTS = require("agents")
 
 from agents.realtime import RealtimePlaybackTracker  # noqa: E402  (report a missing package first)
 

@@ -20,7 +20,7 @@ from cues.signal.pcm import float_of_int16
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
 
-FASTRTC = require("fastrtc", at_least="0.0.34", below="0.1", extra="fastrtc")
+FASTRTC = require("fastrtc")
 
 from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause  # noqa: E402  (report a missing package first)
 

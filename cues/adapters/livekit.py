@@ -18,7 +18,7 @@ from cues.extras import require
 from cues.signal.resample import resample
 from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallStart, ToolResult
 
-LIVEKIT = require("livekit-agents", at_least="1.8.9", below="2", extra="livekit")
+LIVEKIT = require("livekit")
 
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402  (report a missing package first)
 

@@ -21,7 +21,7 @@ from cues.signal.prediction import faded_continuation
 from cues.units import checked_whole_number
 from stream.events import Finish, InvalidToolCall, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
-PIPECAT = require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
+PIPECAT = require("pipecat")
 
 from pipecat.audio.mixers.base_audio_mixer import BaseAudioMixer  # noqa: E402  (report a missing package first)
 from pipecat.frames.frames import (  # noqa: E402

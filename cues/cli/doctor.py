@@ -17,7 +17,7 @@ import cues
 from cues.cli import _options
 from cues.cli._records import counted, print_json
 from cues.cli._terminal import console, harmless
-from cues.extras import pip_install
+from cues.extras import PIPELINES, pip_install, require
 
 __all__ = ["command"]
 
@@ -39,7 +39,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
 @_options.json_output
 def command(*, pack: Path | None, as_json: bool) -> None:
     """Show what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
-    extras = map(_extra, EXTRAS)
+    extras = [*map(_extra, EXTRAS), *map(_pipeline, PIPELINES)]
     findings = [_version(), *extras, _speaker(), _device(), _compile_cache(), _pack(pack), _completion()]
     if as_json:
         print_json({"findings": findings})
@@ -65,6 +65,17 @@ def _extra(name: str) -> dict[str, str]:
         return _finding(f"extra {name}", f"not installed ({', '.join(missing)}): {purpose}", pip_install(name))
     there = ", ".join(f"{module} {metadata.version(module.replace('_', '-'))}" for module in modules)
     return _finding(f"extra {name}", f"{purpose}: {there}")
+
+
+def _pipeline(name: str) -> dict[str, str]:
+    """The package of a pipeline. Nobody needs all of them, so a missing one is no problem."""
+    distribution = PIPELINES[name][0]
+    if not any(metadata.distributions(name=distribution)):
+        return _finding(name, f"pipeline: {distribution} is not installed; if you use it, {pip_install(name)}")
+    try:
+        return _finding(name, f"pipeline: {distribution} {require(name)}")
+    except cues.MissingFeatureError as error:
+        return _finding(name, f"pipeline: {str(error).rpartition(': ')[0]}", pip_install(name))
 
 
 def _speaker() -> dict[str, str]:

@@ -1,10 +1,13 @@
 """One line for a pipeline's package that is missing, too old or too new."""
 
+import json
 from importlib import metadata
 
 import pytest
+from click.testing import CliRunner
 
 from cues import extras
+from cues.cli import group
 from cues.errors import MissingFeatureError
 from cues.extras import pip_install, require
 
@@ -31,7 +34,7 @@ def with_version(monkeypatch, version):
 def test_a_version_that_the_adapter_does_not_know_is_one_clear_line(monkeypatch, version, words):
     with_version(monkeypatch, version)
     with pytest.raises(MissingFeatureError) as failure:
-        require("pipecat-ai", at_least="1.14", below="2", extra="pipecat")
+        require("pipecat")
     assert words in str(failure.value)
     assert "\n" not in str(failure.value)
 
@@ -39,4 +42,27 @@ def test_a_version_that_the_adapter_does_not_know_is_one_clear_line(monkeypatch,
 @pytest.mark.parametrize("version", ["1.14", "1.14.0", "1.99.3", "1.15.0rc1", "1.14.0.post1"])
 def test_a_version_in_range_is_taken(monkeypatch, version):
     with_version(monkeypatch, version)
-    assert require("pipecat-ai", at_least="1.14", below="2", extra="pipecat") == version
+    assert require("pipecat") == version
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "words"),
+    [("1.14.0", "ok", "pipecat-ai 1.14.0"), ("2.0.0", "hint", "2.0.0 is newer than this adapter knows")],
+    ids=["known", "too new"],
+)
+def test_the_doctor_says_which_pipelines_are_installed_and_whether_their_adapters_take_them(
+    monkeypatch, version, state, words
+):
+    with_version(monkeypatch, version)
+    findings = json.loads(CliRunner().invoke(group, ["doctor", "--json"]).output)["findings"]
+    (pipecat,) = [finding for finding in findings if finding["topic"] == "pipecat"]
+    assert pipecat["state"] == state
+    assert words in pipecat["text"]
+
+
+def test_the_doctor_minds_no_pipeline_that_is_missing(monkeypatch):
+    monkeypatch.setattr(metadata, "distributions", lambda **_: iter(()))
+    findings = json.loads(CliRunner().invoke(group, ["doctor", "--json"]).output)["findings"]
+    (pipecat,) = [finding for finding in findings if finding["topic"] == "pipecat"]
+    assert (pipecat["state"], pipecat["fix"]) == ("ok", "")
+    assert pip_install("pipecat") in pipecat["text"]
