@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -12,6 +14,7 @@ import stream
 from cues.cli import _options
 from cues.cli._records import counted, print_json
 from cues.cli._terminal import harmless
+from stream.services.addresses import local_address
 
 if TYPE_CHECKING:
     from stream.services.probe import ProbeReport
@@ -51,7 +54,7 @@ def command(
         # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
     else:
-        click.echo(_text(report))
+        click.echo(_text(report, base_url))
     if not report.passed:
         sys.exit(1)
 
@@ -69,11 +72,12 @@ async def _check(
         return await probe(connection, observer)
 
 
-def _text(report: ProbeReport) -> str:
+def _text(report: ProbeReport, base_url: str | None) -> str:
     verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
     head = harmless(f"{report.model} ({report.api}): {verdict}")
     if report.silent:
-        return head + ("; is the server running?" if str(report.failure).startswith("cannot reach") else "")
+        is_ours = str(report.failure).startswith("cannot reach") and _is_near(base_url)
+        return head + ("; is the server running?" if is_ours else "")
     form = {"structured": "structured, parsed by the server", "none": "none came"}
     rows = [
         ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),
@@ -94,6 +98,15 @@ def _text(report: ProbeReport) -> str:
         rows.append(("failure", report.failure))
     lines = [f"{name:>14}  {harmless(value)}" for name, value in rows]
     return "\n".join([head, "", *lines, "", report.suggestion.rstrip()])
+
+
+def _is_near(base_url: str | None) -> bool:
+    """Whether an address is of this machine or a private network, where the user may have to start the server."""
+    host = urlsplit(base_url or local_address()).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def _plain(report: ProbeReport) -> str:

@@ -160,6 +160,42 @@ def test_a_server_that_is_not_there_is_named_without_secrets(endpoint):
     assert "hidden" not in event.message
 
 
+TEXT = b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\n'
+RAW = {
+    "a web page": (b"200 OK\r\ncontent-type: text/html; charset=utf-8", b"<html>", "answered with a web page"),
+    "a redirect": (
+        b"307 Temporary Redirect\r\nlocation: https://me:hidden@elsewhere/v1?key=hidden", b"",
+        "redirects to https://elsewhere/v1; redirects are not followed",
+    ),
+    "a wrong path": (b"404 Not Found", b"404 page not found", "404 page not found (HTTP 404 from http://127.0.0.1:"),
+    "no key": (b"401 Unauthorized", b'{"error": "who?"}', "(no key was sent to 127.0.0.1; `api_key` gives one)"),
+    "a broken connection": (b"200 OK\r\ncontent-length: 999", TEXT, "lost the connection to http://127.0.0.1:"),
+}  # fmt: skip
+
+
+@BOTH
+@pytest.mark.parametrize("case", RAW)
+def test_a_failure_says_what_happened_where_and_what_to_do(endpoint, case):
+    head, body, says_so = RAW[case]
+
+    async def go():
+        async def answer(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            length = b"" if b"content-length" in head else b"\r\ncontent-length: %d" % len(body)
+            writer.write(b"HTTP/1.1 " + head + length + b"\r\nconnection: close\r\n\r\n" + body)
+            await writer.drain()
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+            async with stream.connect(url, "m", api=endpoint, **ONCE) as connection:
+                return [event async for event in connection.chat(QUESTION)]
+
+    *_, failed = asyncio.run(asyncio.wait_for(go(), 20.0))
+    assert says_so in failed.message
+    assert "hidden" not in failed.message
+
+
 @pytest.mark.parametrize(
     "url", ["http://h:99999/v1", "http://[::1", "http://h:x", "localhost:11434", "ftp://host", "", "http://"]
 )
