@@ -1,4 +1,4 @@
-"""The mixer against its goals and its peers (M1 to M7, E1): `python -m bench.mixer [--json]`.
+"""The mixer against its goals and its peers (M1 to M9, E1): `python -m bench.mixer [--json]`.
 
 Everything is measured in one process, taking turns, and judged by ratios. `pip install pipecat-ai` for the comparison
 with its mixer; without it those lines say so. LiveKit's mixer is stood in for by its numpy calls (livekit 1.2
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ from bench import mixer_events
 from bench.goals import at_least, at_most, run
 from cues._kernels import layout
 from cues.mixing.backends import selection
+from stream.events import ToolCallEnd, ToolCallStart
+from stream.routing.router import CueRouter, CueRules
+from stream.routing.rules import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -93,6 +97,46 @@ class Slotted:
     def mix(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame`, as an idle mixer does."""
         return frame
+
+
+def in_every_state(a: np.ndarray, out: np.ndarray, raw: bytes, cue: cues.Cue) -> dict[str, Callable[[], object]]:
+    """Frames of a session (M8) by name: with a cue, without, and int16; over speech that pauses in digital silence.
+
+    In all of them a router waits for the answer's first word; in "loop" its waiting sound is heard, too.
+    """
+    calls: dict[str, Callable[[], object]] = {}
+    options = {"waiting": {}, "loop": {}, "follow": {"follow_speech": True}, "guard": {"guard": True}}
+    for state, given in options.items():
+        for sound in ("cue", "idle", "pcm16"):
+            mixer = cues.Mixer(**given)
+            rules = CueRules(tool_call=None, working_after_s=0.5 if state == "loop" else 1e5)
+            router = CueRouter({"working": cue}, mixer, rules=rules, limits=Limits(model_s=1e6, tool_s=1e6))
+            router.handle(ToolCallStart("read_file", "1"))
+            router.handle(ToolCallEnd("read_file", "1"))
+            if sound != "idle":
+                mixer.play(cue, loop=True)
+            talk = np.zeros_like(a) if state == "loop" else a  # speech would end the loop
+            for _ in range(200):
+                mixer.mix(np.zeros_like(a), out=out)
+            if sound == "pcm16":
+                pieces = cycle([raw if talk.any() else bytes(len(raw)), bytes(len(raw))])
+                calls[f"{state}, {sound}"] = lambda m=mixer, p=pieces: m.mix_pcm16(next(p))
+            else:
+                frames = cycle([talk, np.zeros_like(a)])
+                calls[f"{state}, {sound}"] = lambda m=mixer, f=frames: m.mix(next(f), out=out)
+    return calls
+
+
+def with_limiter(a: np.ndarray, out: np.ndarray, cue: cues.Cue) -> dict[str, Callable[[], object]]:
+    """Frames of a mixer with a limiter (M9), over speech that pauses in digital silence."""
+    calls: dict[str, Callable[[], object]] = {}
+    for sound in ("cue", "idle"):
+        mixer = cues.Mixer(limiter=True)
+        if sound == "cue":
+            mixer.play(cue, loop=True)
+        frames = cycle([a, np.zeros_like(a)])
+        calls[f"limiter, {sound}"] = lambda m=mixer, f=frames: m.mix(next(f), out=out)
+    return calls
 
 
 def without_entries(mixer: cues.Mixer) -> cues.Mixer:
@@ -165,6 +209,9 @@ def hot() -> dict[str, float]:
         "mix(out), 2 cues": lambda: two.mix(a, out=out),
         "mix(out), 8 cues": lambda: eight.mix(a, out=out),
         "mix_pcm16, 1 cue": lambda: one.mix_pcm16(raw),
+        "taking turns": lambda turns=cycle([a, b]): next(turns),
+        **in_every_state(a, out, raw, cue),
+        **with_limiter(a, out, cue),
         **peers(a, b, raw, raw_cue),
         "livekit numpy": lambda: livekit_numpy(raw, raw_cue),
     }
@@ -242,7 +289,7 @@ async def sessions_at_20_ms(n_sessions: int = 500, ticks: int = 100) -> dict[str
 
 
 def figures() -> Iterable[Figure]:
-    """The rows of M1 to M7 and E1."""
+    """The rows of M1 to M9 and E1."""
     cues.warm_up()
     ns = {**hot(), **pool(), **asyncio.run(sessions_at_20_ms())}
     add, alloc = ns["np.add(a, b, out)"], ns["np.add(a, b)"]
@@ -267,6 +314,13 @@ def figures() -> Iterable[Figure]:
     yield at_most("M6", "pool, hot, a session-frame / np.add(out)", ns["pool hot, all"] / add, 0.4)
     yield at_most("M6", "pool at 20 ms / np.add(out)", ns["pool at 20 ms, all"] / add, 1.2)
     yield at_most("M6", "pool, one in ten sounding / np.add(out)", ns["pool hot, one in ten"] / add, 0.12)
+    turns = ns["taking turns"]
+    for state in ("waiting", "loop", "follow", "guard"):
+        limits = {"cue": 1.2, "idle": 1.2 if state == "loop" else 0.5, "pcm16": 1.0}  # a loop is a cue
+        for sound, limit in limits.items():
+            yield at_most("M8", f"{state}, {sound} / np.add(out)", (ns[f"{state}, {sound}"] - turns) / add, limit)
+    yield at_most("M9", "with the limiter, one cue / np.add(out)", (ns["limiter, cue"] - turns) / add, 3)
+    yield at_most("M9", "with the limiter, idle / np.add(out)", (ns["limiter, idle"] - turns) / add, 2)
     yield from mixer_events.figures()
 
 

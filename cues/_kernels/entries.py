@@ -100,7 +100,8 @@ def borrow(thing: int, flags: int, buffer: int, channels: int) -> int:
     n_dimensions = carray(int32_at(buffer + _NDIM), 1)[0]
     fits = n_dimensions == 1 if channels == 1 else n_dimensions == 2 and peek(peek(buffer + _SHAPE_AT) + 8) == channels
     if fits and peek(buffer + _LEN) > 0:
-        return peek(buffer + _LEN) // (4 * channels)
+        n = peek(buffer + _LEN) // 4
+        return n if channels == 1 else n // channels  # without a division for one channel
     release_buffer(buffer)
     return 0
 
@@ -185,7 +186,7 @@ def mix_entry(self: int, arguments: int, n_arguments: int, names: int) -> int:
 def mix_bytes(row: int, data: int, scratch: int) -> int:
     """New bytes with the samples and their cues, or a new reference to `data` where that passes."""
     size, channels = bytes_size(data), channels_of(row)
-    n = size // (2 * channels)
+    n = size // 2 if channels == 1 else size // (2 * channels)
     if n == 0 or size != 2 * channels * n or is_due(row, n):
         return LEAVE
     if yields(row) and pcm16_peak(bytes_data(data), n * channels) > float_of_bits(SPEECH_BITS):
@@ -200,7 +201,7 @@ def mix_bytes(row: int, data: int, scratch: int) -> int:
     result = data if idle else new_bytes(0, size)
     done: Any = np.int64(0)
     while done < n and result != 0:
-        step = min(n - done, layout.SCRATCH_SAMPLES // channels)
+        step = min(n - done, layout.SCRATCH_SAMPLES if channels == 1 else layout.SCRATCH_SAMPLES // channels)
         here = 2 * channels * done
         float_of_pcm16(bytes_data(data) + here, scratch, step * channels)
         if idle:

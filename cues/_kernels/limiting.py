@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cues._kernels import layout
 from cues._kernels.compiling import kernel
-from cues._kernels.memory import carray, float32_at, int32_at, int64_at
+from cues._kernels.loops import copy, peak_bits
+from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, stack
 
 __all__ = ["limit"]
 
@@ -14,6 +17,8 @@ _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
 _CEILING, _LOUD, _LARGEST = _F(layout.CEILING), _F(layout.LOUD), _F(layout.LARGEST_SAMPLE)
 _AT_REST = _F(layout.AT_REST)
+_CHUNK = 512
+_HELD_BYTES = 4 * (_CHUNK + 640)  # a latency is 1.5 ms, of 384 kHz at most
 
 
 @kernel
@@ -29,38 +34,80 @@ def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> 
 
 
 @kernel
+def read_ring(ring: int, size: int, at: int, target: int, n: int) -> None:
+    """Copy `n` values of a ring, the first one at absolute position `at`."""
+    start = at & (size - 1)
+    first = min(n, size - start)
+    copy(ring + 4 * start, target, first)
+    copy(ring, target + 4 * first, n - first)
+
+
+@kernel
+def write_ring(ring: int, size: int, at: int, source: int, n: int) -> None:
+    """The reverse of `read_ring`."""
+    start = at & (size - 1)
+    first = min(n, size - start)
+    copy(source, ring + 4 * start, first)
+    copy(source + 4 * first, ring, n - first)
+
+
+@kernel
+def delay(ring: int, size: int, now: int, latency: int, samples: int, n: int) -> None:  # noqa: PLR0917
+    """Delay up to `_CHUNK` quiet samples in place."""
+    held = stack(_HELD_BYTES)
+    read_ring(ring, size, now - latency, held, latency)
+    copy(samples, held + 4 * latency, n)
+    copy(held, samples, n)
+    kept = min(n, size)
+    write_ring(ring, size, now + n - kept, held + 4 * (latency + n - kept), kept)
+
+
+@kernel
+def quiet_samples(samples: int, n: int) -> int:
+    """How many samples, of at most `_CHUNK`, come before the first one that is loud."""
+    n = min(n, _CHUNK)
+    if float_of_bits(peak_bits(samples, n)) <= _LOUD:
+        return n
+    x = carray(float32_at(samples), n)
+    for i in range(n):
+        if not abs(x[i]) <= _LOUD:
+            return i
+    return n
+
+
+@kernel
 def limit(limiter: int, channel: int, samples: int, n: int) -> int:
     """Delay `n` samples of a channel and hold them under the ceiling, in place; how many were turned down."""
     first = carray(int32_at(limiter), 2 * layout.LIMITER_HEADER_WORDS)
-    ring_bytes = 4 * (np.int64(first[layout.LIMITER_MASK_I32]) + 1)
-    gain_bytes = 4 * (np.int64(first[layout.LIMITER_GAIN_MASK_I32]) + 1)
-    state = limiter + channel * (8 * layout.LIMITER_HEADER_WORDS + ring_bytes + 2 * gain_bytes)
+    attack = np.int64(first[layout.LIMITER_ATTACK_I32])
+    mask, gain_mask = np.int64(first[layout.LIMITER_MASK_I32]), np.int64(first[layout.LIMITER_GAIN_MASK_I32])
+    state = limiter + channel * (8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1) + 8 * (gain_mask + 1))
     words = carray(int64_at(state), layout.LIMITER_HEADER_WORDS)
-    ints = carray(int32_at(state), 2 * layout.LIMITER_HEADER_WORDS)
     floats = carray(float32_at(state), 2 * layout.LIMITER_HEADER_WORDS)
-    attack, mask, gain_mask = (
-        np.int64(ints[layout.LIMITER_ATTACK_I32]),
-        np.int64(ints[layout.LIMITER_MASK_I32]),
-        np.int64(ints[layout.LIMITER_GAIN_MASK_I32]),
-    )
-    table = carray(float32_at(words[layout.LIMITER_TABLE_I64]), (layout.PHASES - 1) * layout.TAPS + attack + 1)
-    ring = carray(float32_at(state + 8 * layout.LIMITER_HEADER_WORDS), mask + 1)
-    needed = carray(float32_at(state + 8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1)), gain_mask + 1)
-    gains = carray(
-        float32_at(state + 8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1
-    )
+    weights = (layout.PHASES - 1) * layout.TAPS
+    table = carray(float32_at(words[layout.LIMITER_TABLE_I64]), weights + attack + 1)
+    ring_at = state + 8 * layout.LIMITER_HEADER_WORDS
+    ring = carray(float32_at(ring_at), mask + 1)
+    needed = carray(float32_at(ring_at + 4 * (mask + 1)), gain_mask + 1)
+    gains = carray(float32_at(ring_at + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
     y = carray(float32_at(samples), n)
     latency = attack + layout.TAPS // 2
-    weights = (layout.PHASES - 1) * layout.TAPS
     now = words[layout.LIMITER_TIME_I64]
-    loud, dip, turn = (
-        words[layout.LIMITER_LOUD_UNTIL_I64],
-        words[layout.LIMITER_DIP_UNTIL_I64],
-        words[layout.LIMITER_TURN_UNTIL_I64],
-    )
+    loud, dip = words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64]
+    turn = words[layout.LIMITER_TURN_UNTIL_I64]
     gain, release = floats[layout.LIMITER_GAIN_F32], floats[layout.LIMITER_RELEASE_F32]
     limited = 0
-    for i in range(n):
+    i: Any = np.int64(0)
+    while i < n:
+        if gain == _ONE and now >= max(loud, dip, turn):
+            quiet = quiet_samples(samples + 4 * i, n - i)
+            if quiet > 0:
+                delay(ring_at, mask + 1, now, latency, samples + 4 * i, quiet)
+                needed[:] = _ONE
+                gains[:] = _ONE
+                i += quiet
+                now += quiet
+                continue
         sample = min(max(y[i], -_LARGEST), _LARGEST)
         ring[now & mask] = sample
         if abs(sample) > _LOUD:
@@ -89,11 +136,9 @@ def limit(limiter: int, channel: int, samples: int, n: int) -> int:
             limited += int(smooth > _ZERO)
         y[i] = delayed
         now += 1
+        i += 1
     words[layout.LIMITER_TIME_I64] = now
-    words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64], words[layout.LIMITER_TURN_UNTIL_I64] = (
-        loud,
-        dip,
-        turn,
-    )
+    words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64] = loud, dip
+    words[layout.LIMITER_TURN_UNTIL_I64] = turn
     floats[layout.LIMITER_GAIN_F32] = gain
     return limited

@@ -32,7 +32,17 @@ from cues._kernels.loops import (
 )
 from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at, int64_at, peek, prefetch, stack
 
-__all__ = ["channels_of", "is_due", "let_pass", "mix_or_pass", "mix_row", "mix_rows", "passes", "try_to_mix", "yields"]
+__all__ = [
+    "channels_of",
+    "is_due",
+    "let_pass",
+    "mix_or_pass",
+    "mix_row",
+    "mix_rows",
+    "passes",
+    "try_to_mix",
+    "yields",
+]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
@@ -322,7 +332,11 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 24)[layout.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
-        if try_to_mix(row, source + frame, target + frame, n) == layout.REFUSED:
+        if carray(int32_at(row), 24)[layout.FLAGS_I32] == 0 and not is_due(row, n):
+            carray(int64_at(row), 12)[layout.POSITION_I64] += n
+            if source != target:
+                copy(source + frame, target + frame, n)
+        elif try_to_mix(row, source + frame, target + frame, n) == layout.REFUSED:
             found[count] = i
             count += 1
         frame += 4 * n
