@@ -195,6 +195,7 @@ def hot() -> dict[str, float]:
         ramping(cue, a, out),
     )
     slotted, plain = Slotted(), without_entries(sounding(1, cue))
+    turns = cycle([a, b])
     contenders: dict[str, Callable[[], object]] = {
         "np.add(a, b, out)": lambda: np.add(a, b, out=out),
         "np.add(a, b)": lambda: np.add(a, b),
@@ -209,7 +210,7 @@ def hot() -> dict[str, float]:
         "mix(out), 2 cues": lambda: two.mix(a, out=out),
         "mix(out), 8 cues": lambda: eight.mix(a, out=out),
         "mix_pcm16, 1 cue": lambda: one.mix_pcm16(raw),
-        "taking turns": lambda turns=cycle([a, b]): next(turns),
+        "taking turns": lambda: next(turns),
         **in_every_state(a, out, raw, cue),
         **with_limiter(a, out, cue),
         **peers(a, b, raw, raw_cue),
