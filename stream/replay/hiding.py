@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode, urlsafe_b64encode
+from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,10 +34,13 @@ class Secrets:
     """The secrets of a request: passwords, values of the query, headers and their words, in any spelling."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        forms = {form for secret in {*_in_url(url), *_in_headers(headers)} for form in _forms(secret)}
-        longest_first = sorted(forms, key=len, reverse=True)
-        sent = b"|".join(re.escape(form.encode("utf-8", "replace")) for form in longest_first)
-        self._sent = re.compile(sent or rb"(?!)", re.IGNORECASE)
+        sent = {form for secret in (*_in_url(url), *_in_headers(headers)) for form in _forms(secret)}
+        longest_first = sorted((form for form in sent if len(form) >= SHORTEST), key=len, reverse=True)
+        patterns = [
+            *map(_spelled, longest_first),
+            *(re.escape(code) for form in longest_first for code in _codes(form)),
+        ]
+        self._sent = re.compile("|".join(patterns).encode("utf-8", "replace") or rb"(?!)", re.IGNORECASE)
 
     def hide(self, body: bytes) -> bytes:
         """The body with asterisks for secrets; its length, and with it the size of each read, stays."""
@@ -65,26 +70,51 @@ def _in_url(url: str) -> Iterator[str]:
     parts = urlsplit(url)
     for field in parts.query.split("&"):
         yield field.partition("=")[2]
-    login = parts.netloc.rpartition("@")[0]
-    user, _, password = (unquote(part) for part in login.partition(":"))
+    login = unquote(parts.netloc.rpartition("@")[0])
     # Without a password the name is a token; a client sends both as one word of base64.
-    yield password or user
-    if login:
-        yield b64encode(f"{user}:{password}".encode("utf-8", "replace")).decode()
+    yield from _in_login(login if ":" in login else f"{login}:")
 
 
 def _in_headers(headers: Mapping[str, str]) -> Iterator[str]:
     for name, value in headers.items():
         if name.lower() not in PUBLIC_HEADERS:
             yield from (value, *value.split())
+            scheme, _, code = value.strip().partition(" ")
+            if scheme.lower() == "basic":
+                with contextlib.suppress(ValueError):
+                    yield from _in_login(b64decode(code).decode("utf-8", "replace"))
+
+
+def _in_login(login: str) -> tuple[str, ...]:
+    user, _, password = login.partition(":")
+    return login, password or user
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it was sent, and as URLs and JSON write it."""
-    plain = {secret, unquote(secret), unquote_plus(secret)}
-    forms = set(plain)
-    for one in plain:
-        forms |= {quote(one, safe=safe, errors="replace") for safe in ("", "/")} | {quote_plus(one, errors="replace")}
-        written = {json.dumps(one, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-        forms |= written | {text.replace("/", r"\/") for text in written}
-    return {form for form in forms if len(form) >= SHORTEST}
+    """A secret as it was sent, and as it was meant."""
+    return {secret, unquote(secret), unquote_plus(secret)}
+
+
+def _spelled(secret: str) -> str:
+    """A pattern for a secret whose characters are escaped, or not, in the ways of URLs and JSON."""
+    return "".join(f"(?:{'|'.join(map(re.escape, _spellings(char)))})" for char in secret)
+
+
+@cache
+def _spellings(char: str) -> list[str]:
+    data = char.encode("utf-8", "replace")
+    units = char.encode("utf-16-be", "replace")
+    in_url = "".join(f"%{byte:02x}" for byte in data)
+    in_json = "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    short = {"/": "\\/", " ": "+"}.get(char, json.dumps(char, ensure_ascii=False)[1:-1])
+    return [in_json, in_url, *dict.fromkeys((short, char))]
+
+
+def _codes(secret: str) -> Iterator[str]:
+    """What a secret is in base64, alone and inside of other text: its place there gives it three forms."""
+    data = secret.encode("utf-8", "replace")
+    for code in (b64encode, urlsafe_b64encode):
+        yield code(data).decode()
+        for before in range(3):
+            first, last = -(-8 * before // 6), 8 * (before + len(data)) // 6
+            yield code(bytes(before) + data).decode()[first:last]

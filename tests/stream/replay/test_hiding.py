@@ -1,7 +1,7 @@
 """Secrets in a recording: each way in which they were sent, and in which a server quotes them."""
 
 import json
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote
 
 import pytest
@@ -21,10 +21,32 @@ SENT = [
 
 
 @pytest.mark.parametrize(("url", "headers"), SENT)
-@pytest.mark.parametrize("quoted", [KEY, KEY.upper(), IN_URL, json.dumps(KEY)[1:-1].replace("/", r"\/")])
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        *(KEY, KEY.upper(), IN_URL, json.dumps(KEY)[1:-1].replace("/", r"\/")),
+        "".join(f"\\u{ord(char):04X}" for char in KEY),
+        "".join(f"%{ord(char):02x}" for char in KEY),
+        KEY.replace("H", r"\u0048").replace('"', "%22"),
+    ],
+)
 def test_a_key_is_hidden_however_it_was_sent_and_the_server_quotes_it(url, headers, quoted):
     body = f'{{"error": "Incorrect key {quoted}"}}'.encode()
     assert Secrets(url, headers).hide(body) == f'{{"error": "Incorrect key {"*" * len(quoted)}"}}'.encode()
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("code", [b64encode, urlsafe_b64encode])
+def test_a_key_is_hidden_in_the_base64_of_a_text(before, code):
+    quoted = code(f"{before}{KEY}?after".encode())
+    hidden = Secrets("http://h/", {"x-api-key": KEY}).hide(quoted)
+    assert len(hidden) == len(quoted)
+    assert hidden.count(b"*") >= 8 * len(KEY) // 6 - 1
+
+
+def test_the_password_of_basic_is_hidden():
+    hidden = Secrets("http://h/", {"Authorization": f"Basic {LOGIN}"}).hide(f"{KEY}, user, {LOGIN}".encode())
+    assert hidden == f"{'*' * len(KEY)}, user, {'*' * len(LOGIN)}".encode()
 
 
 def test_a_login_is_hidden_as_the_client_sends_it():
