@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Utterance"]
 
-_FLUSH, _FINISH = object(), object()
 _SPEECH_END_S = 0.2  # A speaker that marks neither words nor phrases has finished after this silence.
 _SILENCE = 10.0 ** (-60.0 / 20.0)  # Below this level a voice is only breath; full scale ±1.0.
 
@@ -149,8 +149,8 @@ class Utterance:
     def __init__(self, speaker: Speaker, pacer: Pacer, record: TurnRecord, *, clock: Clock, limit_s: float) -> None:
         self._speaker, self._pacer, self._record = speaker, pacer, record
         self._clock, self._limit_s = clock, limit_s
-        self._queue: asyncio.Queue[str | object] = asyncio.Queue()
-        self._active_s = clock.now()
+        self._queue: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()  # of calls of the speaker
+        self._active_s = clock.now()  # when the speaker was last heard, or given text
         self._n_dropped = 0
         self._n_heard: int | None = None  # samples, once the speech was interrupted
         self.track = SpeechTrack()
@@ -166,15 +166,16 @@ class Utterance:
         self._record.spoken_text += text
         self.track.sent(text)
         self._active_s = self._clock.now()
-        self._queue.put_nowait(text)
+        self._queue.put_nowait(partial(self._speaker.send, text))
 
     def flush(self) -> None:
         """Have the queued text spoken without waiting for more."""
-        self._queue.put_nowait(_FLUSH)
+        self._queue.put_nowait(self._speaker.flush)
 
     def finish(self) -> None:
         """Mark the end of the answer."""
-        self._queue.put_nowait(_FINISH)
+        self._queue.put_nowait(self._speaker.finish)
+        self._queue.put_nowait(None)
 
     @property
     def n_taken(self) -> int:
@@ -200,23 +201,18 @@ class Utterance:
         """Resolve the track's callbacks once a silence shows that no more speech is expected."""
         if self._pacer.queued_samples:
             self._active_s = self._clock.now()
-        elif self._silent_s > _SPEECH_END_S and not self.track.awaits_speech:
+        elif self._clock.now() - self._active_s > _SPEECH_END_S and not self.track.awaits_speech:
             self.track.all_passed()
 
     def check(self) -> None:
         """Give up a speaker that has text and was silent for too long."""
-        if not self.tasks[1].done() and self.track.awaits_speech and self._silent_s > self._limit_s:
+        is_silent = self._clock.now() - self._active_s > self._limit_s
+        if is_silent and self.track.awaits_speech and not self.tasks[1].done():
             self._failed(SpeakerError(f"the speaker has sent nothing for {self._limit_s:g} s"))
 
-    @property
-    def _silent_s(self) -> float:
-        """Time since the speaker was last active, or was given text."""
-        return self._clock.now() - self._active_s
-
     async def _send(self) -> None:
-        while (item := await self._queue.get()) is not _FINISH:
-            await (self._speaker.send(item) if isinstance(item, str) else self._speaker.flush())
-        await self._speaker.finish()
+        while (call := await self._queue.get()) is not None:
+            await call()
 
     async def _speak(self) -> None:
         await self._guarded(self._receive)
