@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -150,18 +149,6 @@ def test_a_server_that_cannot_be_reached_is_told_once_and_leaves_what_is_there_a
     assert json.loads(run(*arguments, "--json", "--out", "new/folder").out)["failure"]
     assert [path.name for path in tmp_path.iterdir()] == ["speak.wav"]
     assert (tmp_path / "speak.wav").read_bytes() == b"yesterday's"
-
-
-def test_a_recording_that_is_not_there_is_called_missing(run):
-    result = run("mix", "speech.wav", "--cue", "tool_call@1")
-    assert (result.code, result.err) == (1, "cues: speech.wav: cannot be read as audio: there is no such file\n")
-
-
-def test_files_of_a_pack_are_listed_as_they_would_be_typed(run):
-    run("new-pack", "mine")
-    result = run("list", "--pack", "mine")
-    assert f"mine{os.sep}tool_call.wav\n" in result.out
-    assert str(Path.cwd()) not in result.out
 
 
 def test_an_output_that_is_full_ends_in_one_line(run, monkeypatch):

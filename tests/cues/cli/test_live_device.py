@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cues.cli.live import sound_device
-from cues.cli.live.sound_device import Sinks, SoundDevice
+from cues.cli.live.sound_device import SoundDevice
 from cues.errors import CueError
 
 NULL = [miniaudio.Backend.NULL]
@@ -52,17 +52,3 @@ def test_without_a_device_there_is_one_clear_line(monkeypatch):
 def test_a_device_that_cannot_be_opened_is_one_clear_line():
     with pytest.raises(CueError, match="cannot be opened"):
         SoundDevice(24000, INSTEAD, backends=[miniaudio.Backend.WASAPI])
-
-
-def test_several_sinks_get_the_same_frames():
-    class Kept:
-        def __init__(self):
-            self.frames = []
-
-        def write(self, mixed, speech):
-            self.frames.append((mixed, speech))
-
-    first, second = Kept(), Kept()
-    Sinks(first, second).write(np.ones(1), np.zeros(1))
-    assert first.frames == second.frames
-    assert len(first.frames) == 1

@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -88,14 +88,6 @@ def test_a_disk_that_fills_up_in_a_turn_ends_it_with_one_line(tmp_path):
     assert not list(out.glob("*.part"))
 
 
-def test_the_demos_speech_is_as_long_with_cues_as_without(demo):
-    out, _, record = demo
-    mixed, rate = soundfile.read(out / "demo.wav")
-    speech, _ = soundfile.read(out / "demo-speech.wav")
-    assert rate == 24000
-    assert len(mixed) == len(speech) == record["output_samples"]
-
-
 def test_the_demos_cue_begins_within_40_ms_of_the_call(demo):
     _, _, record = demo
     (announced,) = [cue for cue in record["cues"] if cue["for"] == "ToolCallStart"]
@@ -123,13 +115,6 @@ def test_the_demo_speaks_the_answer_after_the_tool(demo):
     assert kinds.index("ToolCallStart") < kinds.index("ToolCallEnd") < kinds.index("ToolResult")
 
 
-def test_the_demo_says_what_its_voice_can_say(demo):
-    out, result, record = demo
-    assert record["spoken_text"].isascii()
-    assert "東京" not in (out / "demo.json").read_text(encoding="utf-8")
-    assert "東京" not in result.stdout
-
-
 def test_the_demo_says_a_text_of_ones_own_with_the_call_after_its_first_sentence(tmp_path):
     text = "Ich sehe nach. Es sind 21 Grad in Köln, und die Sonne scheint."
     result = cues("demo", "--fast", "--speaker", "espeak", "--text", text, "--lang", "de", cwd=tmp_path)
@@ -146,21 +131,6 @@ def test_the_demo_says_a_text_of_ones_own_with_the_call_after_its_first_sentence
     assert before_the_call.strip() == "Ich sehe nach."
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
-    [
-        (("--lang", "de"), 2, "--lang is the language of --text"),
-        (("--text", " "), 2, "at least one word"),
-        (("--text", "Hej.", "--lang", "xx-none", "--fast"), 1, "espeak-ng has no voice 'xx-none'"),
-    ],
-)
-def test_a_text_and_a_language_that_cannot_be_are_refused_in_one_line(tmp_path, arguments, code, says):
-    result = cues("demo", *arguments, cwd=tmp_path, environment={"CUES_SPEECH_URL": ""})
-    assert result.returncode == code
-    assert says in result.stderr.strip().splitlines()[-1]
-    assert not list(tmp_path.iterdir())
-
-
 def test_what_was_spoken_before_the_stream_broke_is_kept(tmp_path):
     body = CALL.read_bytes()
     (tmp_path / "cut.sse").write_bytes(body[: body.index(b'"tool_calls"')])
@@ -172,25 +142,27 @@ def test_what_was_spoken_before_the_stream_broke_is_kept(tmp_path):
     assert "Let me look that up" in json.loads((tmp_path / "speak.json").read_text())["spoken_text"]
 
 
+@contextmanager
+def replayed(*arguments, cwd):
+    """The URL of `cues replay` in a process of its own, which Ctrl-C ends."""
+    command = [sys.executable, "-m", "cues", "replay", *map(str, arguments), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as server:
+        try:
+            yield re.search(r"http://\S+", server.stdout.readline())[0]
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.communicate(timeout=20)
+    assert server.returncode == 0
+
+
 def test_a_server_that_refuses_is_named_with_its_status_and_words(tmp_path):
     (tmp_path / "no.ndjson").write_text('{"error":{"message":"model \\"x\\" not found"}}')
     (tmp_path / "no.http.json").write_text('{"status": 404, "headers": {"content-type": "application/json"}}')
-    server = subprocess.Popen(
-        [sys.executable, "-m", "cues", "replay", "no.ndjson", "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    try:
-        url = re.search(r"http://\S+", server.stdout.readline())[0]
+    with replayed("no.ndjson", cwd=tmp_path) as url:
         result = cues("speak", "hi", "--base-url", url, "--model", "x", "--speaker", "voice-like", cwd=tmp_path)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=20)
     assert result.returncode == 1
     assert "404" in one_line(result)
     assert 'model "x" not found' in one_line(result)
-    assert server.returncode == 0
 
 
 def test_words_with_a_call_between_them_are_apart_in_what_is_spoken_and_data_is_not_spoken(tmp_path):
@@ -210,50 +182,17 @@ def test_words_with_a_call_between_them_are_apart_in_what_is_spoken_and_data_is_
 @pytest.mark.parametrize("fast", [(), ("--fast",)], ids=["in real time", "fast"])
 def test_a_folder_is_listed_for_a_model_that_asks(tmp_path, fast):
     (tmp_path / "notes.txt").write_text("x")
-    turns = []
-    for name, delta, finish in (
-        (
-            "ask",
-            '{"tool_calls":[{"index":0,"id":"c1","function":{"name":"list_directory","arguments":"{}"}}]}',
-            "tool_calls",
-        ),
-        ("say", '{"content":"There it is."}', "stop"),
-    ):
-        chunk = f'{{"choices":[{{"index":0,"delta":{delta},"finish_reason":"{finish}"}}]}}'
+    call = '"tool_calls":[{"index":0,"id":"c1","function":{"name":"list_directory","arguments":"{}"}}]'
+    for name, delta, finish in (("ask", call, "tool_calls"), ("say", '"content":"There it is."', "stop")):
+        chunk = f'{{"choices":[{{"index":0,"delta":{{{delta}}},"finish_reason":"{finish}"}}]}}'
         (tmp_path / f"{name}.sse").write_text(f"data: {chunk}\n\ndata: [DONE]\n\n")
-        turns.append(f"{name}.sse")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "cues", "replay", *turns, "--port", "0"], stdout=subprocess.PIPE, text=True, cwd=tmp_path
-    )
-    try:
-        url = re.search(r"http://\S+", server.stdout.readline())[0]
-        asked = [
-            "speak",
-            "list the files",
-            "--base-url",
-            url,
-            "--model",
-            "m",
-            "--folder",
-            ".",
-            "--speaker",
-            "voice-like",
-        ]
-        result = cues(*asked, *fast, "--json", cwd=tmp_path)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=20)
-    record = json.loads(result.stdout)
-    (told,) = [event for event in record["events"] if event["type"] == "ToolResult"]
-    assert "notes.txt" in told["content"]
+    with replayed("ask.sse", "say.sse", cwd=tmp_path) as url:
+        asked = ["list the files", "--base-url", url, "--model", "m", "--folder", ".", "--speaker", "voice-like"]
+        record = json.loads(cues("speak", *asked, *fast, "--json", cwd=tmp_path).stdout)
+    (listed,) = [event for event in record["events"] if event["type"] == "ToolResult"]
+    assert "notes.txt" in listed["content"]
     assert record["spoken_text"] == "There it is."
     assert [cue["cue"] for cue in record["cues"]] == ["tool_call", "success"]
-
-
-def test_a_server_that_cannot_be_reached_is_named(tmp_path):
-    result = cues("speak", "hi", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--out", tmp_path)
-    assert result.returncode == 1
-    assert "127.0.0.1:9" in one_line(result)
 
 
 @pytest.mark.parametrize(
@@ -277,35 +216,6 @@ def test_what_cannot_be_done_is_one_line_with_what_and_where(arguments, says, tm
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["demmo"],
-        ["demo", "--speaker", "nobody"],
-        ["demo", "--speed", "0"],
-        ["speak"],
-        ["speak", "hi", "--base-url", "x", "--model", "m", "--fast"],
-        ["speak", "--replay", str(CALL), "--fast", "--play"],
-        ["speak", "--replay", str(CALL), "--base-url", "x"],
-        ["speak", "hi", "--base-url", "http://x", "--model", "m", "--tools", "tools.json"],
-        ["speak", "hi", "--base-url", "localhost:11434", "--model", "m"],
-        ["replay"],
-        ["record", "http://x", "-o", "x.sse"],
-        ["record", "x", "-o", "x.sse", "--model", "m", "--prompt", "p"],
-        ["check-model", "--base-url", "localhost:11434", "--model", "m"],
-        ["record", "http://x", "-o", "x.sse", "--model", "m", "--prompt", "p", "--header", "secret"],
-    ],
-    ids=lambda value: " ".join(value[:3]),
-)
-def test_wrong_arguments_end_with_code_2_and_no_traceback(arguments, tmp_path):
-    (tmp_path / "tools.json").write_text("{")
-    result = cues(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr
-    assert not list(tmp_path.glob("*.wav"))
-
-
 def test_a_mistyped_command_gets_a_suggestion():
     assert "No such command 'demmo'; did you mean 'demo'?" in cues("demmo").stderr
 
@@ -327,36 +237,12 @@ def test_a_recording_is_never_written_over_another(there, tmp_path):
     assert (tmp_path / there).read_text() == "kept"
 
 
-def test_a_recording_is_named_as_one(tmp_path):
-    result = cues("record", "http://127.0.0.1:9/v1", "--model", "m", "--prompt", "p", "-o", tmp_path / "x.txt")
-    assert result.returncode == 2
-    assert "must end in .sse, .ndjson or .json" in result.stderr
-
-
 def test_replay_serves_what_record_keeps(tmp_path):
-    server = subprocess.Popen(
-        [sys.executable, "-m", "cues", "replay", CALL, "--port", "0", "--tokens-per-s", "1000"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        url = re.search(r"http://\S+", server.stdout.readline())[0] + "/chat/completions"
-        arguments = [
-            "--model",
-            "m",
-            "--prompt",
-            "p",
-            "--header",
-            "Authorization: Bearer k3y",
-            "-o",
-            tmp_path / "mine.sse",
-        ]
-        result = cues("record", url, *arguments)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.communicate(timeout=20)
+    with replayed(CALL, "--tokens-per-s", "1000", cwd=tmp_path) as url:
+        asked = ["--model", "m", "--prompt", "p", "--header", "Authorization: Bearer k3y", "-o", "mine.sse"]
+        result = cues("record", f"{url}/chat/completions", *asked, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     kept = load_recording(tmp_path / "mine.sse")
     assert kept.body == CALL.read_bytes()
     assert kept.request["messages"] == [{"role": "user", "content": "p"}]
-    assert not any("k3y" in path.read_text() for path in Path(tmp_path).iterdir())
+    assert not any("k3y" in path.read_text() for path in tmp_path.iterdir())
