@@ -314,10 +314,10 @@ class ToolTiers(Wrapper):
         """
         if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
-        words = [re.escape(word) for word in name_words(tool_name).split()]
-        if len(words) < 2:
+        in_words = _in_words(tool_name)
+        if in_words is None:
             return False
-        anywhere, first = _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))
+        anywhere, first = in_words
         return any(
             first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
             for sentence in asked
@@ -328,3 +328,12 @@ class ToolTiers(Wrapper):
         if tool.group and fits(self._groups, tool.group):
             return fits(tier.groups, tool.group)
         return fits(tier.tools, tool.name)
+
+
+@lru_cache(maxsize=4096)
+def _in_words(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
+    """Patterns for a name's words anywhere, and at the beginning with articles allowed; `None` for one plain word."""
+    words = [re.escape(word) for word in name_words(tool_name).split()]
+    if len(words) < 2:
+        return None
+    return _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))
