@@ -183,7 +183,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        self._paced.deck.mixer.close()
+        self._paced.mixer.close()
 
     # From the queue to the sink.
 

@@ -43,7 +43,7 @@ class PacedOptions(CueOptions, total=False):
     clock: Clock | None
 
 
-class PacedCues:
+class PacedCues(PipelineCues):
     """A pacer, mixer and router: takes speech at any speed, returns frames with cues when they are due.
 
     With `is_constant`, the jitter buffer depth starts at `lead_ms`; `silence_lead_ms` is that of `cues.Pacer`. `router`
@@ -61,7 +61,7 @@ class PacedCues:
         check_options(options, PacedOptions)
         self.clock, self.lead_ms = options.get("clock") or WallClock(), options.get("lead_ms", 80.0)
         self._first_lead_ms, self._silence_lead_ms = self.lead_ms if is_constant else None, silence_lead_ms
-        self.deck = PipelineCues(
+        super().__init__(
             sample_rate=sample_rate,
             bank=options.get("bank"),
             rules=options.get("rules"),
@@ -75,12 +75,11 @@ class PacedCues:
         self.n_spoken = 0  # speech samples that were released
         self.loop: asyncio.AbstractEventLoop | None = None  # that waits
         self._news = asyncio.Event()
-        self.deck.router.spans.subscribe(lambda _: self.wake())
-        self.router = self.deck.router
+        self.router.spans.subscribe(lambda _: self.wake())
 
     def _new_pacer(self) -> cues.Pacer:
         return cues.Pacer(
-            self.deck.mixer,
+            self.mixer,
             frame_samples=round(FRAME_MS * self.sample_rate / 1000.0),
             lead_ms=self.lead_ms,
             first_lead_ms=self._first_lead_ms,
@@ -92,17 +91,12 @@ class PacedCues:
         """Continue at another sample rate: the router stays, queued speech is dropped, calls under way end."""
         if sample_rate == self.sample_rate:
             return
-        self.deck.retune(sample_rate)
+        super().retune(sample_rate)
         self.pacer = self._new_pacer()
         self._fading = False
 
-    @property
-    def sample_rate(self) -> int:
-        """Hz."""
-        return self.deck.sample_rate
-
     def at_own_rate(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-        """A piece of speech at the deck's rate; the pieces of a stream follow each other without a seam."""
+        """A piece of speech at the output's rate; the pieces of a stream follow each other without a seam."""
         if sample_rate == self.sample_rate:
             return samples
         rates = sample_rate, self.sample_rate
@@ -121,7 +115,7 @@ class PacedCues:
             return
         if self._fading:
             self._fading = False
-            self.deck.mixer.resume()  # Takes effect after the fade, which is all that is left of the old answer.
+            self.mixer.resume()  # Takes effect after the fade, which is all that is left of the old answer.
         self.pacer.push(samples)
         self._news.set()
 
@@ -133,14 +127,14 @@ class PacedCues:
 
     def interrupt(self, fade_ms: float = 30.0) -> int:
         """Barge in: fade out, drop the queue, and return the number of samples that were not spoken."""
-        self.deck.router.barge_in(fade_ms)
+        self.router.barge_in(fade_ms)
         self._resampler = None
         return self.pause(fade_ms)
 
     def pause(self, fade_ms: float = 30.0) -> int:
         """As `interrupt`, but outcomes of pending calls will still sound."""
         is_silent = self.pacer.is_silent
-        self.deck.router.hush(fade_ms)
+        self.router.hush(fade_ms)
         if is_silent:  # No frame is due: the fade would begin with the next answer.
             return 0
         dropped = self.pacer.interrupt(fade_ms)
@@ -151,11 +145,11 @@ class PacedCues:
     def frames(self) -> list[NDArray[np.float32]]:
         """The frames that are due now."""
         if self.pacer.queued_samples:
-            self.deck.router.speech(self.deck.mixer.position + self.pacer.queued_samples)
+            self.router.speech(self.mixer.position + self.pacer.queued_samples)
         queued = self.pacer.queued_samples
         due = self.pacer.due()
         self.n_spoken += queued - self.pacer.queued_samples
-        self.deck.poll()
+        self.poll()
         return due
 
     def last_frames(self, fade_ms: float = 30.0) -> list[NDArray[np.float32]]:
@@ -244,6 +238,6 @@ class PacedWriter(PacedOutput):
                 for mixed in self._paced.last_frames():
                     self._write(mixed)
             finally:
-                self._paced.deck.router.cancel()
-                self._paced.deck.mixer.close()
+                self._paced.router.cancel()
+                self._paced.mixer.close()
                 self._paced.wake()

@@ -131,7 +131,7 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         if self._asked is not None:
             self._asked.cancel()
             self._asked = None
-        self._paced.deck.mixer.close()
+        self._paced.mixer.close()
         return self.inner.shutdown()
 
     def copy(self) -> CuedHandler:

@@ -71,8 +71,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
     `MixerEnableFrame` does the same, also for the wrapped mixer.
     """
 
-    def __init__(self, deck: PipelineCues, wrap: BaseAudioMixer | None) -> None:
-        self._cues, self._wrapped = deck, wrap
+    def __init__(self, pipeline_cues: PipelineCues, wrap: BaseAudioMixer | None) -> None:
+        self._cues, self._wrapped = pipeline_cues, wrap
         self._last = b""
         self._cut = False
         self._early: Counter[str] = Counter()
@@ -301,8 +301,7 @@ def create(
         raise CueTypeError(
             f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
         )
-    deck = PipelineCues(sample_rate=sample_rate, channels=channels, hears=False, **options)
-    mixer = CueMixer(deck, wrap)
+    mixer = CueMixer(PipelineCues(sample_rate=sample_rate, channels=channels, hears=False, **options), wrap)
     return mixer, CueTap(mixer, is_error, *(() if early is None else (_watch(early, mixer),)))
 
 

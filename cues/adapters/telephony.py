@@ -162,8 +162,8 @@ class PhoneLine(PacedLine):
         self._go.set()
         for mark in self._marks.values():
             mark.set()
-        self._paced.deck.router.cancel()
-        self._paced.deck.mixer.close()
+        self._paced.router.cancel()
+        self._paced.mixer.close()
         self._paced.wake()
 
     def _message(self, samples: NDArray[np.float32]) -> str:

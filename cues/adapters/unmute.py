@@ -165,7 +165,7 @@ class UnmuteCues(PacedOutput):
         """Start a response, also after an interruption."""
         self._hurries = self._is_cut = False
         self.router.begin_turn()
-        self._paced.deck.mixer.resume()
+        self._paced.mixer.resume()
 
     async def in_time(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
         """The model's events, each after its cue has started; calls are logged with name, keys and types, no values.
@@ -208,7 +208,7 @@ class UnmuteCues(PacedOutput):
         """Wait until the cues have been heard, 2 s at most, before the handler closes."""
         clock, pacer = self._paced.clock, self.pacer
         give_up_s = clock.now() + _FINISH_S
-        while self._paced.deck.mixer.active and clock.now() < give_up_s:
+        while self._paced.mixer.active and clock.now() < give_up_s:
             await clock.sleep(_FRAME_S)
         unheard_s = pacer.unheard_samples / self._paced.sample_rate
         await clock.sleep(min(unheard_s + _TO_LISTENER_S, give_up_s - clock.now()))

@@ -170,11 +170,6 @@ class Pacer:
         speech_stops = self._concealment.is_open and self.unheard_samples > 0
         return not (self.queued_samples or self._active or speech_stops)
 
-    def __repr__(self) -> str:
-        rate = self._mixer.sample_rate
-        queued_ms, lead_ms = 1000.0 * self.queued_samples / rate, 1000.0 * self.lead_samples / rate
-        return f"<Pacer at {rate} Hz, {queued_ms:.0f} ms queued, lead {lead_ms:.0f} ms, {self.underruns} underruns>"
-
     def push(self, samples: ArrayLike) -> None:
         """Queue speech: float, shape `(n_samples,)`, full scale ±1.0, any length. It is copied.
 

@@ -137,7 +137,7 @@ def converse(script):
         await browser.connect(stream)
         try:
             async with asyncio.timeout(LIMIT_S):
-                await script(Talker.connected, browser, stream.handlers["browser"]._paced.deck.mixer)
+                await script(Talker.connected, browser, stream.handlers["browser"]._paced.mixer)
         finally:
             server = stream.pcs["browser"]
             await browser.close()

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 import cues
-import stream
-from cues.mixing.voice import Voice
-from stream.routing.spans import Spans
 from tests.support.mixing_scripts import noise_cue
 from tests.support.threads import run_together
 
@@ -126,19 +123,3 @@ def test_commands_to_the_mixer_from_other_threads_raise_nothing_and_leave_it_idl
         clock.now_s += 0.02
         pacer.due()
     assert not mixer.active
-
-
-THREADS = ("Any thread", "The mixing thread", "The loop's thread")
-SAME_FOR_ALL = (Voice, Spans, stream.CueRouter, stream.VoiceSession)
-
-
-@pytest.mark.parametrize("kind", [cues.Mixer, cues.MixerPool, cues.Pacer, *SAME_FOR_ALL])
-def test_every_public_call_says_on_which_thread_it_may_be_made(kind):
-    def says(thing):
-        return any(thread in (thing.__doc__ or "") for thread in THREADS)
-
-    public = {name: thing for name, thing in vars(kind).items() if not name.startswith("_")}
-    methods = [name for name, thing in public.items() if callable(thing) or isinstance(thing, classmethod)]
-    assert says(kind)
-    assert methods
-    assert [name for name in methods if kind not in SAME_FOR_ALL and not says(public[name])] == []
