@@ -25,6 +25,7 @@ __all__ = ["NOTHING_KNOWN", "TextMachine"]
 NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
+_MOST_PASSED, _LONGEST_PASSED = 256, 256  # texts that were passed on and not noted; characters of one
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even if the stream was cut off
 _BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
 _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
@@ -45,6 +46,7 @@ class TextMachine:
         # tenth of an Ollama line (bench/stream_readers.py). Inside a block each character counts, for a call's offset.
         self.known = NOTHING_KNOWN if nested else table.known
         self.last: TextDelta | None = None  # of a run of known texts, which the parser has not noted yet
+        self._passed: list[str] = []  # texts before it, not noted either
         self._row: Dialect | None = None  # of the candidate that is being read
         self._beginning = True  # nothing but what may begin a round has come
         self._superseded = False  # a structured call came while half a call was held
@@ -55,21 +57,30 @@ class TextMachine:
         """Event for plain text when nothing is held back; `None` if it must be parsed."""
         if not self.clean:
             return None
-        delta = self.known.get(text) or self._table.delta_of(text)
+        delta = self._table.plain.get(text) or self._table.delta_of(text)
         if delta is None:
             return None
         if text in self.known:
             self.last = delta
-        else:
+            return delta
+        # To note each text at once would make an Ollama line cost half as much again.
+        if self.last is not None:
+            self._passed.append(self.last.text)
+            self.last = None
+        self._passed.append(text)
+        if len(self._passed) > _MOST_PASSED or len(text) > _LONGEST_PASSED:
             self._catch_up()
-            self._parser.note_passed(text)
         return delta
 
     def _catch_up(self) -> None:
         """Let the parser note the text that was passed on without it."""
         if self.last is not None:
-            self._parser.note_passed(self.last.text)
+            self._passed.append(self.last.text)
             self.last = None
+        if self._passed:
+            text = "".join(self._passed)
+            self._passed.clear()
+            self._parser.note_passed(text)
 
     def feed(self, text: str) -> None:
         """Read on."""

@@ -108,8 +108,9 @@ class Table:
 
     def __init__(self, declared: frozenset[str] | None, *, glued: bool = False) -> None:
         self.declared = declared  # names of tools; None if they are not known
-        # The events of short texts that have no marker, line end or backtick and are not blank. Of a run of them the
-        # parser needs to note only the last: each leaves the line in the same state, whatever came before.
+        self.plain: dict[str, TextDelta] = {}  # the events of short texts that have no marker
+        # Those that have no line end or backtick and are not blank. Of a run of them the parser needs to note only the
+        # last: each leaves the line in the same state, whatever came before.
         self.known: dict[str, TextDelta] = {}
         self._rows: dict[str, Dialect] = {}
         for row in (*ROWS, *((_GLUED,) if glued else ())):
@@ -149,10 +150,13 @@ class Table:
         if not text or self.search(text):
             return None
         delta = TextDelta(text)
-        if len(text) <= _LONGEST_TOKEN and "\n" not in text and "`" not in text and not text.isspace():
-            if len(self.known) >= _MOST_TOKENS:
+        if len(text) <= _LONGEST_TOKEN:
+            if len(self.plain) >= _MOST_TOKENS:
+                self.plain.clear()
                 self.known.clear()
-            self.known[text] = delta
+            self.plain[text] = delta
+            if "\n" not in text and "`" not in text and not text.isspace():
+                self.known[text] = delta
         return delta
 
     def row_at(self, match: re.Match[str]) -> Dialect | None:
