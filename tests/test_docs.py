@@ -10,6 +10,7 @@ import ast
 import asyncio
 import dataclasses
 import inspect
+import json
 import re
 import shlex
 import shutil
@@ -185,17 +186,17 @@ def test_the_python_blocks_of_a_page_work_one_after_the_other(page, surroundings
 
 
 class Model:
-    """A model that calls `get_weather` once and answers with its result; `results` is what the tool gave it."""
+    """A model that calls a tool and answers; `requests` is what it was asked, and `results` what the tool gave it."""
 
-    def __init__(self):
-        call = [["say", "Let me look."], ["call", "get_weather", {"city": "Oslo"}]]
-        self._script = dataclasses.replace(scenario("vllm-fragments"), turns=[call, [["say", "It is 12 degrees."]]])
-        self.results = []
+    def __init__(self, turn=(["say", "Let me look."], ["call", "get_weather", {"city": "Oslo"}])):
+        self._script = dataclasses.replace(scenario("ollama-plain-text"), turns=[list(turn), [["say", "It is done."]]])
+        self.requests, self.results = [], []
 
     def __getattr__(self, name):
         return getattr(self._script, name)
 
     def answer(self, path, request):
+        self.requests.append(request)
         self.results += [message["content"] for message in request["messages"] if message["role"] == "tool"]
         return self._script.answer(path, request)
 
@@ -297,3 +298,29 @@ def test_every_link_and_picture_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if "://" not in target:
             assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+
+
+@pytest.mark.parametrize("api", ["chat", "ollama"])
+def test_the_request_bodies_on_the_page_are_those_that_are_sent(api):
+    page = [json.loads(code) for language, code, _ in blocks("stream/services/README.md") if language == "json"]
+    body, messages = page[0], page[1 if api == "chat" else 2]
+    if api == "ollama":
+        del body["stream_options"]
+        body["options"] = {"temperature": body.pop("temperature")}
+    (tool,) = (definition["function"] for definition in body["tools"])
+    read_file = stream.Tool(**tool, function=lambda path: "hello")  # noqa: ARG005  (the model fills it in)
+    model = Model([["call", "read_file", {"path": "a.txt"}]])
+
+    async def ask():
+        async with (
+            ReplayServer(model, tokens_per_s=None) as server,
+            stream.connect(server.base_url, body["model"], api=api) as connection,
+        ):
+            runner = stream.ToolRunner(connection, [read_file])
+            return [event async for event in runner.chat(body["messages"], temperature=0.2)]
+
+    called = next(event for event in asyncio.run(ask()) if isinstance(event, stream.ToolCallEnd))
+    first, second = model.requests
+    assert first == body
+    answer = json.loads(json.dumps(second["messages"][1:]).replace(called.tool_call_id, "call_1"))
+    assert answer == messages

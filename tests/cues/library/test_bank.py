@@ -10,6 +10,11 @@ import cues
 from cues.synthesis import render
 
 
+def test_every_built_in_cue_is_mono_float32_at_24_khz():
+    for cue in cues.load_bank().values():
+        assert (cue.sample_rate, cue.samples.dtype, cue.samples.ndim) == (24000, "float32", 1)
+
+
 def test_a_bank_is_a_mapping_of_cues():
     bank = cues.load_bank()
     assert list(bank) == ["tool_call", "agent", "error", "success", "working", "thinking", "listening", "attention"]
