@@ -1,6 +1,6 @@
 """Adapters for existing pipelines, one module each; `README.md` lists them.
 
-Read `_pipeline_cues` first, then `_paced` (for all but Pipecat and unmute). An adapter may import both
+Read `_pipeline_cues` first, then `_paced` (for all but Pipecat). An adapter may import both
 packages; nothing imports an adapter.
 """
 
