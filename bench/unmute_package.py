@@ -187,7 +187,7 @@ async def refused(server: Server, model: Model, _voice: Voice, _ear: Ear) -> Ses
 
 async def without_tools(server: Server, model: Model, _voice: Voice, _ear: Ear) -> Session:
     """A server that refuses the tools."""
-    model.says, model.without_tools = refusal(400, "no tools here"), recording(said(BEFORE))
+    model.says, model.without_tools = refusal(400, "loopback does not support tools"), recording(said(BEFORE))
     session = await server.session()
     equal("it is asked again without them", ["tools" in request for request in model.requests], [True, False])
     history_is(session, BEFORE)
