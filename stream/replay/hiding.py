@@ -36,11 +36,14 @@ class Secrets:
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         sent = {form for secret in (*_in_url(url), *_in_headers(headers)) for form in _forms(secret)}
         longest_first = sorted((form for form in sent if len(form) >= SHORTEST), key=len, reverse=True)
-        patterns = [
-            *map(_spelled, longest_first),
-            *(re.escape(code) for form in longest_first for code in _codes(form)),
-        ]
-        self._sent = re.compile("|".join(patterns).encode("utf-8", "replace") or rb"(?!)", re.IGNORECASE)
+        if not longest_first:
+            self._sent = re.compile(rb"(?!)")
+            return
+        # The lookahead spares most positions the alternatives.
+        starts = {re.escape(spelling[0]) for form in longest_first for spelling in _spellings(form[0])}
+        codes = dict.fromkeys(re.escape(code) for form in longest_first for code in _codes(form))
+        spelled = f"(?i:(?=[{''.join(starts)}])(?:{'|'.join(map(_spelled, longest_first))}))"
+        self._sent = re.compile("|".join([spelled, *codes]).encode("utf-8", "replace"))
 
     def hide(self, body: bytes) -> bytes:
         """The body with asterisks for secrets; its length, and with it the size of each read, stays."""
