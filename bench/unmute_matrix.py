@@ -23,6 +23,7 @@ import msgpack
 import numpy as np
 
 from bench.unmute_package import PATCH, copied, run
+from bench.unmute_servers import FRAME, Ear, Server, Session, Voice, servers
 from stream import CueRules
 from tests.support.listening import last_sound, new_clicks, steady_voice
 from tests.support.turn_matrix import (
@@ -43,8 +44,7 @@ from tests.support.turn_matrix import (
     check_silent_after,
     check_whole_turn,
 )
-from tests.support.unmute_loopback import FRAME, Ear, Model, Voice, called, recording, said, servers
-from tests.support.unmute_session import Server, Session
+from tests.support.unmute_model import Model, called, recording, said
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 if TYPE_CHECKING:

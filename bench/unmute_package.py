@@ -26,23 +26,20 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench.unmute_servers import METRICS, RATE, Ear, Server, Session, Voice, servers  # noqa: E402
 from cues.mixing.backends import selection  # noqa: E402
 from stream import Limits  # noqa: E402
 from stream.services import FILESYSTEM_TOOLS  # noqa: E402
-from tests.support.unmute_loopback import (  # noqa: E402
+from tests.support.unmute_model import (  # noqa: E402
     AFTER,
     BEFORE,
-    Ear,
     Model,
-    Voice,
     answer,
     called,
     recording,
     refusal,
     said,
-    servers,
 )
-from tests.support.unmute_session import METRICS, RATE, Server, Session  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

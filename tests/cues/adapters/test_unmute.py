@@ -1,4 +1,4 @@
-"""unmute's handler: what it emits when the model calls a tool, over its own protocols and on loopback servers."""
+"""unmute's handler: what it emits when the model calls a tool, and what it asks the model."""
 
 import asyncio
 import contextlib
@@ -24,82 +24,17 @@ from stream.events import (
     ToolResult,
     ToolsLeftOut,
 )
+from stream.replay.server import ReplayServer
 from stream.routing.rules import CueRules
 from tests.support.listening import first_sound, last_sound, new_clicks, steady_voice
 from tests.support.talks.unmute import UnmuteTalk, Voice
 from tests.support.turn_matrix import CHAIN, VOICE, check_silent_after, play
-from tests.support.unmute_handler import ProtocolHandler
-from tests.support.unmute_loopback import (
-    AFTER,
-    ARGUMENTS,
-    BEFORE,
-    TOOL_S,
-    WORD_S,
-    Listener,
-    Model,
-    answer,
-    called,
-    recording,
-    refusal,
-    said,
-    servers,
-)
+from tests.support.unmute_model import BEFORE, Model, called, recording, refusal, said
 from tests.support.virtual_clock import VirtualClock
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 RATE = 24000
 TTS_FRAME = 1920
-
-
-def respond(*, interrupt_s=None, seconds=5.0, **options):
-    """A response; what was emitted, the handler, and how many frames there were at the call and the interruption."""
-
-    async def go():
-        async with servers(Model(answer()), clock=LoopClock()) as (_, tts_url, llm_url):
-            handler = ProtocolHandler(tts_url, llm_url, clock=LoopClock(), **options)
-            listener, marks = Listener(handler), []
-            handler.on_call = lambda: marks.append(len(listener.frames))
-            listening = asyncio.create_task(listener.listen())
-            await handler.generate_response()
-            if interrupt_s is not None:
-                await asyncio.sleep(interrupt_s - listener.now_s())
-                marks.append(len(listener.frames))
-                await handler.interrupt_bot()
-            await asyncio.sleep(seconds - listener.now_s())
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
-            await handler.aclose()
-            return listener, handler, marks
-
-    return run_virtually(go)
-
-
-def test_over_the_protocols_a_call_in_mid_sentence_has_one_cue_in_time_and_an_interruption_leaves_nothing():
-    spoken, handler, (at_call,) = respond()
-    plain, _, _ = respond(bank={})
-    cut, cut_handler, marks = respond(interrupt_s=1.2)
-
-    assert [span.cue for span in handler.cues.router.spans if span.cue != "working"] == ["tool_call"]
-    calls = [(item.tool_name, item.arguments, item.status) for _, item in spoken.events("unmute.tool_call")]
-    assert calls == [("read_file", ARGUMENTS, "ok")]
-    assert handler.history == [f" {BEFORE} {AFTER}"]
-
-    # The cue is in the next frame of speech.
-    a, b = spoken.signal, plain.signal
-    n = min(len(a), len(b))
-    onset = first_sound(a[:n] - b[:n])
-    ends = np.cumsum([len(frame) for _, frame in spoken.frames])
-    assert at_call <= int(np.searchsorted(ends, onset, side="right")) <= at_call + 1
-
-    # The speech is whole, nothing clicks, and the tool's pause is silence no longer than it is.
-    n_words = len(BEFORE.split()) + len(AFTER.split())
-    assert len(b) == pytest.approx(n_words * WORD_S * RATE, abs=TTS_FRAME)
-    assert 0.0 <= (len(a) - len(b)) / RATE <= TOOL_S + 4.0
-    assert new_clicks(a, np.zeros_like(a)) == []
-
-    after = np.concatenate([frame for _, frame in cut.frames[marks[-1] :]])
-    assert last_sound(after, 0.0) < 0.04 * RATE
-    assert not cut_handler.cues.router.waits
 
 
 # The patch. `bench/unmute_package.py` applies it to a checkout and lets that speak.
@@ -151,7 +86,7 @@ def ask_all(model, n_turns, tools=stream.services.FILESYSTEM_TOOLS):
 
     async def go():
         turns = []
-        async with servers(model) as (_, _, url), AsyncOpenAI(base_url=f"{url}/v1", api_key="none") as client:
+        async with ReplayServer(model) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
             for _ in range(n_turns):
                 turns.append(([], None))
                 try:

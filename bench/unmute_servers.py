@@ -1,17 +1,29 @@
-"""unmute's own server, a client that talks to it as the browser does, and what a session shows."""
+"""unmute's own server, loopback servers that speak the protocols of kyutai's, and a client as in the browser.
+
+Text-to-speech and speech-to-text: msgpack over a websocket. The model: `tests/support/unmute_model.py`.
+"""
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
+import msgpack
 import numpy as np
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosedError
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError
+
+from cues.signal.fades import fade_edges
+from cues.synthesis.voicelike import speak_voice_like
+from stream.replay.server import ReplayServer
 
 RATE, FRAME = 24000, 1920
+WORD_S = 0.24  # Whole frames, so that no word is held back in half.
 METRICS = (
     "vllm_hard_errors_total",
     "hard_errors_total",
@@ -20,6 +32,111 @@ METRICS = (
     "vllm_active_sessions",
     "vllm_reply_length_count",
 )
+
+# Of moshi-server, which is unmute's text-to-speech (rust/moshi-server/src/py_module.rs): it sends a ping every
+# SEND_PING_EVERY, and closes a connection from which nothing came for three of them.
+PING_EVERY_S, SILENCE_S = 10.0, 30.0
+
+
+@dataclass
+class Voice:
+    """The text-to-speech, and how its clients kept their connections.
+
+    Attributes
+    ----------
+    pongs : answers to its pings.
+    dropped : connections that it closed because nothing came from the client.
+    spoken : the frames that it sent.
+    """
+
+    pongs: int = 0
+    dropped: int = 0
+    spoken: list = field(default_factory=list)
+
+    async def serve(self, websocket):
+        keeping = asyncio.create_task(self._keep(websocket))
+        try:
+            await self._speak(websocket)
+        finally:
+            keeping.cancel()
+
+    async def _speak(self, websocket):
+        """Text-to-speech: words come with their times, sound in frames of 80 ms, all far faster than real time."""
+        await websocket.send(msgpack.packb({"type": "Ready"}))
+        spoken, pending = 0, np.zeros(0, dtype=np.float32)
+        async for data in websocket:
+            message = msgpack.unpackb(data)
+            if message["type"] == "Text":
+                for word in message["text"].split():
+                    start_s = (spoken + len(pending)) / RATE
+                    times = {"start_s": start_s, "stop_s": start_s + WORD_S}
+                    await websocket.send(msgpack.packb({"type": "Text", "text": word, **times}))
+                    n_samples = round(WORD_S * RATE)
+                    sound = speak_voice_like(word, sample_rate=RATE)[0][:n_samples]
+                    word_sound = fade_edges(np.pad(sound, (0, n_samples - len(sound))), 240, 480)
+                    pending = np.concatenate([pending, word_sound.astype(np.float32)])
+            at_end = message["type"] == "Eos"
+            while len(pending) >= FRAME or (at_end and len(pending)):
+                frame, pending = np.pad(pending[:FRAME], (0, max(FRAME - len(pending), 0))), pending[FRAME:]
+                spoken += FRAME
+                self.spoken.append(frame)
+                await websocket.send(msgpack.packb({"type": "Audio", "pcm": frame.tolist()}))
+            if at_end:
+                return
+
+    async def _keep(self, websocket):
+        """Ping, and close where no answer comes: stricter than moshi-server, for which words count, too."""
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                await asyncio.sleep(PING_EVERY_S)
+                try:
+                    await asyncio.wait_for(await websocket.ping(), SILENCE_S - PING_EVERY_S)
+                except TimeoutError:
+                    self.dropped += 1
+                    await websocket.close()
+                    return
+                self.pongs += 1
+
+
+@dataclass
+class Ear:
+    """The speech-to-text: hears nothing but what it is given.
+
+    Attributes
+    ----------
+    words : what the user says next.
+    pause : how sure it is that the user has ended, 0 to 1.
+    """
+
+    words: list = field(default_factory=list)
+    pause: float = 0.9
+
+    async def serve(self, websocket):
+        await websocket.send(msgpack.packb({"type": "Ready"}))
+        step = 0
+        async for _ in websocket:
+            while self.words:
+                word = {"type": "Word", "text": self.words.pop(0), "start_time": step * FRAME / RATE}
+                await websocket.send(msgpack.packb(word))
+            await websocket.send(msgpack.packb({"type": "Step", "step_idx": step, "prs": [self.pause] * 3}))
+            step += 1
+
+
+def _build_info(connection, request):
+    """Answers to unmute's health check."""
+    return connection.respond(HTTPStatus.OK, "{}") if request.path.endswith("/api/build_info") else None
+
+
+@contextlib.asynccontextmanager
+async def servers(model, *, voice=None, ear=None, clock=None):
+    """Addresses of the three servers: speech-to-text, text-to-speech, model (without `/v1`)."""
+    options = {"host": "127.0.0.1", "port": 0, "process_request": _build_info, "ping_interval": None}
+    async with contextlib.AsyncExitStack() as stack:
+        stt = await stack.enter_async_context(serve((ear or Ear()).serve, **options))
+        tts = await stack.enter_async_context(serve((voice or Voice()).serve, **options))
+        llm = await stack.enter_async_context(ReplayServer(model, clock=clock))
+        ports = [server.sockets[0].getsockname()[1] for server in (stt, tts)]
+        yield f"ws://127.0.0.1:{ports[0]}", f"ws://127.0.0.1:{ports[1]}", llm.base_url.removesuffix("/v1")
 
 
 @dataclass
