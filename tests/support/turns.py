@@ -1,4 +1,4 @@
-"""Turns for tests: a session on a virtual clock, with scripts for the model and for the user."""
+"""Turns for tests: a session in virtual time, with scripts for the model and for the user."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ import numpy as np
 
 import cues
 from stream.routing.router import CueRouter, CueRules
-from stream.session import ChatHistory, VoiceSession
+from stream.session import VoiceSession
 from stream.speech.voice_like import VoiceLikeSpeaker
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 RATE = 24000
 
@@ -18,7 +18,7 @@ class Tape:
     """A sink that keeps everything."""
 
     def __init__(self):
-        self._mixed, self._speech = [], []
+        self._mixed, self._speech = [np.zeros(0, dtype=np.float32)], [np.zeros(0, dtype=np.float32)]
 
     def write(self, mixed, speech):
         self._mixed.append(np.array(mixed))
@@ -26,23 +26,48 @@ class Tape:
 
     @property
     def mixed(self):
-        return np.concatenate([np.zeros(0, dtype=np.float32), *self._mixed])
+        return np.concatenate(self._mixed)
 
     @property
     def speech(self):
-        return np.concatenate([np.zeros(0, dtype=np.float32), *self._speech])
+        return np.concatenate(self._speech)
+
+
+class Source:
+    """A model's events, (seconds, event) each; an exception among them is raised. It takes a while to close."""
+
+    def __init__(self, turn, closing_s=0.001):
+        self._turn, self._closing_s, self._start_s = iter(turn), closing_s, LoopClock().now()
+        self.closed = False
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if (step := next(self._turn, None)) is None:
+            raise StopAsyncIteration
+        await LoopClock().sleep_until(self._start_s + step[0])
+        if isinstance(step[1], Exception):
+            raise step[1]
+        return step[1]
+
+    async def aclose(self):
+        await asyncio.sleep(self._closing_s)
+        self.closed = True
 
 
 @dataclass
 class Told:
-    """Result of a turn."""
+    """Result of the turns of a session."""
 
-    journal: object
-    tape: Tape
-    history: ChatHistory
+    tape: Tape = field(default_factory=Tape)
     events: list = field(default_factory=list)
+    journal: object = None
     router: object = None
+    mixer: object = None
+    history: object = None
     source_closed: bool = False
+    leaked: set = field(default_factory=set)
 
     @property
     def cues(self):
@@ -52,57 +77,45 @@ class Told:
         return [span for span in self.router.spans if span.cue == cue]
 
 
-def run_turn(script, *, speaker=None, bank=None, rules=None, barge_in_s=None, tools=None, **options):
-    """Run a turn; the model's events come as (seconds, event), an exception among them is raised.
+def barge_in(session, _turn):
+    session.barge_in()
 
-    `barge_in_s` is when the user interrupts. `script` may be a list of scripts: the turns of one session, each
-    beginning where the one before ended.
+
+def run_turn(script, *, speaker=None, bank=None, rules=None, tools=None, barge_in_s=None, raises=(), **options):
+    """Run a turn, or a list of turns of one session, each beginning where the one before ended.
+
+    `barge_in_s` is when the user interrupts the first one, or when `disturb(session, task)` is called.
     """
+    disturb, listeners = options.pop("disturb", barge_in), options.pop("listeners", ())
 
     async def go():
-        clock = VirtualClock()
-        told = Told(None, Tape(), ChatHistory())
-        mixer = cues.Mixer(RATE)
-        bank_ = cues.load_bank() if bank is None else bank
-        told.router = CueRouter(bank_, mixer, rules=rules or CueRules(), tools=tools)
-        made = speaker or VoiceLikeSpeaker()
-        session = VoiceSession(
-            mixer=mixer,
-            router=told.router,
-            speaker=made(clock) if isinstance(made, type) else made,
-            sink=told.tape,
-            clock=clock,
-            history=told.history,
-            on_event=told.events.append,
-            **options,
+        told = Told(mixer=cues.Mixer(RATE))
+        told.router = CueRouter(
+            cues.load_bank() if bank is None else bank, told.mixer, rules=rules or CueRules(), tools=tools
         )
-
-        async def events(turn, start_s):
-            try:
-                for at_s, event in turn:
-                    await clock.sleep_until(start_s + at_s)
-                    if isinstance(event, Exception):
-                        raise event
-                    yield event
-            finally:
-                told.source_closed = True
-
-        async def main():
-            for turn in script if script and isinstance(script[0], list) else [script]:
-                interrupting = None
-                if barge_in_s is not None and not told.journal:
-                    interrupting = asyncio.create_task(interrupt(clock.now() + barge_in_s))
-                told.journal = await session.run(events(turn, clock.now()))
-                if interrupting is not None:
-                    interrupting.cancel()
-            others = [task for task in asyncio.all_tasks() if task not in (asyncio.current_task(), interrupting)]
-            told.leaked = [task for task in others if "go()" not in repr(task) and "drive" not in repr(task)]
-
-        async def interrupt(at_s):
-            await clock.sleep_until(at_s)
-            session.barge_in()
-
-        await clock.drive(main())
+        for listener in listeners:
+            told.router.spans.subscribe(listener)
+        session = VoiceSession(
+            mixer=told.mixer,
+            router=told.router,
+            speaker=speaker or VoiceLikeSpeaker(),
+            sink=told.tape,
+            clock=LoopClock(),
+            **{"on_event": told.events.append, **options},
+        )
+        told.history = session.history
+        for number, turn in enumerate(script if script and isinstance(script[0], list) else [script]):
+            source = Source(turn)
+            running = asyncio.create_task(session.run(source))
+            if barge_in_s is not None and number == 0:
+                await (asyncio.wait({running}, timeout=barge_in_s) if barge_in_s else asyncio.sleep(0))
+                if not running.done():
+                    disturb(session, running)
+            (outcome,) = await asyncio.gather(running, return_exceptions=True)
+            if isinstance(outcome, Exception) and not isinstance(outcome, raises):
+                raise outcome
+            told.journal, told.source_closed = session.journal, source.closed
+        told.leaked = asyncio.all_tasks() - {asyncio.current_task()}
         return told
 
-    return asyncio.run(go())
+    return run_virtually(go)

@@ -10,17 +10,15 @@ from stream.events import TextDelta, ToolCallStart, ToolResult
 from stream.speech.lasting_speaker import LastingSpeaker
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.turns import RATE, run_turn
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 
 class Line(VoiceLikeSpeaker):
     """A speaker with a connection: what happens to it is on record."""
 
-    made = ()
-    dies_after_s = None
-
-    def __init__(self, clock):
+    def __init__(self):
         super().__init__()
-        self.clock = clock
+        self.clock = LoopClock()
         self.opened_s = self.closed_s = None
         self.spoken, self.sent, self.pings = [], [], []
 
@@ -48,12 +46,7 @@ class KeptAlive(Line):
 class DiesAtFirstText(Line):
     """The first connection of all dies when it is to speak."""
 
-    n_made = 0
-
-    def __init__(self, clock):
-        super().__init__(clock)
-        type(self).n_made += 1
-        self.first = type(self).n_made == 2  # The very first was only asked for its name.
+    first = False
 
     async def speak(self, phrase):
         if self.first:
@@ -89,18 +82,15 @@ class AlwaysDies(Line):
 
 
 def conversation(kind, turns, **options):
-    """Run turns with lasting speakers of `kind`; what came of it, and the speakers that were made."""
+    """Run turns with a lasting speaker of `kind`; what came of it, and the speakers that were made."""
     lines = []
 
-    class Lasting(LastingSpeaker):
-        def __init__(self, clock):
-            def make():
-                lines.append(kind(clock))
-                return lines[-1]
+    def make():
+        lines.append(kind())
+        lines[-1].first = len(lines) == 2  # The very first was only asked for its name.
+        return lines[-1]
 
-            super().__init__(make, clock=clock, **options)
-
-    told = run_turn(turns, speaker=Lasting, bank={})
+    told = run_turn(turns, speaker=LastingSpeaker(make, clock=LoopClock()), bank={}, **options)
     return told, lines[1:]
 
 
@@ -120,7 +110,7 @@ def test_after_a_long_pause_another_connection_is_opened_and_the_first_is_closed
     assert first.closed_s is not None
     assert second.closed_s is not None
     assert told.journal.heard_text == "Wait a little. Here it is."
-    assert told.leaked == []
+    assert told.leaked == set()
 
 
 def test_text_is_said_once_also_if_an_idle_connection_fails_while_it_is_closed():
@@ -139,12 +129,11 @@ def test_a_connection_that_can_be_kept_alive_is_kept():
     told, (only,) = conversation(KeptAlive, LONG_TOOL)
     assert only.spoken == ["Wait a little.", "Here it is."]
     assert len(only.pings) == 5
-    assert told.leaked == []
+    assert told.leaked == set()
 
 
 @pytest.mark.parametrize("kind", [DiesAtFirstText, EndsAtFirstText])
 def test_text_that_a_dead_connection_did_not_say_is_said_by_the_next(kind):
-    kind.n_made = 0
     told, lines = conversation(kind, [(0.0, TextDelta("Hear me out, ")), (2.0, TextDelta("please."))])
     assert [line.spoken for line in lines] == [[], ["Hear me out,", "please."]]
     assert told.journal.failure is None
@@ -161,27 +150,18 @@ def test_a_voice_that_always_dies_is_given_up():
 
 def test_every_turn_of_a_conversation_is_spoken_also_after_a_barge_in():
     turns = [[(0.0, TextDelta("This is a long story of birds and bees."))], [(0.5, TextDelta("Yes?"))]]
-    lines = []
-
-    class Lasting(LastingSpeaker):
-        def __init__(self, clock):
-            super().__init__(lambda: lines.append(Line(clock)) or lines[-1], clock=clock)
-
-    told = run_turn(turns, speaker=Lasting, bank={}, barge_in_s=1.0)
+    told, lines = conversation(Line, turns, barge_in_s=1.0)
     assert told.journal.heard_text == "Yes?"
     assert told.history.messages[0]["content"].endswith("Yes?")
     assert len(told.tape.speech) > 1.5 * RATE
-    assert all(line.closed_s is not None for line in lines[1:])
+    assert all(line.closed_s is not None for line in lines)
 
 
 def test_closing_leaves_no_task():
     async def go():
-        from tests.support.virtual_clock import VirtualClock
-
-        clock = VirtualClock()
-        speaker = LastingSpeaker(lambda: KeptAlive(clock), clock=clock)
+        speaker = LastingSpeaker(KeptAlive, clock=LoopClock())
         await speaker.start()
         await speaker.aclose()
         return len(asyncio.all_tasks())
 
-    assert asyncio.run(go()) == 1
+    assert run_virtually(go) == 1
