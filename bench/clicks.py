@@ -12,7 +12,8 @@ from pathlib import Path
 import cues
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.support.mixing_scripts import RATE, clickless_script, new_clicks
+from tests.support.listening import new_clicks
+from tests.support.mixing_scripts import RATE, clickless_script
 
 
 def main() -> None:
@@ -24,7 +25,7 @@ def main() -> None:
     for seed in range(options.seeds):
         script = clickless_script(seed, options.events)
         out, mixer = script.run(lambda: 480)
-        found = new_clicks(script.speech, out)
+        found = new_clicks(out, script.speech)
         stats = mixer.stats
         print(
             f"seed {seed}: {options.events} events, {stats.started} started, {stats.stolen} stolen, new clicks {found}"

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cues.meters.clicks import find_clicks
+
 RATE = 24000
 
 
@@ -35,36 +37,8 @@ def last_sound(samples, threshold=1e-4):
     return int(found[-1]) if len(found) else -1
 
 
-def clicks(samples, rate=RATE, order=12, threshold_db=24.0):
-    """Samples at which a linear predictor is off by far more than around them.
-
-    Order 12 and 24 dB over the local level are the project's own definition of a click. The predictor is fitted to 30
-    ms around each 10 ms by the autocorrelation method.
-    """
-    hop, window = round(0.01 * rate), np.hanning(round(0.03 * rate))
-    padded = np.pad(np.asarray(samples, dtype=np.float64), (len(window), len(window)))
-    error = np.zeros(len(padded))
-    for start in range(0, len(padded) - len(window), hop):
-        block = padded[start : start + len(window)] * window
-        r = np.correlate(block, block, "full")[len(block) - 1 : len(block) + order]
-        if r[0] < 1e-12:
-            continue
-        r[0] *= 1.0 + 1e-9
-        lags = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
-        coefficients = np.linalg.solve(r[lags], r[1:])
-        middle = start + (len(window) - hop) // 2
-        for n in range(middle, middle + hop):
-            error[n] = padded[n] - coefficients @ padded[n - order : n][::-1]
-    power = error**2
-    reach = round(0.01 * rate)
-    level = np.sqrt(
-        np.convolve(power, np.ones(2 * reach + 1) / (2 * reach + 1), "same") - power / (2 * reach + 1) + 1e-16
-    )
-    found = np.flatnonzero((np.abs(error) > level * 10 ** (threshold_db / 20)) & (np.abs(error) > 1e-4))
-    return found - len(window)
-
-
 def new_clicks(mixed, alone, rate=RATE):
-    """Clicks of the mix that are not in the speech alone (within 1 ms)."""
-    known = clicks(alone, rate)
-    return [int(n) for n in clicks(mixed, rate) if not len(known) or np.abs(known - n).min() > rate // 1000]
+    """Clicks of the mix that the speech alone does not have (within 5 ms), but for its two ends."""
+    known = find_clicks(alone, rate)
+    far = (at for at in find_clicks(mixed, rate).tolist() if np.abs(known - at).min(initial=rate) > rate // 200)
+    return [at for at in far if 0 < at < len(mixed) - 10]

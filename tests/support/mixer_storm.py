@@ -13,7 +13,8 @@ import numpy as np
 
 import cues
 from cues.mixing.voice import Playback
-from tests.support.mixing_scripts import new_clicks, tone
+from tests.support.listening import new_clicks
+from tests.support.mixing_scripts import tone
 from tests.support.threads import run_together
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def faults_of(first: Storm, talk: NDArray[np.float32]) -> list[str]:
     faults = []
     speech = np.zeros(len(first.out), dtype=np.float32)
     speech[: len(talk)] = talk
-    clicks = new_clicks(speech, first.out)
+    clicks = new_clicks(first.out, speech)
     if clicks:
         faults.append(f"clicks at {clicks}")
     if len(first.onsets) != len(first.voices) or not all(voice.done for voice in first.voices) or first.mixer.active:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import cues
-from cues.meters.clicks import find_clicks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,10 +156,3 @@ def _release(rng: np.random.Generator, _sounds: list[cues.Cue], mixer: cues.Mixe
 
 def _resume(_rng: np.random.Generator, _sounds: list[cues.Cue], mixer: cues.Mixer, _voices: list[cues.Voice]) -> None:
     mixer.resume()
-
-
-def new_clicks(talk: NDArray[np.float32], out: NDArray[np.float32]) -> list[int]:
-    """Clicks in a mix that the speech does not have, but for its two ends."""
-    heard = find_clicks(talk)
-    far = [at for at in find_clicks(out).tolist() if np.abs(heard - at).min(initial=1000) > 120]
-    return [at for at in far if 0 < at < len(out) - 10]

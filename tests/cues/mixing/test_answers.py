@@ -7,7 +7,8 @@ import pytest
 
 import cues
 from cues.meters.clicks import find_clicks
-from tests.support.mixing_scripts import RATE, new_clicks, speech, zeros
+from tests.support.listening import new_clicks
+from tests.support.mixing_scripts import RATE, speech, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -168,7 +169,7 @@ def test_answers_after_cues_and_ticks_make_no_click():
     mixer.play(BANK["working"], loop=True)
     out = in_frames(mixer, talk)
     assert len(find_clicks(talk)) < 200
-    assert new_clicks(talk, out) == []
+    assert new_clicks(out, talk) == []
 
 
 @pytest.mark.parametrize("frame", [480, 700, 113])

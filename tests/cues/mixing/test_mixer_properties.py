@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import cues
 from cues.mixing.backends import selection
 from cues.mixing.warmup import load_kernels
-from tests.support.mixing_scripts import Script, clickless_script, new_clicks, noise_cue, random_script
+from tests.support.listening import new_clicks
+from tests.support.mixing_scripts import Script, clickless_script, noise_cue, random_script
 
 OPTIONS = [{}, {"voices": 2, "guard": True}, {"limiter": True}, {"follow_speech": True}]
 
@@ -116,7 +117,7 @@ def test_ten_thousand_random_events_make_no_click_that_the_speech_does_not_make(
         selection.install(before)
     assert mixer.stats.started > 2000
     assert mixer.stats.stolen > 100
-    assert new_clicks(script.speech, out) == []
+    assert new_clicks(out, script.speech) == []
 
 
 def test_frames_are_not_kept():

@@ -5,7 +5,8 @@ import pytest
 
 import cues
 from cues.mixing.voice import Wait
-from tests.support.mixing_scripts import RATE, new_clicks, run, tone, zeros
+from tests.support.listening import new_clicks
+from tests.support.mixing_scripts import RATE, run, tone, zeros
 
 pytestmark = pytest.mark.usefixtures("loops")
 
@@ -102,7 +103,7 @@ def test_it_is_silent_while_a_cue_sounds_and_waits_for_its_end():
     ramp = round(0.01 * RATE)
     np.testing.assert_array_equal(out[9600 + ramp : 14400], expected[9600 + ramp : 14400])
     assert (out[14400 + ramp :] != expected[14400 + ramp :]).any()
-    assert new_clicks(np.zeros_like(out), out) == []
+    assert new_clicks(out, np.zeros_like(out)) == []
 
 
 def test_two_waiting_sounds_on_one_mixer_each_find_their_own_answer():
