@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cues.errors import MixerClosedError as MixerClosedError
     from cues.errors import PackError as PackError
     from cues.errors import UnknownCueError as UnknownCueError
+    from cues.library.audiofile import measure_file as measure_file
     from cues.library.bank import Bank as Bank
     from cues.library.bank import load_bank as load_bank
-    from cues.library.recordings import measure_file as measure_file
     from cues.meters.loudness import Measurement as Measurement
     from cues.meters.loudness import Meter as Meter
     from cues.meters.loudness import integrated_lufs as integrated_lufs
@@ -53,7 +53,7 @@ _HOMES = {
         "cues.errors": "AudioFileError CueError CueTypeError CueValueError MissingFeatureError MixerClosedError "
         "PackError UnknownCueError",
         "cues.library.bank": "Bank load_bank",
-        "cues.library.recordings": "measure_file",
+        "cues.library.audiofile": "measure_file",
         "cues.meters.loudness": "Measurement Meter integrated_lufs measure true_peak_dbtp",
         "cues.mixing.mixer": "Mixer Voice",
         "cues.mixing.pool": "MixerPool",

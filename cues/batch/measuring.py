@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.library.recordings import read_recording
+from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import integrated_lufs, true_peak_dbtp
 from cues.units import gain_to_db
@@ -19,22 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Measure"]
 
-COLUMNS = (
-    "file",
-    "status",
-    "error",
-    "length_s",
-    "sample_rate",
-    "channels",
-    "integrated_lufs",
-    "true_peak_dbtp",
-    "sample_peak_dbfs",
-    "dc",
-    "n_clicks",
-    "clicks_s",
-)
+_LEVELS = ("integrated_lufs", "true_peak_dbtp", "sample_peak_dbfs")
+COLUMNS = ("file", "status", "error", "length_s", "sample_rate", "channels", *_LEVELS, "dc", "n_clicks", "clicks_s")
 """Columns of the table of measurements; `clicks_s` has the times of the first ten clicks, separated by spaces."""
-
 _MAX_TIMES = 10
 
 
@@ -55,19 +42,17 @@ class Measure:
         recording = read_recording(self.source.open(), self.source.file)
         samples, rate = recording.samples, recording.sample_rate
         clicks = find_clicks(samples, rate)
+        true_peak = true_peak_dbtp(samples, rate, oversampling=16 if self.exact else 4)
+        levels = (integrated_lufs(samples, rate), true_peak, gain_to_db(float(max(samples.max(), -samples.min()))))
         return {
             "length_s": round(len(samples) / rate, 6),
             "sample_rate": rate,
             "channels": recording.channels,
-            "integrated_lufs": _figure(integrated_lufs(samples, rate)),
-            "true_peak_dbtp": _figure(true_peak_dbtp(samples, rate, oversampling=16 if self.exact else 4)),
-            "sample_peak_dbfs": _figure(gain_to_db(float(max(samples.max(), -samples.min())))),
+            **{
+                name: None if level is None or not math.isfinite(level) else round(level, 4)
+                for name, level in zip(_LEVELS, levels, strict=True)
+            },
             "dc": float(f"{np.mean(samples, dtype=np.float64):.4g}"),
             "n_clicks": len(clicks),
             "clicks_s": " ".join(f"{click / rate:.4f}" for click in clicks[:_MAX_TIMES].tolist()),
         }
-
-
-def _figure(value: float | None) -> Any:
-    """`value` to four decimals; None for a missing level or silence."""
-    return round(value, 4) if value is not None and math.isfinite(value) else None

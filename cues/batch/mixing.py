@@ -12,6 +12,8 @@ import numpy as np
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained, replacing, unfinished_name
 from cues.library.audiofile import in_memory, read_channels
+from cues.library.bank import load_bank
+from cues.mixing.offline import Insert, mix_recording
 from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
@@ -57,7 +59,10 @@ class Mix:
         late = [time_s for _, time_s, _ in self.cues if time_s > length_s]
         if late:
             raise CueValueError(f"a cue at {late[0]:g} s is after the recording's end, {length_s:.2f} s")
-        mixed = _mixed(channels, rate, self.cues, _bank(self.pack, self.pack_stamp))
+        bank = _bank(self.pack, self.pack_stamp)
+        inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in self.cues]
+        columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
+        mixed = np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
         file_format = "FLAC" if self.output.lower().endswith(".flac") else "WAV"
         if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
             subtype = "PCM_24"
@@ -79,20 +84,7 @@ class Mix:
 @lru_cache(maxsize=4)
 def _bank(pack: str | None, pack_stamp: str) -> Bank:
     del pack_stamp
-    from cues.library.bank import load_bank
-
     return load_bank(pack)
-
-
-def _mixed(
-    channels: NDArray[np.float32], rate: int, cues: tuple[tuple[str, float, float], ...], bank: Bank
-) -> NDArray[np.float32]:
-    """All channels with the cues mixed in, padded with silence until the last cue ends."""
-    from cues.mixing.offline import Insert, mix_recording
-
-    inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in cues]
-    columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
-    return np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
 
 
 def sweep(outputs: Iterable[str]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueValueError, did_you_mean, reason_of
+from cues.units import checked_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "read_plan"]
 
 _NEEDED = ("file", "cue", "time_s")
-_COLUMNS = (*_NEEDED, "gain_db", "output")
+_OPTIONAL = ("gain_db", "output")
 _MAX_TIME_S = 86_400.0
 _GAIN_DB = (-60.0, 12.0)
 _MAX_FAULTS_SHOWN = 20
@@ -49,11 +49,10 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
     outputs: dict[str, str] = {}
     owners: dict[PurePath, str] = {}
     faults: list[str] = []
-    json_lines = path.suffix.lower() in (".jsonl", ".ndjson")
-    for number, line in _json_lines(text) if json_lines else _csv_lines(path, text):
+    for number, line in _lines(text, as_json=path.suffix.lower() in (".jsonl", ".ndjson")):
         try:
             file, output, cue = _entry(line, path.parent, known_cues)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             faults.append(f"line {number}: {error}")
             continue
         cues.setdefault(file, []).append(cue)
@@ -62,47 +61,36 @@ def read_plan(path: Path, known_cues: Collection[str]) -> list[Planned]:
         if owner != file:
             faults.append(f"{file} and {owner} would both be written to {output}; give one of them another output")
     if not cues and not faults:
-        faults.append("it names no recording")
+        faults.append(f"it names no recording; needed: {', '.join(_NEEDED)}; optional: {', '.join(_OPTIONAL)}")
     if faults:
         more = [f"… and {len(faults) - _MAX_FAULTS_SHOWN} more"] if len(faults) > _MAX_FAULTS_SHOWN else []
         raise CueValueError("\n  ".join([f"{path}:", *faults[:_MAX_FAULTS_SHOWN], *more]))
     return [Planned(file, tuple(wanted), outputs[file]) for file, wanted in cues.items()]
 
 
-def _csv_lines(path: Path, text: str) -> Iterable[tuple[int, Any]]:
-    reader = csv.DictReader(io.StringIO(text), restkey="")
-    try:
-        _check_names(reader.fieldnames or ())
-    except CueValueError as error:
-        raise CueValueError(f"{path}: its heading {error}") from None
-    for line in reader:
-        yield reader.line_num, {name: value for name, value in line.items() if value not in ("", None)}
-
-
-def _json_lines(text: str) -> Iterable[tuple[int, Any]]:
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-
-
-def _check_names(names: Collection[str]) -> None:
-    missing = [name for name in _NEEDED if name not in names]
-    unknown = [repr(name) for name in names if name not in _COLUMNS]
-    if missing or unknown:
-        fault = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is unknown"
-        raise CueValueError(f"{fault}; needed: {', '.join(_NEEDED)}; optional: {', '.join(_COLUMNS[3:])}")
+def _lines(text: str, *, as_json: bool) -> Iterable[tuple[int, Any]]:
+    """Lines with their numbers: the text of a JSON line, a CSV line as a dict without its empty cells."""
+    if as_json:
+        return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    rows = csv.DictReader(io.StringIO(text), restkey="")
+    return ((rows.line_num, {name: value for name, value in row.items() if value not in ("", None)}) for row in rows)
 
 
 def _entry(line: Any, folder: Path, known_cues: Collection[str]) -> tuple[str, str, tuple[str, float, float]]:
-    if isinstance(line, str):
-        line = json.loads(line)
-    if not isinstance(line, dict):
-        raise CueValueError(f"is {type(line).__name__}; it must be an object with {', '.join(_NEEDED)}")
-    _check_names(line)
-    file, cue = _text("file", line["file"]), _text("cue", line["cue"])
+    entry = json.loads(line) if isinstance(line, str) else line
+    if not isinstance(entry, dict):
+        raise CueValueError(f"is {type(entry).__name__}; it must be an object with {', '.join(_NEEDED)}")
+    missing = [name for name in _NEEDED if name not in entry]
+    unknown = [repr(name) for name in entry if name not in (*_NEEDED, *_OPTIONAL)]
+    if missing or unknown:
+        fault = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(unknown)}, which is unknown"
+        raise CueValueError(f"{fault}; needed: {', '.join(_NEEDED)}; optional: {', '.join(_OPTIONAL)}")
+    file, cue = _text("file", entry["file"]), _text("cue", entry["cue"])
     if cue not in known_cues:
         raise CueValueError(f"cue is {cue!r}; it must be one of {', '.join(known_cues)}{did_you_mean(cue, known_cues)}")
-    time_s = _number("time_s", line["time_s"], 0.0, _MAX_TIME_S)
-    gain_db = _number("gain_db", line.get("gain_db", 0.0), *_GAIN_DB)
-    output = _text("output", line["output"]) if "output" in line else _default_output(file)
+    time_s = _number("time_s", entry["time_s"], 0.0, _MAX_TIME_S)
+    gain_db = _number("gain_db", entry.get("gain_db", 0.0), *_GAIN_DB)
+    output = _text("output", entry["output"]) if "output" in entry else _default_output(file)
     if not _inside(output) or not output.lower().endswith(_WRITTEN):
         raise CueValueError(f"output is {output!r}; it must be a .wav or .flac file inside the output folder")
     return str(folder / file), output, (cue, time_s, gain_db)
@@ -116,12 +104,10 @@ def _text(name: str, value: object) -> str:
 
 def _number(name: str, value: object, low: float, high: float) -> float:
     try:
-        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not low <= number <= high:
-        raise CueValueError(f"{name} is {value!r}; it must be a number from {low:g} to {high:g}")
-    return number
+        number = float(value) if isinstance(value, str) else value
+    except ValueError:
+        number = value
+    return checked_number(name, number, low, high)
 
 
 def _default_output(file: str) -> str:

@@ -28,15 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "Task", "key_of", "run_batch", "run_task"]
 
-_IN_FLIGHT = 3
-"""Submitted tasks per worker: one that runs, and the next ones."""
-
+_IN_FLIGHT = 3  # submitted tasks per worker: one that runs, and the next ones
 _CONNECT_S = 10.0
 _RETRIES = 2
 
 
 class Task(Protocol):
-    """One unit of work: a frozen dataclass that can be pickled."""
+    """One unit of work on a file: a frozen dataclass that can be pickled; an error of `run` becomes a failed row."""
 
     @property
     def file(self) -> str:
@@ -44,7 +42,7 @@ class Task(Protocol):
         ...
 
     def run(self) -> Row:
-        """Columns of the result; an exception becomes a failed row."""
+        """Columns of the result."""
         ...
 
 
@@ -180,8 +178,7 @@ def _processes(workers: int | None) -> Iterator[tuple[Callable[[], Executor], in
 def _dask_cluster(address: str) -> Iterator[tuple[Callable[[], Executor], int]]:
     """Executors on the workers of the Dask scheduler at `address`, and the tasks to keep in flight.
 
-    The workers need the same files and this package. If one dies, Dask runs its tasks on another one, and gives up on
-    a task that killed several. A scheduler that cannot be reached or has no workers raises `CueError`.
+    If a worker dies, Dask runs its tasks on another one, and gives up on a task that killed several.
     """
     distributed = needed("distributed", "batch", "a cluster needs Dask")
     try:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from cues.errors import AudioFileError, CueError, MissingFeatureError
+from cues.errors import CueError, MissingFeatureError
 from cues.extras import needed
-from cues.files import explained
 from cues.library.audiofile import ENDINGS
 
 __all__ = ["Source", "find_sources"]
@@ -30,7 +29,7 @@ class Source:
 
     @classmethod
     def at(cls, path: Path) -> Source:
-        """The file at `path`; a missing file has no size and no stamp, and raises when it is opened."""
+        """The file at `path`; a missing file has no size and no stamp, and raises when it is read."""
         try:
             status = path.stat()
         except OSError:
@@ -38,16 +37,11 @@ class Source:
         return cls(str(path), status.st_size, str(status.st_mtime_ns))
 
     def open(self) -> Path | IO[bytes]:
-        """Path or binary file for `read_recording`; `AudioFileError` if it is missing or not a regular file."""
-        if _REMOTE.match(self.file):
-            with _fsspec().open(self.file, "rb") as remote:
-                return io.BytesIO(remote.read())
-        path = Path(self.file)
-        with explained(path, "cannot be read", AudioFileError):
-            path.stat()
-        if not path.is_file():
-            raise AudioFileError(f"{path}: is not a regular file")
-        return path
+        """Path or binary file for `read_channels`."""
+        if not _REMOTE.match(self.file):
+            return Path(self.file)
+        with _fsspec().open(self.file, "rb") as remote:
+            return io.BytesIO(remote.read())
 
 
 def find_sources(place: str) -> list[Source]:
@@ -72,17 +66,14 @@ def _local_sources(place: str) -> list[Source]:
         raise CueError(f"{place}: there is no such folder or file")
     else:
         paths = [Path(name) for name in glob.glob(place, recursive=True)]  # noqa: PTH207  (takes absolute patterns)
-    return [Source.at(each) for each in paths if not each.is_dir()]
+    return [Source.at(each) for each in paths if each.is_file()]
 
 
 def _remote_sources(place: str) -> list[Source]:
     try:
         system, path = _fsspec().core.url_to_fs(place)
-        if system.isdir(path):
-            entries = system.find(path, detail=True)
-            found = {name: entry for name, entry in entries.items() if name.lower().endswith(ENDINGS)}
-        else:
-            found = system.glob(path, detail=True)
+        whole_folder = system.isdir(path)
+        found = system.find(path, detail=True) if whole_folder else system.glob(path, detail=True)
     except MissingFeatureError:
         raise
     except Exception as error:
@@ -95,7 +86,7 @@ def _remote_sources(place: str) -> list[Source]:
             next((str(entry[key]) for key in _STAMPS if entry.get(key)), ""),
         )
         for name, entry in found.items()
-        if entry.get("type") != "directory"
+        if entry.get("type") != "directory" and (not whole_folder or name.lower().endswith(ENDINGS))
     ]
 
 

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 from cues.cli._records import cue_of
 from cues.cue import Cue
 from cues.errors import AudioFileError
-from cues.library.audiofile import ENDINGS, MAX_FILE_BYTES, decoded, read_audio
-from cues.library.recordings import MAX_RECORDING_BYTES, Recording, read_recording
+from cues.library.audiofile import (
+    ENDINGS,
+    MAX_FILE_BYTES,
+    MAX_RECORDING_BYTES,
+    Recording,
+    decoded,
+    read_audio,
+    read_recording,
+)
 from cues.meters.loudness import measure
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from cues.cli import _options
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless, name_table
 from cues.library.audiofile import FORMATS, default_subtype
-from cues.library.export import export_bank
-from cues.library.players import PLAYERS, export_for_player
+from cues.library.export import PLAYERS, export_bank, export_for_player
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 if TYPE_CHECKING:

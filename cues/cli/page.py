@@ -95,7 +95,7 @@ def _sets(packs: Sequence[Path]) -> list[Set]:
 def _speech(over: Path | None, speaker: str) -> tuple[NDArray[np.float32], str]:
     """Speech under the cues, and the name of its speaker."""
     if over is not None:
-        from cues.library.recordings import read_recording
+        from cues.library.audiofile import read_recording
         from cues.signal.resample import resample
 
         recording = read_recording(over)

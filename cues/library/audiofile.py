@@ -1,10 +1,11 @@
-"""Audio files: checked when read, dithered when written with 16 bits."""
+"""Audio files: cues and recordings, checked when read, dithered when written with 16 bits."""
 
 from __future__ import annotations
 
 import io
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,21 +19,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cues.meters.levels import Measurement
+
 __all__ = [
     "ENDINGS",
     "FORMATS",
     "MAX_FILE_BYTES",
     "MAX_FILE_S",
+    "MAX_RECORDING_BYTES",
     "WRITABLE",
-    "check_complete",
+    "Recording",
     "check_format",
     "decoded",
     "default_subtype",
     "encoded",
     "file_bytes",
     "in_memory",
+    "measure_file",
     "read_audio",
     "read_channels",
+    "read_recording",
     "write_audio",
 ]
 
@@ -40,6 +46,8 @@ MAX_FILE_S = 10.0
 """Longest file (s)."""
 MAX_FILE_BYTES = 64 * 2**20
 """Largest file: 10 s of eight 32-bit channels at 192 kHz are 61 MB."""
+MAX_RECORDING_BYTES = 2 * 2**30
+"""Largest recording, all channels as float32: 3.1 hours of mono at 48 kHz."""
 ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".aif", ".aiff", ".w64", ".au", ".opus")
 """File name extensions of audio files that can be read."""
 WRITABLE = (".wav", ".flac", ".ogg")
@@ -69,14 +77,14 @@ def read_audio(path: Path, name: str = "") -> tuple[NDArray[np.float32], int]:
 
 def decoded(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:
     """Samples and rate as in `read_audio`, from the bytes of the file `name`."""
-    channels, sample_rate, _ = read_channels(io.BytesIO(data), name, check=_check_header)
+    channels, sample_rate, _ = read_channels(io.BytesIO(data), name, _check_cue)
     peak = float(np.abs(channels).max())
     if peak > _MAX_PEAK:
         raise AudioFileError(
             f"{name}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1",
             fix="divide its samples by full scale, or export it as 24-bit WAV",
         )
-    mono = channels.mean(axis=1, dtype=np.float64).astype(np.float32)
+    mono = _averaged(channels)
     if float(np.abs(mono).max()) < _CANCELLED * peak:
         raise AudioFileError(
             f"{name}: its channels cancel each other; it must be mono, or have channels in phase",
@@ -85,11 +93,73 @@ def decoded(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:
     return mono, sample_rate
 
 
+def _check_cue(name: str, file: Any) -> None:
+    if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
+        raise AudioFileError(
+            f"{name}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz",
+            fix="export it at 48000 Hz",
+        )
+    if file.frames > MAX_FILE_S * file.samplerate:
+        length_s = file.frames / file.samplerate
+        raise AudioFileError(f"{name}: lasts {length_s:.1f} s; at most {MAX_FILE_S:g} s are allowed", fix="shorten it")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """Samples of a recording, float32, the average of its `channels`, full scale ±1.0, finite."""
+
+    samples: NDArray[np.float32]
+    sample_rate: int
+    channels: int
+
+
+def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
+    """A recording of at most 2 GB, read from a file of any format that libsndfile reads, called `name` in errors."""
+    samples, sample_rate, _ = read_channels(source, name or str(source), _check_recording)
+    return Recording(_averaged(samples), sample_rate, samples.shape[1])
+
+
+def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
+    """All levels of an audio file, over all its channels, as `cues.measure` gives them.
+
+    Parameters
+    ----------
+    path : Path or str
+        Any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF and more), 1 … 8 channels, 8000 … 192,000 Hz.
+    dual_mono : bool
+        Measure a mono file as if two loudspeakers played it, +3.01 LU.
+
+    Raises
+    ------
+    AudioFileError
+        If the file is missing, unreadable, not audio, truncated, empty, too large or not finite.
+    CueValueError
+        If the channels or the rate are out of range, or `dual_mono` is set for several channels.
+    """
+    from cues.meters.loudness import measure
+
+    samples, sample_rate, _ = read_channels(Path(path), str(path), _check_recording)
+    try:
+        return measure(samples, sample_rate, dual_mono)
+    except CueValueError as error:
+        raise error.within(f"{path}: ") from None
+
+
+def _check_recording(name: str, file: Any) -> None:
+    n_bytes = 4 * file.frames * file.channels
+    if n_bytes > MAX_RECORDING_BYTES:
+        raise AudioFileError(
+            f"{name}: lasts {file.frames / file.samplerate:.0f} s, {n_bytes // 2**20} MB of samples; "
+            f"at most {MAX_RECORDING_BYTES // 2**20} MB are allowed"
+        )
+
+
+def _averaged(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+    return channels[:, 0] if channels.shape[1] == 1 else channels.mean(axis=1, dtype=np.float64).astype(np.float32)
+
+
 def read_channels(
-    source: Path | IO[bytes],
-    name: str,
-    *,
-    check: Callable[[str, Any], None] = lambda _name, _file: None,
+    source: Path | IO[bytes], name: str, check: Callable[[str, Any], None] = lambda _name, _file: None
 ) -> tuple[NDArray[np.float32], int, str]:
     """Samples of an audio file (float32, shape `(n, n_channels)`, finite), its rate (Hz) and its libsndfile subtype.
 
@@ -99,12 +169,15 @@ def read_channels(
     import soundfile
 
     try:
-        check_complete(source, name)
+        _check_complete(source, name)
         # soundfile encodes a path strictly, and a file's name may be any bytes.
         with soundfile.SoundFile(os.fsencode(source) if isinstance(source, Path) else source) as file:
             check(name, file)
-            channels = _samples(file)
             sample_rate, subtype = int(file.samplerate), str(file.subtype)
+            if subtype == "PCM_16":  # three times as fast as libsndfile's conversion, with equal values
+                channels = float_of_int16(file.read(dtype="int16", always_2d=True))
+            else:
+                channels = file.read(dtype="float32", always_2d=True)
     except AudioFileError:
         raise
     except (RuntimeError, OSError, TypeError, ValueError, MemoryError) as error:
@@ -116,23 +189,11 @@ def read_channels(
         ) from error
     if not len(channels):
         raise AudioFileError(f"{name}: holds no samples; at least 1 is needed", fix="export it again, with its sound")
-    # Fast path: a finite sum of squares means finite samples. It can also overflow, so check the samples then.
-    flat = channels.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        energy = np.dot(flat, flat)
-    if not np.isfinite(energy) and not np.isfinite(flat).all():
+    if not np.isfinite(channels).all():
         raise AudioFileError(
             f"{name}: holds NaN or infinity; every sample must be finite", fix="export it again as 24-bit WAV"
         )
     return channels, sample_rate, subtype
-
-
-def _samples(file: Any) -> NDArray[np.float32]:
-    """All samples as float32; for 16 bits three times as fast as libsndfile's conversion, with equal values."""
-    if file.subtype == "PCM_16":
-        return float_of_int16(file.read(dtype="int16", always_2d=True))
-    samples: NDArray[np.float32] = file.read(dtype="float32", always_2d=True)
-    return samples
 
 
 def file_bytes(path: Path, name: str = "") -> bytes:
@@ -140,37 +201,30 @@ def file_bytes(path: Path, name: str = "") -> bytes:
     name = name or str(path)
     try:
         status = path.stat()
-        fit = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
-        data = path.read_bytes() if fit else None
+        regular = stat.S_ISREG(status.st_mode)
+        if regular and status.st_size <= MAX_FILE_BYTES:
+            return path.read_bytes()
     except (OSError, ValueError) as error:
         fix = "put a file there that you may read, or correct the name"
         raise AudioFileError(f"{name}: cannot be read: {reason_of(error)}", fix=fix) from error
-    if data is not None:
-        return data
-    if not stat.S_ISREG(status.st_mode):
+    if not regular:
         raise AudioFileError(f"{name}: is not a regular file", fix="put a file in its place")
     message = f"{name}: has {status.st_size} bytes; at most {MAX_FILE_BYTES} are allowed"
     raise AudioFileError(message, fix="shorten it, or export it with fewer channels")
 
 
-def check_complete(source: Path | IO[bytes], name: str) -> None:
-    """Raise if a WAV file is shorter than its header says; libsndfile would read the rest without an error.
-
-    Writers to a pipe do not know the length and put 2³² − 1 bytes, or the whole frames in 2³¹ − 4096, into the header.
-    Those lengths are accepted. A binary file is rewound; a path that is not a regular file is not checked.
-    """
+def _check_complete(source: Path | IO[bytes], name: str) -> None:
+    """Raise if a WAV file is shorter than its header says; libsndfile would read the rest without an error."""
     if isinstance(source, Path):
-        if source.exists() and not source.is_file():  # a pipe can be read only once
-            return
-        with source.open("rb") as file:
-            check_complete(file, name)
+        if not source.exists() or source.is_file():  # a pipe can be read only once
+            with source.open("rb") as file:
+                _check_complete(file, name)
         return
     size = source.seek(0, io.SEEK_END)
     source.seek(0)
-    cut = _cut_off(source, size)
+    promised, there = _sample_bytes(source, size)
     source.seek(0)
-    if cut is not None:
-        promised, there = cut
+    if promised > there:
         raise AudioFileError(
             f"{name}: is cut off: its header promises {promised} bytes of samples, and {there} are there; "
             f"it must be complete",
@@ -178,13 +232,14 @@ def check_complete(source: Path | IO[bytes], name: str) -> None:
         )
 
 
-def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
-    """Bytes of samples that the header of a WAV file promises and that the file has; None if no frame is missing."""
+def _sample_bytes(file: IO[bytes], size: int) -> tuple[int, int]:
+    """Bytes of samples that the header of a WAV file promises and that the file has; zeros if no frame is missing.
+
+    Writers to a pipe do not know the length and put 2³² − 1 bytes, or the whole frames in 2³¹ − 4096, into the header.
+    """
     head = file.read(12)
-    if head[:4] != b"RIFF" or head[8:12] != b"WAVE":
-        return None
     start, frame_bytes = 12, 1
-    while start + 8 <= size:
+    while head[:4] == b"RIFF" and head[8:12] == b"WAVE" and start + 8 <= size:
         file.seek(start)
         kind, length = file.read(4), int.from_bytes(file.read(4), "little")
         start += 8
@@ -193,22 +248,9 @@ def _cut_off(file: IO[bytes], size: int) -> tuple[int, int] | None:
         if kind == b"data":
             there = size - start
             known = all(not 0 <= unknown - length < frame_bytes for unknown in _UNKNOWN_BYTES)
-            return (length, there) if known and length - there >= frame_bytes else None
+            return (length, there) if known and length - there >= frame_bytes else (0, 0)
         start += length + length % 2
-    return None
-
-
-def _check_header(path: str, file: Any) -> None:
-    if not _RATES_HZ[0] <= file.samplerate <= _RATES_HZ[1]:
-        raise AudioFileError(
-            f"{path}: has a sample rate of {file.samplerate} Hz; it must be from {_RATES_HZ[0]} to {_RATES_HZ[1]} Hz",
-            fix="export it at 48000 Hz",
-        )
-    if file.frames > MAX_FILE_S * file.samplerate:
-        raise AudioFileError(
-            f"{path}: lasts {file.frames / file.samplerate:.1f} s; at most {MAX_FILE_S:g} s are allowed",
-            fix="shorten it",
-        )
+    return 0, 0
 
 
 def default_subtype(file_format: str) -> str:

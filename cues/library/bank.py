@@ -6,9 +6,10 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, did_you_mean
@@ -103,13 +104,6 @@ class Bank(Mapping[str, Cue]):
             self.cue_for(tool_name)
 
 
-class _Level(NamedTuple):
-    """Target loudness of a cue (`m100_max`, LUFS; None keeps its level), and a gain on top (dB)."""
-
-    target_lufs: float | None
-    gain_db: float = 0.0
-
-
 def load_bank(
     pack_dir: str | os.PathLike[str] | None = None, *, sample_rate: int = 24000, speech_lufs: float = -20.0
 ) -> Bank:
@@ -149,11 +143,8 @@ def load_bank(
     sample_rate = checked_sample_rate(sample_rate)
     speech = checked_number("speech_lufs", speech_lufs, *_SPEECH_LUFS)
     pack = _found_pack(pack_dir)
-    overrides = pack.cues if pack else {}
-    cues = {
-        name: make_cue(name, overrides.get(name), sample_rate, speech)
-        for name in (*CATALOG, *(name for name in overrides if name not in CATALOG))
-    }
+    overrides = {**dict.fromkeys(CATALOG), **(pack.cues if pack else {})}
+    cues = {name: make_cue(name, override, sample_rate, speech) for name, override in overrides.items()}
     return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)
 
 
@@ -175,23 +166,25 @@ def _is_motif(name: object) -> bool:
 
 def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
     """One finished cue, from a pack's override of `name` or from the built-in cue; errors begin with their place."""
-    if override is None:
-        return _from_spec(name, CATALOG[name].spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
+    override = override or Override(where=name)
     target_lu = usual_lu(name) if override.target_lu is None else override.target_lu
+    level = {"target_lufs": speech_lufs + target_lu if override.normalize else None, "gain_db": override.gain_db}
     with errors_in(override):
-        if override.file is None:
-            spec = override.spec or CATALOG[name].spec
-            level = _Level(speech_lufs + target_lu, override.gain_db)
-            return _from_spec(name, spec, sample_rate, level, loop=override.loop)
-        level = _Level(speech_lufs + target_lu if override.normalize else None, override.gain_db)
-        return _from_file(name, override, sample_rate, level)
+        if override.file is not None:
+            return _from_file(name, override.file, override, sample_rate, level)
+        spec = override.spec or CATALOG[name].spec
+        recipe = {"spec": spec.to_table(), "rate": sample_rate, **level}
+        samples, measured = _finished(recipe, lambda: _rendered(spec, sample_rate, level))
+        loop = spec.loop if override.loop is None else bool(override.loop)
+        return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loop)
 
 
 @lru_cache(maxsize=_MAX_REMEMBERED)  # tool names come from outside: bound the memory
 def _motif(name: str, sample_rate: int, speech_lufs: float) -> Cue:
     """Cue of a motif; it stays off the disk, as the loop that mixes may ask for it."""
     spec = motif(name.removeprefix(f"{MOTIF}:"))
-    samples, measured = _made_from_spec(spec, sample_rate, _Level(speech_lufs + usual_lu(name)))
+    level = {"target_lufs": speech_lufs + usual_lu(name), "gain_db": 0.0}
+    samples, measured = _rendered(spec, sample_rate, level)
     return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=spec.loop)
 
 
@@ -209,36 +202,25 @@ def errors_in(override: Override) -> Iterator[None]:
         raise error.within(place, kind) from error
 
 
-def _from_spec(name: str, spec: Spec, sample_rate: int, level: _Level, *, loop: Loop | bool | None = None) -> Cue:
-    recipe = {"spec": spec.to_table(), "rate": sample_rate, **level._asdict()}
-
-    samples, measured = _finished(recipe, lambda: _made_from_spec(spec, sample_rate, level))
-    loops = spec.loop if loop is None else bool(loop)
-    return Cue(name=name, samples=samples, sample_rate=sample_rate, spec=spec, measured=measured, loop=loops)
-
-
-def _made_from_spec(spec: Spec, sample_rate: int, level: _Level) -> Finished:
+def _rendered(spec: Spec, sample_rate: int, level: Mapping[str, Any]) -> Finished:
     from cues.library.normalize import leveled
     from cues.synthesis.render import render
 
-    return leveled(render(spec, sample_rate), sample_rate, **level._asdict())
+    return leveled(render(spec, sample_rate), sample_rate, **level)
 
 
-def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -> Cue:
-    path, loop = override.file, override.loop
-    assert path is not None
-    if loop is True:
-        loop = Loop()
-    elif loop is None and usually_loops(name):
+def _from_file(name: str, path: Path, override: Override, sample_rate: int, level: Mapping[str, Any]) -> Cue:
+    loop = Loop() if override.loop is True else override.loop
+    if loop is None and usually_loops(name):
         # A short file without loop settings would repeat too fast: add silence.
         loop = Loop(period_ms=_LOOP_PERIOD_MS)
     data = file_bytes(path, override.file_name)
     recipe = {
         "file": hashlib.sha256(data).hexdigest(),
         "rate": sample_rate,
-        **level._asdict(),
+        **level,
         "trim": override.trim,
-        "loop": [loop.start_ms, loop.end_ms, loop.period_ms] if isinstance(loop, Loop) else None,
+        "loop": asdict(loop) if isinstance(loop, Loop) else None,
     }
 
     def make() -> Finished:
@@ -249,7 +231,7 @@ def _from_file(name: str, override: Override, sample_rate: int, level: _Level) -
         if override.trim:
             samples = trimmed(samples, sample_rate)
         shaped = looped(samples, sample_rate, loop) if isinstance(loop, Loop) else with_soft_edges(samples, sample_rate)
-        return leveled(shaped, sample_rate, **level._asdict())
+        return leveled(shaped, sample_rate, **level)
 
     samples, measured = _finished(recipe, make)
     return Cue(name=name, samples=samples, sample_rate=sample_rate, measured=measured, loop=isinstance(loop, Loop))

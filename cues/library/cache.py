@@ -1,8 +1,7 @@
 """Disk cache of finished cues: a machine renders and measures each cue once, not once per process.
 
-An entry is one file: a magic line, a digest of the rest, a JSON header, the samples. It is written to a temporary name
-and renamed, so two processes may write it at once. A damaged entry is ignored. Disk errors never raise: the cue is
-rendered again.
+An entry is one file: a digest of the rest, a line of JSON, the samples. It is written to a temporary name and renamed,
+so two processes may write it at once. Damaged entries are ignored. Disk errors never raise: the cue is rendered again.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cache_dir", "key_of", "load", "store"]
 
-_MARK = b"cue-engine cache 1\n"
 _DIGEST_BYTES = 32
 _MAX_ENTRY_BYTES = 16 * 2**20  # 10 s at 192 kHz are 7.7 MB
 _MAX_ENTRIES = 512
@@ -61,16 +59,12 @@ def _engine() -> str:
     """Version and digest of the code that makes a cue; in a checkout, code changes without a new version."""
     from cues import __version__
 
-    return f"{__version__} {_digest_of_code(Path(__file__).parent.parent)}"
-
-
-def _digest_of_code(package: Path) -> str:
-    digest = hashlib.sha256()
+    package, digest = Path(__file__).parent.parent, hashlib.sha256()
     for room in _ROOMS_OF_SOUND:
         with contextlib.suppress(OSError):  # in a zip archive only the version counts
             for source in sorted(path for path in (package / room).iterdir() if path.suffix == ".py"):
                 digest.update(f"{room}/{source.name}\0".encode() + source.read_bytes())
-    return digest.hexdigest()
+    return f"{__version__} {digest.hexdigest()}"
 
 
 def load(key: str) -> tuple[NDArray[np.float32], Measurement] | None:
@@ -101,21 +95,20 @@ def store(key: str, samples: NDArray[np.float32], measured: Measurement) -> None
 
 
 def _packed(key: str, samples: NDArray[np.float32], measured: Measurement) -> bytes:
-    header = json.dumps({"key": key, "n_samples": len(samples), "measured": asdict(measured)}).encode()
-    body = len(header).to_bytes(4, "little") + header + samples.astype("<f4").tobytes()
-    return _MARK + hashlib.sha256(body).digest() + body
+    header = json.dumps({"key": key, "measured": asdict(measured)}).encode()
+    body = header + b"\n" + samples.astype("<f4").tobytes()
+    return hashlib.sha256(body).digest() + body
 
 
 def _unpacked(entry: bytes, key: str) -> tuple[NDArray[np.float32], Measurement] | None:
-    body = memoryview(entry)[len(_MARK) + _DIGEST_BYTES :]
-    digest = entry[len(_MARK) : len(_MARK) + _DIGEST_BYTES]
-    if entry[: len(_MARK)] != _MARK or hashlib.sha256(body).digest() != digest:
+    digest, body = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
         return None
-    header_bytes = int.from_bytes(body[:4], "little")
-    header = json.loads(bytes(body[4 : 4 + header_bytes]))
-    samples = np.frombuffer(body[4 + header_bytes :], dtype="<f4").astype(np.float32)
-    if header["key"] != key or header["n_samples"] != len(samples) or not np.isfinite(samples).all():
+    line, _, data = body.partition(b"\n")
+    header = json.loads(line)
+    if header["key"] != key:
         return None
+    samples = np.frombuffer(data, dtype="<f4").astype(np.float32)
     samples.flags.writeable = False
     return samples, Measurement(**header["measured"])
 

@@ -1,4 +1,4 @@
-"""Export of cues: an audio file and a JSON sidecar with its spec and levels."""
+"""Export of cues: audio files with JSON sidecars (spec and levels), or the files that a player looks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
@@ -18,13 +18,16 @@ from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cues.cue import Cue
 
-__all__ = ["Export", "digest_of", "export_bank", "sidecar"]
+__all__ = ["MANIFEST", "PLAYERS", "Export", "PlayerFile", "export_bank", "export_for_player"]
 
+MANIFEST = "cues-export.json"
 _SAME_LU = 0.05
+_FIRST_LINE = "# Written by cues export, which replaces it as long as it has this digest: "
+_DIGITS = {"dc": 9}  # the other levels have 4: further ones depend on the processor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,83 @@ class Export:
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
     removed: tuple[Path, ...] = ()
+
+
+class PlayerFile(NamedTuple):
+    """A file that a player looks for: its name, the cue in it and its rate, Hz; 16 bits, one channel."""
+
+    name: str
+    cue: str
+    sample_rate: int
+
+
+PLAYERS: dict[str, tuple[PlayerFile, ...]] = {
+    "home-assistant": (
+        # Home Assistant Voice and Linux Voice Assistant: FLAC at 48 kHz, their own rate.
+        PlayerFile("wake_word_triggered.flac", "listening", 48000),
+        PlayerFile("timer_finished.flac", "attention", 48000),
+        PlayerFile("processing.wav", "thinking", 48000),
+        # Wyoming satellites: WAV at 22,050 Hz, the rate of their sound command.
+        PlayerFile("awake.wav", "listening", 22050),
+        PlayerFile("done.wav", "tool_call", 22050),
+        PlayerFile("timer_finished.wav", "attention", 22050),
+        # For `preannounce_media_id`, `media_player.play_media` and automations.
+        *(PlayerFile(f"{name}.flac", name, 48000) for name in ("tool_call", "agent", "success", "error", "attention")),
+    )
+}
+"""The files of each player."""
+
+
+def export_for_player(
+    bank_at: Callable[[int], Mapping[str, Cue]], folder: str | os.PathLike[str], player: str
+) -> Export:
+    """Write the files that `player` (a key of `PLAYERS`) looks for to `folder`, with a manifest of their digests.
+
+    `bank_at` gives the bank at a sample rate, Hz. A file there that is not the unchanged one of an earlier export is
+    kept.
+    """
+    if player not in PLAYERS:
+        raise CueValueError(f"player is {player!r}; it must be one of {', '.join(PLAYERS)}")
+    target = Path(folder)
+    written, kept, digests = [], [], dict(_digests(target / MANIFEST))
+    banks = {rate: bank_at(rate) for rate in {file.sample_rate for file in PLAYERS[player]}}
+    with explained(target, kind=AudioFileError):
+        target.mkdir(parents=True, exist_ok=True)
+        for file in PLAYERS[player]:
+            path = target / file.name
+            if path.exists() and digests.get(file.name) != _digest(path.read_bytes()):
+                kept.append(path)
+                continue
+            cue = banks[file.sample_rate][file.cue]
+            data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], "16")
+            path.write_bytes(data)
+            digests[file.name] = _digest(data)
+            written.append(path)
+        _write_json(target / MANIFEST, {"for": player, "sha256": digests})
+    return Export(written=tuple(written), kept=tuple(kept))
+
+
+def _digests(manifest: Path) -> Mapping[str, str]:
+    """The digests that an earlier export wrote down, by file name."""
+    found = _read_json(manifest).get("sha256")
+    return found if isinstance(found, dict) else {}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; empty if there is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def export_bank(
@@ -102,16 +182,12 @@ def _check_names(names: Iterable[str]) -> None:
 def _write_cue(cue: Cue, path: Path, subtype: str, *, pictures: bool) -> None:
     data = encoded(cue.samples, cue.sample_rate, path.suffix[1:], subtype)
     path.write_bytes(data)
-    text = json.dumps(sidecar(cue, path.name, subtype, data), indent=2, ensure_ascii=False)
-    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    _write_json(path.with_suffix(".json"), _sidecar(cue, path.name, subtype, data))
     if pictures:
         from cues.show.plots import picture
 
         # Leave out the version of matplotlib: the same cue gives the same file.
         picture(cue).savefig(path.with_suffix(".png"), dpi=80, metadata={"Software": None})
-
-
-_FIRST_LINE = "# Written by cues export, which replaces it as long as it has this digest: "
 
 
 def _text_of_own_pack(path: Path) -> str | None:
@@ -121,7 +197,7 @@ def _text_of_own_pack(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     first, _, rest = text.partition("\n")
-    return None if first == _FIRST_LINE + digest_of(rest.encode()) else text
+    return None if first == _FIRST_LINE + _digest(rest.encode()) else text
 
 
 def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
@@ -134,7 +210,7 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
     lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules), ""]
     rest = "\n".join(lines)
-    path.write_text(f"{_FIRST_LINE}{digest_of(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
+    path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 
 
 def _entry(bank: Bank, cue: Cue, file_name: str) -> str:
@@ -155,44 +231,26 @@ def _text(value: str) -> str:
 
 def _is_untouched(path: Path) -> bool:
     """Whether the audio file at `path` is unchanged since its export, by the digest in its sidecar."""
-    try:
-        beside = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        return bool(beside["sha256"] == digest_of(path.read_bytes()))
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    beside = _read_json(path.with_suffix(".json"))
+    return beside.get("sha256") == _digest(path.read_bytes())
 
 
-def digest_of(data: bytes) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
-    """Contents of an exported cue's sidecar, JSON-serializable; its `spec` can be copied into a pack.
-
-    By `sha256`, the digest of the audio file's bytes (`data`), the next export detects a replaced sound.
-    """
+def _sidecar(cue: Cue, file_name: str, subtype: str, data: bytes) -> dict[str, Any]:
+    """Contents of an exported cue's sidecar; by the digest of the file's bytes, the next export detects a new sound."""
     from cues import __version__
 
+    levels = asdict(cue.measured) if cue.measured is not None else {}
+    levels.pop("missed_lu", None)  # it is about the bank's target, not about the file
+    measured = {name: level and round(level, _DIGITS.get(name, 4)) + 0.0 for name, level in levels.items()}
     return {
         "name": cue.name,
         "file": file_name,
         "subtype": subtype,
-        "sha256": digest_of(data),
+        "sha256": _digest(data),
         "sample_rate": cue.sample_rate,
         "n_samples": len(cue.samples),
         "loop": cue.loop,
-        "measured": _rounded(asdict(cue.measured)) if cue.measured is not None else None,
+        "measured": measured or None,
         "spec": cue.spec.to_table() if cue.spec is not None else None,
         "engine": f"cue-engine {__version__}",
-    }
-
-
-def _rounded(levels: dict[str, float | None]) -> dict[str, float | None]:
-    """Levels rounded to 0.0001 dB and DC to 1e-9: further digits depend on the processor."""
-    digits = {"dc": 9}
-    return {
-        name: level and round(level, digits.get(name, 4)) + 0.0
-        for name, level in levels.items()
-        if name != "missed_lu"  # it is about the bank's target, not about the file
     }

@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from cues.cue import Cue
     from cues.library.lint_rules import Found
     from cues.library.pack import Override
-    from cues.meters.levels import Measurement
 
 __all__ = ["Problem", "check_cue", "check_pack"]
 
 _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
-_ABOVE_SPEECH_LU = -1.5
-_FAR_BELOW_LU = -25.0
-_LEVEL_LU = 1.0
+_ABOVE_SPEECH_LU, _FAR_BELOW_LU, _LEVEL_LU = -1.5, -25.0, 1.0
 _AT_CEILING_DB = 0.1
 _ANY_FIX = "correct the entry; cues new-pack makes a pack that shows every setting"
 
@@ -44,9 +41,17 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
     problems = [_of_pack(fault, pack.folder, fault.about) for fault in faults]
     finished: list[Cue] = []
     for name, override in pack.cues.items():
-        found, cue = _check_override(name, override, pack.folder)
-        problems += found
-        finished += [cue] if cue is not None else []
+        try:
+            problems += _of_file(name, override)
+            if any(problem.code == "silent" and problem.where == name for problem in problems):
+                continue
+            cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)
+        except CueError as error:
+            problems.append(_of_pack(error, pack.folder, name))
+            continue
+        problems += check_cue(cue) if override.file is None else []
+        problems += as_problems(name, [_without_effect(override), _level(cue, override)])
+        finished.append(cue)
     at_fault = {fault.about for fault in faults}
     return [*problems, *_unused(pack, at_fault), *_hard_to_tell_apart(finished, pack)]
 
@@ -54,6 +59,15 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
 def check_cue(cue: Cue) -> list[Problem]:
     """Problems of a finished cue: clicks, DC, length, energy outside the telephone band."""
     return sound_problems(cue.name, cue.samples, cue.sample_rate, loop=cue.loop, recorded=False)
+
+
+def _of_file(name: str, override: Override) -> list[Problem]:
+    if override.file is None:
+        return []
+    with errors_in(override):
+        sound = read_audio(override.file, override.file_name)
+    loop = usually_loops(name) if override.loop is None else bool(override.loop)
+    return sound_problems(name, *sound, loop=loop, trim=override.trim)
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
@@ -74,49 +88,24 @@ def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
             yield Problem(where=path.name, code="unused", message=message, fix=fix)
 
 
-def _check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
-    problems: list[Problem] = []
-    loop = usually_loops(name) if override.loop is None else bool(override.loop)
-    try:
-        if override.file is not None:
-            with errors_in(override):
-                sound = read_audio(override.file, override.file_name)
-            problems += sound_problems(name, *sound, loop=loop, trim=override.trim)
-        if any(problem.code == "silent" for problem in problems):
-            return problems, None
-        cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)
-    except CueError as error:
-        return [*problems, _of_pack(error, folder, name)], None
-    if override.file is None:
-        problems += check_cue(cue)
-    return [*problems, *as_problems(name, [_without_effect(override), _level(cue, override)])], cue
-
-
 def _level(cue: Cue, override: Override) -> Found | None:
     """The problem of a cue that is too loud or too quiet against speech, or that the gain limit keeps too quiet."""
     assert cue.measured is not None
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
-    wanted_lu = usual_lu(cue.name) if override.target_lu is None else override.target_lu
     says = f"{level_lu:+.1f} LU against the speech"
     settings = "gain_db or target_lu" if override.normalize else "gain_db"
     if level_lu > _ABOVE_SPEECH_LU:
         message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that speech stays intelligible"
         return "too_loud", message, f"lower {settings}; {usual_lu(cue.name):g} LU is usual for this cue"
-    if (cue.measured.missed_lu or 0.0) < -_LEVEL_LU:
-        message = f"too quiet: {says} instead of {wanted_lu + override.gain_db:g}"
-        return "too_quiet", message, _louder(cue.measured)
-    if level_lu < _FAR_BELOW_LU:
-        message = f"too quiet: {says}; at least {_FAR_BELOW_LU:g} is audible under speech"
-        at_ceiling = cue.measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB
-        return "too_quiet", message, _louder(cue.measured) if at_ceiling else f"raise {settings}"
-    return None
-
-
-def _louder(measured: Measurement) -> str:
-    """The fix for a sound that more gain does not make louder."""
-    if measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
-        return f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
-    return f"export it louder: the bank adds at most {MAX_GAIN_DB:g} dB"
+    missed = (cue.measured.missed_lu or 0.0) < -_LEVEL_LU
+    if not missed and level_lu >= _FAR_BELOW_LU:
+        return None
+    wanted_lu = (usual_lu(cue.name) if override.target_lu is None else override.target_lu) + override.gain_db
+    message = f"too quiet: {says}" + (f" instead of {wanted_lu:g}" if missed else f"; {_FAR_BELOW_LU:g} is audible")
+    if cue.measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
+        return "too_quiet", message, f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
+    more = f"export it louder: the bank adds at most {MAX_GAIN_DB:g} dB" if missed else f"raise {settings}"
+    return "too_quiet", message, more
 
 
 def _without_effect(override: Override) -> Found | None:

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Problem", "as_problems", "sound_problems"]
 
-MAX_CUE_S = 1.0
-"""Longest cue that does not loop: longer ones mask speech (built-in cues last 120 to 280 ms)."""
+MAX_CUE_S = 1.0  # longer ones mask speech; built-in cues last 120 to 280 ms
 MAX_TRUE_PEAK_DBTP = -1.0
 MAX_DC_OF_PEAK = 0.005
-MIN_IN_BAND = 0.6
-"""Least share of the energy in the telephone band; the built-in cues have at least 0.8."""
+MIN_IN_BAND = 0.6  # share of the energy in the telephone band; the built-in cues have at least 0.8
 MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
@@ -152,26 +150,26 @@ def _hard_edges(samples: Samples, sample_rate: int) -> Found | None:
     """A sound that starts or ends above silence."""
     few = max(1, round(0.0005 * sample_rate))
     peak = float(np.abs(samples).max())
-    start, end = (float(np.abs(part).max()) / peak for part in (samples[:few], samples[-few:]))
-    if max(start, end) <= _HARD_EDGE:
+    edges = {"first": (samples[:few], "in from zero"), "last": (samples[-few:], "out to zero")}
+    levels = {edge: float(np.abs(part).max()) / peak for edge, (part, _) in edges.items()}
+    hard = [edge for edge, level in levels.items() if level > _HARD_EDGE]
+    if not hard:
         return None
-    edges = {edge: level for edge, level in (("first", start), ("last", end)) if level > _HARD_EDGE}
-    hard = " and ".join(f"its {edge} 0.5 ms reach {100 * level:.0f} % of its peak" for edge, level in edges.items())
-    fades = {"first": "in from zero", "last": "out to zero"}
-    fix = f"fade it {' and '.join(fades[edge] for edge in edges)} over 10 ms; otherwise the bank adds a fade of 5 ms"
-    return "hard_edges", f"hard edges: {hard}", fix
+    found = " and ".join(f"its {edge} 0.5 ms reach {100 * levels[edge]:.0f} % of its peak" for edge in hard)
+    fades = " and ".join(edges[edge][1] for edge in hard)
+    fix = f"fade it {fades} over 10 ms; otherwise the bank adds a fade of 5 ms"
+    return "hard_edges", f"hard edges: {found}", fix
 
 
 def _silent_edges(samples: Samples, sample_rate: int) -> Found | None:
     magnitude = np.abs(samples)
     loud = np.flatnonzero(magnitude > 1e-3 * magnitude.max())
     lead_s, tail_s = loud[0] / sample_rate, (len(samples) - 1 - loud[-1]) / sample_rate
-    if lead_s <= MAX_LEAD_S and tail_s <= MAX_TAIL_S:
-        return None
-    early = bool(lead_s > MAX_LEAD_S)
-    found = [f"{1000 * lead_s:.0f} ms before it"] if early else []
+    found = [f"{1000 * lead_s:.0f} ms before it"] if lead_s > MAX_LEAD_S else []
+    why = "silence at the start delays the cue" if found else "silence at the end keeps the speech turned down"
     found += [f"{1000 * tail_s:.0f} ms after it"] if tail_s > MAX_TAIL_S else []
-    why = "silence at the start delays the cue" if early else "silence at the end keeps the speech turned down"
+    if not found:
+        return None
     return "silent_edges", f"silent edges: {' and '.join(found)}", f"set trim = true, or cut the file: {why}"
 
 
@@ -195,21 +193,18 @@ def _folded_hz(level_db: NDArray[np.floating], hz: NDArray[np.floating], sample_
     band = (hz > 60.0) & (hz < 0.45 * sample_rate)
     base_hz = float(hz[band][np.argmax(level_db[band])])
     width = max(2.5 * sample_rate / max(len(hz) * 2, 1), 12.0)
-    order = np.arange(2, 64)
-    harmonics = base_hz * order
+    harmonics = base_hz * np.arange(2, 64)
     mirrored = np.abs((harmonics + sample_rate / 2) % sample_rate - sample_rate / 2)[harmonics > 0.5 * sample_rate]
     # Aliasing shows in the lowest folded harmonics too; high ones coincide with other notes by chance.
     mirrored = mirrored[:10]
     # A mirror near a true harmonic is no evidence.
     apart = np.abs(mirrored / base_hz - np.rint(mirrored / base_hz)) * base_hz > 6.0 * width
-    mirrored = mirrored[apart & (mirrored > 60.0) & (mirrored < 0.47 * sample_rate)]
-    levels = [float(level_db[np.abs(hz - line) < width].max()) for line in mirrored]
-    around = [
-        float(np.median(level_db[(np.abs(hz - line) > 2 * width) & (np.abs(hz - line) < 8 * width)]))
-        for line in mirrored
-    ]
-    strong = [k for k, level in enumerate(levels) if level > _ALIAS_DB and level > around[k] + 20.0]
+    strong: dict[float, float] = {}
+    for line in mirrored[apart & (mirrored > 60.0) & (mirrored < 0.47 * sample_rate)]:
+        distance = np.abs(hz - line)
+        level = float(level_db[distance < width].max())
+        around = float(np.median(level_db[(distance > 2 * width) & (distance < 8 * width)]))
+        if level > max(_ALIAS_DB, around + 20.0):
+            strong[float(line)] = level
     # One line may be another note; an aliased tone has several.
-    if len(strong) < 3:
-        return None
-    return float(mirrored[max(strong, key=lambda k: levels[k])])
+    return max(strong, key=strong.__getitem__) if len(strong) >= 3 else None

@@ -20,7 +20,7 @@ from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cues.library.shaping import Loop
 
@@ -96,36 +96,37 @@ def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
 def read_pack(folder: Path, faults: list[PackError] | None = None) -> Pack:
     """The pack in `folder`; its settings are checked, its sounds are not.
 
-    A list `faults` collects the errors inside the pack, which are raised without one; the pack omits the settings at
-    fault.
+    A list `faults` collects the errors inside the pack, whose settings it then omits; without a list, the first raises.
     """
+    found: list[PackError] = []
     try:
         if not folder.is_dir():
             raise PackError(f"{folder}: is not a folder; a pack is a folder with a {PACK_FILE} or with audio files")
-        if os.path.lexists(folder / PACK_FILE):  # a dangling link is an error
-            return _from_toml(folder, folder / PACK_FILE, faults)
-        return _from_files(folder, faults)
+        # A dangling link is an error.
+        pack = (_from_toml if os.path.lexists(folder / PACK_FILE) else _from_files)(folder, found)
+    except CueError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, CueError):
-            raise
         raise PackError(f"{folder}: cannot be read: {reason_of(error)}") from error
+    if faults is None and found:
+        raise found[0]
+    (faults if faults is not None else []).extend(found)
+    return pack
 
 
 @contextlib.contextmanager
-def _noting(faults: list[PackError] | None, about: str = "") -> Iterator[None]:
-    """Collect a `PackError` in `faults`, or let it through if `faults` is None; `about` is what it concerns."""
-    n_before = len(faults or ())
+def _noting(faults: list[PackError], about: str) -> Iterator[None]:
+    """Collect a `PackError` in `faults`; `about` is what the block's faults concern."""
+    n_before = len(faults)
     try:
         yield
     except PackError as error:
-        if faults is None:
-            raise
         faults.append(error)
-    for fault in (faults or ())[n_before:]:
+    for fault in faults[n_before:]:
         fault.about = fault.about or about
 
 
-def _from_files(folder: Path, faults: list[PackError] | None) -> Pack:
+def _from_files(folder: Path, faults: list[PackError]) -> Pack:
     cues: dict[str, Override] = {}
     for path in sound_files(folder):
         with _noting(faults, path.name):
@@ -169,109 +170,96 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
     return Override(where=str(path), file=file_inside(folder, path.name, str(path)), file_name=str(path))
 
 
-def _from_toml(folder: Path, path: Path, faults: list[PackError] | None) -> Pack:
-    import tomllib  # most processes have no `pack.toml`
-
-    try:
-        table = tomllib.loads(_checked_text(path))
-    except CueError as error:
-        raise error.within("", PackError, fix="make it a file of a few lines; cues new-pack shows one") from error
-    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
-        fix = "correct the line that the message names; often a quote or a bracket is missing"
-        raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
-    sections: dict[str, dict[str, Any]] = {"pack": {}, "cues": {}, "rules": {}}
-    for unknown in unknown_keys(table, sections, f"{path}:", "the file", _IN_CUES):
-        with _noting(faults):
-            raise unknown
-    for name in sections:
-        with _noting(faults):
+def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
+    path = folder / PACK_FILE
+    table = _table(path)
+    faults += unknown_keys(table, ("pack", "cues", "rules"), f"{path}:", "the file", _IN_CUES)
+    sections: dict[str, dict[str, Any]] = {}
+    for name in ("pack", "cues", "rules"):
+        sections[name] = {}
+        with _noting(faults, ""):
             sections[name] = typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
     ruled = {cue for cue in sections["rules"].values() if isinstance(cue, str)}
     cues: dict[str, Override] = {}
     for name, value in sections["cues"].items():
         with _noting(faults, name):
             _check_name(path, name, ruled)
-            if (override := _override(folder, path, name, value, faults)) is not None:
+            if (override := _override(folder, f"{path}: [cues] {name}", name, value, faults)) is not None:
                 cues[name] = override
     rules: list[tuple[str, str]] = []
     for pattern, cue in sections["rules"].items():
         with _noting(faults, f"[rules] {pattern}"):
-            rules.append(_rule(path, pattern, cue, sections["cues"]))
+            rules.append((pattern, _ruled_cue(path, pattern, cue, sections["cues"])))
     return Pack(folder=folder, cues=cues, rules=tuple(rules))
 
 
-def _checked_text(path: Path) -> str:
-    """Text of a `pack.toml` that is safe to parse: for a key of n parts, tomllib takes memory in the order of n²."""
-    data = file_bytes(path)
-    if len(data) > _MAX_TOML_BYTES:
-        raise PackError(f"{path}: has {len(data)} bytes; at most {_MAX_TOML_BYTES} are allowed")
-    text = data.decode("utf-8-sig")
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MAX_DOTS:
-            raise PackError(f"{path}: line {number} has {line.count('.')} dots; at most {_MAX_DOTS} are allowed")
-    return text
+def _table(path: Path) -> dict[str, Any]:
+    """The table in a `pack.toml` that is safe to parse: for a key of n parts, tomllib takes memory in order of n²."""
+    import tomllib  # most processes have no `pack.toml`
+
+    few = "make it a file of a few lines; cues new-pack shows one"
+    try:
+        data = file_bytes(path)
+        if len(data) > _MAX_TOML_BYTES:
+            raise PackError(f"{path}: has {len(data)} bytes; at most {_MAX_TOML_BYTES} are allowed", fix=few)
+        text = data.decode("utf-8-sig")
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.count(".") > _MAX_DOTS:
+                message = f"{path}: line {number} has {line.count('.')} dots; at most {_MAX_DOTS} are allowed"
+                raise PackError(message, fix=few)
+        return tomllib.loads(text)
+    except CueError as error:
+        raise error.within("", PackError, fix=few) from error
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
+        fix = "correct the line that the message names; often a quote or a bracket is missing"
+        raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
 
 
 def _check_name(path: Path, name: str, ruled: set[str]) -> None:
+    where = f"{path}: [cues] {name!r}"
     if name == MOTIF or name.startswith(f"{MOTIF}:"):
-        raise PackError(
-            f"{path}: [cues] {name!r}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs",
-            fix="choose another name",
-        )
+        message = f"{where}: the name is taken; a rule that says {MOTIF!r} asks for derived motifs"
+        raise PackError(message, fix="choose another name")
     if not is_plain_name(name):
-        raise PackError(
-            f"{path}: [cues] {name!r}: no name for a cue; it must be 1 to 80 printable characters that a file's name "
-            f"can have anywhere",
-            fix=f"choose a name that a file may have{would_do(name)}",
-        )
+        message = f"{where}: no name for a cue; it must be 1 to 80 printable characters that a file's name can have"
+        raise PackError(f"{message} anywhere", fix=f"choose a name that a file may have{would_do(name)}")
     if name not in CATALOG and name not in ruled:
-        raise PackError(
-            f"{path}: [cues] {name}: no rule names it, and it is not one of {', '.join(CATALOG)}"
-            f"{did_you_mean(name, CATALOG)}",
-            fix=f'correct the name, or add a rule under [rules]: "TOOL" = "{name}"',
-        )
+        message = f"{path}: [cues] {name}: no rule names it, and it is not one of {', '.join(CATALOG)}"
+        fix = f'correct the name, or add a rule under [rules]: "TOOL" = "{name}"'
+        raise PackError(message + did_you_mean(name, CATALOG), fix=fix)
 
 
-def _rule(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> tuple[str, str]:
-    name: str = typed(cue, str, f"{path}: [rules] {pattern!r}", "the name of a cue")
-    if name not in CATALOG and name not in own and name != MOTIF:
-        known = [*CATALOG, *(name for name in own if name not in CATALOG), MOTIF]
-        raise PackError(
-            f"{path}: [rules] {pattern!r} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
-            f"{did_you_mean(name, known)}",
-            fix=_OF_FILES if Path(name).suffix.lower() in ENDINGS else "correct the name, or add the cue under [cues]",
-        )
-    return pattern, name
+def _ruled_cue(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) -> str:
+    where = f"{path}: [rules] {pattern!r}"
+    name: str = typed(cue, str, where, "the name of a cue")
+    known = list(dict.fromkeys((*CATALOG, *own, MOTIF)))
+    if name not in known:
+        message = f"{where} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
+        fix = _OF_FILES if Path(name).suffix.lower() in ENDINGS else "correct the name, or add the cue under [cues]"
+        raise PackError(message + did_you_mean(name, known), fix=fix)
+    return name
 
 
-def _override(folder: Path, path: Path, name: str, value: object, faults: list[PackError] | None) -> Override | None:
+def _override(folder: Path, where: str, name: str, value: object, faults: list[PackError]) -> Override | None:
     """A cue's settings; None if its sound is at fault, and the error is in `faults`."""
-    where = f"{path}: [cues] {name}"
     if isinstance(value, str):
         return Override(where=where, file=file_inside(folder, value, where), file_name=value)
     table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
-    readers: Mapping[str, Callable[[Any, str], Any]] = {
-        "file": lambda given, at: file_inside(folder, given, at),
-        **FIELDS,
-    }
-    for unknown in unknown_keys(table, readers, where, "a cue", _IN_SPECS):
-        with _noting(faults):
-            raise unknown
+    faults += unknown_keys(table, ("file", *FIELDS), where, "a cue", _IN_SPECS)
     if "file" in table and "spec" in table:
         raise PackError(f"{where}: has both file and spec; one is allowed", fix="delete one of them")
     if "file" not in table and "spec" not in table and name not in CATALOG:
         message = f"{where}: has neither file nor spec; a new cue needs one"
         raise PackError(message, fix='add file = "NAME.wav"')
-    for key in (*FIELDS_OF_FILES, *(["loop"] if isinstance(table.get("loop"), dict) else [])):
-        if key in table and "file" not in table:
-            with _noting(faults):
-                message = f"{where}.{key} is {table[key]!r}; it is for files"
-                raise PackError(message, fix="delete it, or give the cue a file")
     settings: dict[str, Any] = {}
-    for key in readers:
-        if key in table:
-            with _noting(faults):
-                settings[key] = readers[key](table[key], f"{where}.{key}")
+    for key in ("file", *FIELDS):
+        if key not in table:
+            continue
+        with _noting(faults, ""):
+            given, at = table[key], f"{where}.{key}"
+            if "file" not in table and (key in FIELDS_OF_FILES or (key == "loop" and isinstance(given, dict))):
+                raise PackError(f"{at} is {given!r}; it is for files", fix="delete it, or give the cue a file")
+            settings[key] = file_inside(folder, given, at) if key == "file" else FIELDS[key](given, at)
     if any(key in table and key not in settings for key in ("file", "spec")):
         return None
     return Override(where=where, file_name=str(table.get("file", "")), **settings)

@@ -13,7 +13,7 @@ from cues.synthesis.spec import MAX_CUE_MS, Spec
 from cues.units import checked_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_keys", "would_do"]
 
@@ -50,19 +50,18 @@ def file_inside(folder: Path, value: object, where: str) -> Path:
     name: str = typed(value, str, where, "the name of a file in the pack", 'write the name in quotes: "NAME.wav"')
     try:
         path = folder / name
-        inside = path.resolve().is_relative_to(folder.resolve())
-        missing, regular = not path.exists(), path.is_file()
+        inside = path.resolve().is_relative_to(folder.resolve()) and not Path(name).is_absolute()
+        faults = (
+            (not inside, f"it must lie inside the pack's folder, {folder}", "copy the file into the pack's folder"),
+            (not path.exists(), f"there is no such file in {folder}", "put the file there, or correct its name"),
+            (not path.is_file(), "it must be a regular file", "name an audio file"),
+        )
     except (OSError, ValueError, RuntimeError) as error:
-        message = f"{where} is {name!r}; it must be a file name: {reason_of(error)}"
-        raise PackError(message, fix="write the name of a file in the pack's folder") from error
-    if not inside or Path(name).is_absolute():
-        message = f"{where} is {name!r}; it must lie inside the pack's folder, {folder}"
-        raise PackError(message, fix="copy the file into the pack's folder")
-    if missing:
-        message = f"{where} is {name!r}; there is no such file in {folder}"
-        raise PackError(message, fix="put the file there, or correct its name")
-    if not regular:
-        raise PackError(f"{where} is {name!r}; it must be a regular file", fix="name an audio file")
+        fault, fix = f"it must be a file name: {reason_of(error)}", "write the name of a file in the pack's folder"
+        raise PackError(f"{where} is {name!r}; {fault}", fix=fix) from error
+    for wrong, fault, fix in faults:
+        if wrong:
+            raise PackError(f"{where} is {name!r}; {fault}", fix=fix)
     return path
 
 
@@ -103,13 +102,12 @@ def _bool(value: object, where: str) -> bool:
 
 
 def unknown_keys(
-    table: Mapping[str, object], allowed: Iterable[str], where: str, what: str, elsewhere: Mapping[str, str]
+    table: Mapping[str, object], allowed: tuple[str, ...], where: str, what: str, elsewhere: Mapping[str, str]
 ) -> Iterator[PackError]:
     """Errors for the unknown keys of `table`; `elsewhere` has the fix for keys that belong to another table."""
-    known = tuple(allowed)
     for key in table:
-        if key not in known:
-            message = f"{where} {key!r} is unknown; {what} has {', '.join(known)}{did_you_mean(key, known)}"
+        if key not in allowed:
+            message = f"{where} {key!r} is unknown; {what} has {', '.join(allowed)}{did_you_mean(key, allowed)}"
             yield PackError(message, fix=elsewhere.get(key, "correct its spelling, or delete it"))
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.cue import Cue
+    from cues.meters.levels import Measurement
 
     Samples = NDArray[np.float32]
 
@@ -47,37 +48,6 @@ class Set:
     sources: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One sound with its samples and measures; `offset_db` is the gain that makes it as loud as the first column's."""
-
-    label: str
-    source: str
-    sounds: dict[str, Any]
-    measures: tuple[tuple[str, str], ...]
-    warnings: tuple[str, ...]
-    offset_db: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One cue, in the columns of all sets that have it."""
-
-    number: int
-    name: str
-    meaning: str
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Speech:
-    """The speech under the cues, and as a telephone carries it."""
-
-    samples: Samples
-    sample_rate: int
-    phone: Samples
-
-
 def board_page(
     sets: Sequence[Set],
     speech: Samples,
@@ -92,49 +62,59 @@ def board_page(
     `sample_rate` is that of the speech and of all cues, Hz. `reload` is the URL on the page's server that reports
     changes, empty for a standalone page.
     """
-    under = Speech(speech, sample_rate, over_telephone(speech, sample_rate))
+    under = (speech, over_telephone(speech, sample_rate))
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
-    cards = [_card(number, name, sets, under) for number, name in enumerate(names, start=1)]
+    cards = [_card(number, name, sets, under, sample_rate) for number, name in enumerate(names, start=1)]
     data = {
         "rate": sample_rate,
         "speech": pcm_text(speech),
-        "phone": pcm_text(under.phone),
+        "phone": pcm_text(under[1]),
         "phoneRate": RATE_HZ,
-        "cards": [[column.sounds for column in card.columns] for card in cards],
+        "cards": [[column["sounds"] for column in card["columns"]] for card in cards],
     }
     return _rendered(title=title, sets=sets, cards=cards, data=data, speaker=speaker, reload=reload)
 
 
-def _card(number: int, name: str, sets: Sequence[Set], speech: Speech) -> Card:
-    own = [cue_set for cue_set in sets if name in cue_set.cues]
-    first = own[0].cues[name]
-    columns = []
-    for cue_set in own:
-        cue = cue_set.cues[name]
-        leveled = cue if cue is first else at_loudness(cue, _m100(first))
-        offset_db = "" if cue is first else _offset(_m100(leveled) - _m100(cue))
-        columns.append(_column(cue_set.label, cue_set.sources.get(name, ""), leveled, speech, offset_db))
+def _card(number: int, name: str, sets: Sequence[Set], speech: tuple[Samples, Samples], rate: int) -> dict[str, Any]:
+    """One cue for the template, in the columns of all sets that have it, as loud as in the first of them."""
+    columns: list[dict[str, Any]] = []
+    first_lufs = 0.0
+    for cue_set in (cue_set for cue_set in sets if name in cue_set.cues):
+        cue, offset_db = cue_set.cues[name], ""
+        own_lufs = _measured(cue).m100_max_lufs
+        if columns:
+            cue = at_loudness(cue, first_lufs)
+            offset_db = _offset(_measured(cue).m100_max_lufs - own_lufs)
+        else:
+            first_lufs = own_lufs
+        columns.append(
+            {
+                "label": cue_set.label,
+                "source": cue_set.sources.get(name, ""),
+                "sounds": _sounds(cue, *speech, rate),
+                "measures": _measures(cue),
+                "warnings": [f"{problem.message} — {problem.fix}" for problem in check_cue(cue)],
+                "offset_db": offset_db,
+            }
+        )
     meaning = CATALOG[name].meaning if name in CATALOG else ""
-    return Card(number, name, meaning, tuple(columns))
+    return {"number": number, "name": name, "meaning": meaning, "columns": columns}
 
 
 def _offset(gain_db: float) -> str:
     return f"{gain_db:+.1f} dB".replace("-", "−") if abs(gain_db) >= 0.05 else "±0 dB"
 
 
-def _column(label: str, source: str, cue: Cue, speech: Speech, offset_db: str) -> Column:
-    rate = speech.sample_rate
-    onset_s = min(_CUE_AT_S, len(speech.samples) / rate / 2)
-    mixed = over_speech([cue], speech.samples, rate, first_at_s=onset_s)
-    sounds = {
+def _sounds(cue: Cue, speech: Samples, phone: Samples, rate: int) -> dict[str, Any]:
+    onset_s = min(_CUE_AT_S, len(speech) / rate / 2)
+    mixed = over_speech([cue], speech, rate, first_at_s=onset_s)
+    return {
         "alone": pcm_text(cue.samples),
         "loop": cue.loop,
         "onsetS": onset_s,
-        "speech": _change(speech.samples, mixed),
-        "phone": _change(speech.phone, over_telephone(mixed, rate)),
+        "speech": _change(speech, mixed),
+        "phone": _change(phone, over_telephone(mixed, rate)),
     }
-    warnings = tuple(f"{problem.message} — {problem.fix}" for problem in check_cue(cue))
-    return Column(label, source, sounds, _measures(cue), warnings, offset_db)
 
 
 def _change(before: Samples, after: Samples) -> dict[str, Any]:
@@ -145,20 +125,19 @@ def _change(before: Samples, after: Samples) -> dict[str, Any]:
     return {"at": start, "length": len(after), "samples": pcm_text(after[start:end])}
 
 
-def _m100(cue: Cue) -> float:
-    return (cue.measured or measure(cue.samples, cue.sample_rate)).m100_max_lufs
+def _measured(cue: Cue) -> Measurement:
+    return cue.measured or measure(cue.samples, cue.sample_rate)
 
 
-def _measures(cue: Cue) -> tuple[tuple[str, str], ...]:
-    measured = cue.measured or measure(cue.samples, cue.sample_rate)
-    loop = ", loops" if cue.loop else ""
+def _measures(cue: Cue) -> list[tuple[str, str]]:
+    measured = _measured(cue)
     rows = (
-        ("length", f"{1000 * cue.duration_s:.0f} ms{loop}"),
+        ("length", f"{1000 * cue.duration_s:.0f} ms{', loops' if cue.loop else ''}"),
         ("notes", " ".join(heard_notes(cue.samples, cue.sample_rate)).replace(">", " → ") or "none"),
         ("loudest 100 ms", f"{measured.m100_max_lufs:.1f} LUFS"),
         ("true peak", f"{measured.true_peak_dbtp:.1f} dBTP"),
     )
-    return tuple((title, text.replace("-", "−")) for title, text in rows)
+    return [(title, text.replace("-", "−")) for title, text in rows]
 
 
 def sound_board_packages() -> Any:
@@ -177,17 +156,13 @@ def _rendered(**values: object) -> str:
         lstrip_blocks=True,
     )
     style, script = _template_text("board.css"), _template_text("vendor/wavesurfer.js") + _template_text("board.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     template = environment.get_template("board.html.jinja")
-    return str(template.render(style=style, script=script, script_hash=_hash(script), **values))
+    return str(template.render(style=style, script=script, script_hash=f"sha256-{digest}", **values))
 
 
 def _template_text(name: str) -> str:
     return resources.files("cues.show").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """Hash of a script for the content security policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def pcm_text(samples: NDArray[np.float32]) -> str:
@@ -198,7 +173,7 @@ def pcm_text(samples: NDArray[np.float32]) -> str:
 
 def at_loudness(cue: Cue, m100_lufs: float) -> Cue:
     """`cue` with its loudest 100 ms at `m100_lufs`, or lower to keep the true peak at −1 dBTP."""
-    before = cue.measured or measure(cue.samples, cue.sample_rate)
+    before = _measured(cue)
     gain_db = min(m100_lufs - before.m100_max_lufs, _CEILING_DBTP - before.true_peak_dbtp)
     samples = cue.samples * np.float32(db_to_gain(gain_db))
     return replace(cue, samples=samples, measured=measure(samples, cue.sample_rate))

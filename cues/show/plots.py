@@ -156,7 +156,10 @@ def picture(cue: Cue) -> Figure:
     draw_loudness(loudness, samples, cue.sample_rate)
     for axes in (waveform, spectrogram):
         axes.set_xlabel("")
-    figure.suptitle(_title(cue))
+    title = f"{cue.name} · {1000 * cue.duration_s:.0f} ms"
+    if cue.measured is not None:
+        title += f" · {cue.measured.m100_max_lufs:.1f} LUFS (m100) · {cue.measured.true_peak_dbtp:.1f} dBTP"
+    figure.suptitle(title)
     return figure
 
 
@@ -210,10 +213,3 @@ def new_figure(width: float, height: float) -> Figure:
     module = needed("matplotlib.figure", "plots", "pictures need matplotlib")
     figure: Figure = module.Figure(figsize=(width, height), layout="constrained")
     return figure
-
-
-def _title(cue: Cue) -> str:
-    title = f"{cue.name} · {1000 * cue.duration_s:.0f} ms"
-    if cue.measured is not None:
-        title += f" · {cue.measured.m100_max_lufs:.1f} LUFS (m100) · {cue.measured.true_peak_dbtp:.1f} dBTP"
-    return title

@@ -80,7 +80,7 @@ def test_mix_puts_the_cues_of_a_plan_into_recordings(run, calls, tmp_path):
     (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\na.wav,error,0.6\ngone.wav,agent,0\n")
     result = run("batch", "mix", "calls/plan.csv", "--workers", 1)
     assert result.code == 1
-    assert "failed: calls/gone.wav: cannot be read: No such file or directory" in result.err
+    assert "failed: calls/gone.wav: cannot be read as audio: there is no such file" in result.err
     done, failed = table(tmp_path / "mixed" / "mixed.csv")
     assert (done["status"], done["n_cues"], done["output"]) == ("ok", "2", "mixed/a.wav")
     assert failed["status"] == "failed"

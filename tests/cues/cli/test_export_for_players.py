@@ -7,7 +7,7 @@ import pytest
 import soundfile
 
 import cues
-from cues.library.players import MANIFEST, PLAYERS, export_for_player
+from cues.library.export import MANIFEST, PLAYERS, export_for_player
 
 
 def bank_at(rate):

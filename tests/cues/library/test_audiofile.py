@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import os
 import struct
 
@@ -8,7 +9,9 @@ import pytest
 import soundfile
 
 import cues
-from cues.library.audiofile import read_audio, write_audio
+from cues.library import audiofile
+from cues.library.audiofile import read_audio, read_recording, write_audio
+from tests.support.packs import soft, tone, write
 
 TONE = (0.4 * np.sin(2 * np.pi * 700 / 24000 * np.arange(4800))).astype(np.float32)
 
@@ -45,15 +48,9 @@ def wav(tmp_path, samples=TONE, sample_rate=24000, subtype="FLOAT"):
     return path
 
 
-def no_audio(tmp_path):
+def no_audio(tmp_path, text="this is a text and no sound"):
     path = tmp_path / "x.wav"
-    path.write_text("this is a text and no sound")
-    return path
-
-
-def empty(tmp_path):
-    path = tmp_path / "x.wav"
-    path.touch()
+    path.write_text(text)
     return path
 
 
@@ -80,7 +77,7 @@ def pipe(tmp_path):
     ("make", "match"),
     [
         (no_audio, "cannot be read as audio.*WAV, FLAC, OGG, MP3, AIFF or AU"),
-        (empty, "cannot be read as audio"),
+        (lambda folder: no_audio(folder, ""), "cannot be read as audio"),
         (sparse, "2147483648 bytes; at most 67108864"),
         (header_that_lies, "sample rate of 3 Hz; it must be from 1000 to 768000"),
         (lambda folder: wav(folder, TONE[:0]), "no samples; at least 1"),
@@ -121,21 +118,17 @@ def test_a_wav_that_was_cut_off_is_not_half_loaded(tmp_path, kept):
         read_audio(path)
 
 
-def test_a_header_that_claims_2_gb_is_not_believed(tmp_path):
+@pytest.mark.parametrize(("length", "read"), [(2**31 - 1, False), (2**32 - 1, True)], ids=["a lie", "from a pipe"])
+def test_a_header_that_claims_too_much_is_refused_but_for_the_length_that_writers_to_a_pipe_put(tmp_path, length, read):
     path = wav(tmp_path)
     data = path.read_bytes()
     start = data.index(b"data") + 4
-    path.write_bytes(data[:start] + (2**31 - 1).to_bytes(4, "little") + data[start + 4 :])
+    path.write_bytes(data[:start] + length.to_bytes(4, "little") + data[start + 4 :])
+    if read:
+        np.testing.assert_array_equal(read_audio(path)[0], TONE)
+        return
     with pytest.raises(cues.AudioFileError, match=r"promises 2147483647 bytes of samples, and 19200 are there"):
         read_audio(path)
-
-
-def test_a_wav_from_a_pipe_whose_length_was_not_known_is_read(tmp_path):
-    path = wav(tmp_path)
-    data = path.read_bytes()
-    start = data.index(b"data") + 4
-    path.write_bytes(data[:4] + b"\xff" * 4 + data[8:start] + b"\xff" * 4 + data[start + 4 :])
-    np.testing.assert_array_equal(read_audio(path)[0], TONE)
 
 
 def test_channels_that_cancel_each_other_are_told_from_silence(tmp_path):
@@ -157,3 +150,48 @@ def test_a_disk_that_refuses_says_why(tmp_path):
     (tmp_path / "x.wav").mkdir()
     with pytest.raises(cues.AudioFileError, match=r"x\.wav: cannot be written: Is a directory"):
         write_audio(tmp_path / "x.wav", TONE, 24000, "wav", "16")
+
+
+def test_a_recording_may_be_longer_than_a_cue_and_come_from_an_open_file(tmp_path):
+    write(tmp_path / "x.wav", np.zeros(24000 * 15))
+    recording = read_recording(tmp_path / "x.wav")
+    assert (len(recording.samples), recording.sample_rate, recording.channels) == (360000, 24000, 1)
+    data = io.BytesIO()
+    soundfile.write(data, soft(tone(440.0)), 24000, format="FLAC")
+    assert len(read_recording(data, "from memory").samples) == 4800
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT", "ULAW"])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_samples_of_a_recording_are_the_averages_of_those_that_libsndfile_reads(tmp_path, subtype, channels):
+    noise = np.random.default_rng(1).uniform(-1, 1, (4800, channels))
+    noise[:3] = [[-1.0], [1.0], [0.0]]
+    write(tmp_path / "x.wav", noise, subtype=subtype)
+    expected, _ = soundfile.read(tmp_path / "x.wav", dtype="float32", always_2d=True)
+    recording = read_recording(tmp_path / "x.wav")
+    assert np.array_equal(recording.samples, expected.mean(axis=1, dtype=np.float64).astype("f4"))
+    assert recording.channels == channels
+
+
+def test_a_recording_that_would_not_fit_into_memory_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    write(tmp_path / "x.wav", np.zeros(4800))
+    monkeypatch.setattr(audiofile, "MAX_RECORDING_BYTES", 4 * 4799)
+    with pytest.raises(cues.AudioFileError, match="at most"):
+        read_recording(tmp_path / "x.wav")
+
+
+def test_a_file_is_measured_with_all_its_channels(tmp_path):
+    t = np.arange(48000) / 48000
+    x = np.stack([0.1 * np.sin(2 * np.pi * 1000 * t), 0.3 * np.sin(2 * np.pi * 440 * t)], axis=1).astype(np.float32)
+    soundfile.write(tmp_path / "stereo.wav", x, 48000, subtype="FLOAT")
+    assert cues.measure_file(tmp_path / "stereo.wav") == cues.measure(x, 48000)
+    soundfile.write(tmp_path / "mono.wav", x[:, 0], 48000, subtype="FLOAT")
+    assert cues.measure_file(str(tmp_path / "mono.wav"), dual_mono=True) == cues.measure(x[:, 0], 48000, dual_mono=True)
+
+
+def test_a_file_that_cannot_be_measured_is_named(tmp_path):
+    with pytest.raises(cues.AudioFileError, match=r"nowhere\.wav: cannot be read as audio: there is no such file"):
+        cues.measure_file(tmp_path / "nowhere.wav")
+    soundfile.write(tmp_path / "slow.wav", np.zeros(100), 4000)
+    with pytest.raises(cues.CueValueError, match=r"slow\.wav: sample_rate is 4000"):
+        cues.measure_file(tmp_path / "slow.wav")

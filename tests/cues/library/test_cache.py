@@ -77,16 +77,6 @@ def test_a_damaged_entry_is_rendered_anew_and_mended(folder, renders, damage):
     assert {path: path.read_bytes() for path in folder.iterdir()} == entries
 
 
-def test_an_entry_with_nan_and_a_right_digest_is_rendered_anew(folder, renders):
-    first = cues.load_bank()
-    for path in folder.iterdir():
-        measured = next(iter(first.values())).measured
-        path.write_bytes(cache._packed(path.stem, np.full(9, np.nan, dtype=np.float32), measured))
-    forget()
-    assert same(first, cues.load_bank())
-    assert len(renders) == 2 * len(first)
-
-
 def test_an_entry_under_the_wrong_name_is_not_believed(folder, renders):
     first = cues.load_bank()
     paths = sorted(folder.iterdir())
@@ -106,15 +96,6 @@ def test_entries_that_are_no_files_are_passed_over(folder, renders):
             path.mkdir()
         else:
             os.mkfifo(path)
-    forget()
-    assert same(first, cues.load_bank())
-
-
-def test_deleting_the_cache_is_allowed_at_any_time(folder, renders):
-    first = cues.load_bank()
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
     forget()
     assert same(first, cues.load_bank())
 
@@ -171,23 +152,22 @@ def test_a_file_that_changed_is_read_again(folder, tmp_path):
         assert len(cues.load_bank(tmp_path)["error"]) == n
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["units", "cue", "signal/fades", "signal/resample", "synthesis/render", "synthesis/spec", "meters/loudness",
-     "meters/levels", "library/normalize", "library/shaping", "library/audiofile", "library/bank"],
-)  # fmt: skip
-def test_a_change_to_code_that_shapes_sound_gives_another_key(tmp_path, monkeypatch, module):
-    package = tmp_path / "cues"
-    shutil.copytree(Path(cues.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    before = key_from(package, monkeypatch)
-    with (package / f"{module}.py").open("a", encoding="utf-8") as source:
-        source.write("# another law\n")
-    assert key_from(package, monkeypatch) != before
-
-
-def key_from(package, monkeypatch):
+def key_from(package):
     """The key of one recipe, in a process of its own that imports the package from that folder."""
     script = "from cues.library.cache import key_of; print(key_of({'cue': 'error'}))"
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
-    run = subprocess.run([sys.executable, "-c", script], cwd=package.parent, capture_output=True, text=True, check=True)
-    return run.stdout.strip()
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=package.parent, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_a_change_to_code_that_shapes_sound_gives_another_key(tmp_path):
+    package = tmp_path / "cues"
+    shutil.copytree(Path(cues.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    keys = [key_from(package)]
+    for module in ("units", "signal/fades", "synthesis/render", "meters/loudness", "library/normalize"):
+        with (package / f"{module}.py").open("a", encoding="utf-8") as source:
+            source.write("# another law\n")
+        keys.append(key_from(package))
+    assert len(set(keys)) == len(keys)

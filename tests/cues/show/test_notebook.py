@@ -1,7 +1,5 @@
 import sys
 
-import pytest
-
 import cues
 from cues.library.bank import make_cue
 
@@ -21,7 +19,6 @@ def test_a_cue_at_a_rate_without_meters_has_a_player_alone():
     assert "<img" not in html
 
 
-@pytest.mark.parametrize("module", ["matplotlib.figure"])
-def test_without_matplotlib_a_notebook_shows_the_player(monkeypatch, module):
-    monkeypatch.setitem(sys.modules, module, None)
+def test_without_matplotlib_a_notebook_shows_the_player(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert AGENT._repr_html_().count("<audio") == 1

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import cues
-from cues.show.plots import draw_loudness, draw_spectrogram, draw_waveform, overview, picture
+from cues.show.plots import draw_loudness, draw_spectrogram, draw_waveform, overview
 
 TONE = (0.5 * np.sin(2 * np.pi * 2000 / 24000 * np.arange(12000))).astype(np.float32)
 
@@ -35,14 +35,6 @@ def test_loudness_curve_tops_out_at_m100(axes):
     draw_loudness(axes, TONE, 24000)
     top = max(axes.lines[0].get_ydata())
     assert top == pytest.approx(cues.measure(TONE).m100_max_lufs, abs=0.01)
-
-
-def test_missing_matplotlib_is_said_with_the_way_to_get_it(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(cues.MissingFeatureError, match=r"pip install .*\[plots\]"):
-        picture(cues.load_bank()["agent"])
 
 
 def test_an_overview_has_a_row_for_each_cue():
