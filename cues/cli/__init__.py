@@ -59,7 +59,8 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:  # click would print "Aborted!" and exit with 1
-            _end_interrupted(interrupt)
+            _tell("; ".join(["interrupted", *map(str, interrupt.args)]))
+            sys.exit(130)
         except ModuleNotFoundError as error:
             name = ctx.invoked_subcommand or ""
             extra = _extra_with(name, error.name)
@@ -84,8 +85,7 @@ def _extra_with(cmd_name: str, package: str | None) -> str | None:
     """The extra that installs `package`, or None if no extra does."""
     from cues.cli.doctor import EXTRAS
 
-    extras = (extra for extra, (_, packages) in EXTRAS.items() if package in packages)
-    found = next(extras, None)
+    found = next((extra for extra, (_, packages) in EXTRAS.items() if package in packages), None)
     # These commands need several extras: name one that has them all.
     whole = {"demo": "demo", "speak": "demo", "live": "live"}
     return whole.get(cmd_name, found) if found else None
@@ -95,12 +95,6 @@ def _extra_with(cmd_name: str, package: str | None) -> str | None:
 @click.version_option(cues.__version__, prog_name="cues")
 def group() -> None:
     """Short, well-made sounds in a voice assistant's live speech when its language model calls a tool."""
-
-
-def _end_interrupted(interrupt: KeyboardInterrupt) -> NoReturn:
-    """Exit with 130, as shells expect after Ctrl-C, and print the interrupt's message."""
-    _tell("; ".join(["interrupted", *map(str, interrupt.args)]))
-    sys.exit(130)
 
 
 def _tell(message: str) -> None:
@@ -137,5 +131,3 @@ def main() -> None:
     except OSError as error:  # For example a full disk under a redirected output. click handles closed pipes.
         _tell(f"{reason_of(error)}" + (f": {error.filename}" if error.filename else ""))
         sys.exit(1)
-    except KeyboardInterrupt as interrupt:
-        _end_interrupted(interrupt)

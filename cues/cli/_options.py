@@ -16,11 +16,10 @@ __all__ = [
     "FAST_SPEED",
     "PORT",
     "OutFile",
-    "PackFolder",
-    "ServerUrl",
     "api",
     "api_key",
     "base_url",
+    "checked_url",
     "fast",
     "host",
     "json_output",
@@ -40,10 +39,7 @@ FAST_SPEED = 4.0
 
 
 class OutFile(click.Path):
-    """A file to write, with one of the extensions `endings`, such as `.wav`; checked before any work.
-
-    With `standard`, it may also be `-`, standard output.
-    """
+    """A file to write, with one of the extensions `endings`; with `standard`, also `-`, standard output."""
 
     def __init__(self, *endings: str, standard: bool = False) -> None:
         super().__init__(path_type=Path, dir_okay=False, allow_dash=standard)
@@ -58,34 +54,16 @@ class OutFile(click.Path):
         return path
 
 
-class PackFolder(click.Path):
-    """The folder of a pack, which exists; the error for a file in it names the folder."""
+def checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
+    """The address of a model server, unchanged."""
+    from stream.errors import StreamValueError
+    from stream.services.addresses import api_and_address
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, exists=True, file_okay=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
-        if Path(value).is_file():
-            self.fail(f"{str(value)!r} is a file; give its folder, {str(Path(value).parent)!r}", param, ctx)
-        return Path(super().convert(value, param, ctx))  # type: ignore[arg-type]  # bytes only for another path_type
-
-
-class ServerUrl(click.ParamType):  # type: ignore[type-arg]  # generic only in the newest click
-    """The address of a model server."""
-
-    name = "url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The address, unchanged and checked."""
-        from stream.errors import StreamValueError
-        from stream.services.addresses import api_and_address
-
-        try:
-            api_and_address(value)
-        except StreamValueError:
-            self.fail(f"{value!r} must be an http:// or https:// address", param, ctx)
-        return str(value)
+    try:
+        api_and_address(url or "http://localhost")
+    except StreamValueError as error:
+        raise click.BadParameter(f"{url!r} must be an http:// or https:// address") from error
+    return url
 
 
 def _value_of(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -110,7 +88,8 @@ out = click.option(
 )
 base_url = click.option(
     "--base-url",
-    type=ServerUrl(),
+    metavar="URL",
+    callback=checked_url,
     help="Model server, such as http://localhost:11434; without it OLLAMA_LOCAL_BASE, else OLLAMA_HOST.",
 )
 model = click.option("--model", help="The model's name on the server; without it ACTOR_MODEL.")
@@ -135,7 +114,7 @@ speaker = click.option(
     show_default=True,
     help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
-pack = click.option("--pack", type=PackFolder(), help="Folder with your own cues.")
+pack = click.option("--pack", type=EXISTING_FOLDER, help="Folder with your own cues.")
 host = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 keyfile = click.option("--keyfile", type=EXISTING_FILE, help="Key of the certificate.")
 fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")

@@ -12,7 +12,6 @@ from cues.batch.runner import Run, run_batch
 from cues.batch.sources import Source, find_sources
 from cues.batch.table import ENDINGS as TABLES
 from cues.cli import _options
-from cues.cli._progress import progress_bar
 from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import CueError
@@ -154,7 +153,12 @@ def _run(
         raise click.UsageError("--workers is for this machine, --dask for a cluster: give one of them")
     if dask is None and not has_object_file():
         click.echo("the first long recording compiles the kernels, once on this machine", err=True)
-    with progress_bar(len(tasks)) as progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    parts = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*parts, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        files = bar.add_task("files", total=len(tasks))
+        progress = lambda done: bar.update(files, completed=done)  # noqa: E731
         return run_batch(tasks, table, columns, workers=workers, dask=dask, progress=progress, **how)
 
 

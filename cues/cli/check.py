@@ -22,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=_options.PackFolder())
+@click.argument("folder", metavar="DIR", type=_options.EXISTING_FOLDER)
 @_options.json_output
 def command(*, folder: Path, as_json: bool) -> None:
     """Check the pack in DIR: its pack.toml, each sound, and sounds that are hard to tell apart.

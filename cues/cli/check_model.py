@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import sys
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -14,7 +12,6 @@ import stream
 from cues.cli import _options
 from cues.cli._records import counted, print_json
 from cues.cli._terminal import harmless
-from stream.services.addresses import local_address
 
 if TYPE_CHECKING:
     from stream.services.probe import ProbeReport
@@ -27,13 +24,6 @@ __all__ = ["command"]
 @_options.model
 @_options.api
 @_options.api_key
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(1.0),
-    default=120.0,
-    show_default=True,
-    help="Longest wait for the next part of an answer, s.",
-)
 @_options.json_output
 def command(
     *,
@@ -41,7 +31,6 @@ def command(
     model: str | None,
     api: str,
     api_key: str | None,
-    timeout_s: float,
     as_json: bool,
 ) -> None:
     """Ask a live model a question that needs a tool and one that does not, and report the result.
@@ -49,35 +38,30 @@ def command(
     The exit code is 1 if the model made no valid call, gave no answer after the results, or did not answer the plain
     question without a call; the first line says which. The last lines are an entry for a file of model capabilities.
     """
-    report = asyncio.run(_check(base_url, model, api, api_key, timeout_s))
+    report = asyncio.run(_check(base_url, model, api, api_key))
     if as_json:
         # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
     else:
-        click.echo(_text(report, base_url))
+        click.echo(_text(report))
     if not report.passed:
         sys.exit(1)
 
 
-async def _check(
-    base_url: str | None, model: str | None, api: Any, api_key: str | None, timeout_s: float
-) -> ProbeReport:
+async def _check(base_url: str | None, model: str | None, api: Any, api_key: str | None) -> ProbeReport:
     from stream.services.probe import Observer, probe
 
     observer = Observer()
-    async with stream.connect(
-        base_url, model, api=api, api_key=api_key, timeout_s=timeout_s, tap=observer.tap
-    ) as connection:
+    async with stream.connect(base_url, model, api=api, api_key=api_key, tap=observer.tap) as connection:
         await connection.learn()
         return await probe(connection, observer)
 
 
-def _text(report: ProbeReport, base_url: str | None) -> str:
+def _text(report: ProbeReport) -> str:
     verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
     head = harmless(f"{report.model} ({report.api}): {verdict}")
     if report.silent:
-        is_ours = str(report.failure).startswith("cannot reach") and _is_near(base_url)
-        return head + ("; is the server running?" if is_ours else "")
+        return head + ("; is the server running?" if str(report.failure).startswith("cannot reach") else "")
     form = {"structured": "structured, parsed by the server", "none": "none came"}
     rows = [
         ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),
@@ -98,15 +82,6 @@ def _text(report: ProbeReport, base_url: str | None) -> str:
         rows.append(("failure", report.failure))
     lines = [f"{name:>14}  {harmless(value)}" for name, value in rows]
     return "\n".join([head, "", *lines, "", report.suggestion.rstrip()])
-
-
-def _is_near(base_url: str | None) -> bool:
-    """Whether an address is of this machine or a private network, where the user may have to start the server."""
-    host = urlsplit(base_url or local_address()).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_private
-    except ValueError:
-        return False
 
 
 def _plain(report: ProbeReport) -> str:

@@ -29,7 +29,6 @@ __all__ = ["command"]
 @_options.speaker
 @_options.pack
 @_options.fast
-@click.option("--speed", type=click.FloatRange(0.0, 100.0, min_open=True), help="Speed; 1 is real time.")
 @click.option("--text", help="What the assistant says instead; the tool is called after the first sentence.")
 @click.option("--lang", "language", help="Language of TEXT, as espeak-ng names its voices: de, fr, es, …")
 @_options.json_output
@@ -39,7 +38,6 @@ def command(
     speaker: str,
     pack: Path | None,
     fast: bool,
-    speed: float | None,
     text: str | None,
     language: str | None,
     as_json: bool,
@@ -57,9 +55,7 @@ def command(
         raise click.UsageError("--lang is the language of --text: give both")
     if text is not None and not text.strip():
         raise click.BadParameter("is empty; give at least one word", param_hint="'--text'")
-    if fast and speed:
-        raise click.UsageError(f"--fast is --speed {_options.FAST_SPEED:g}: give one of them")
-    clock = WallClock(speed or (_options.FAST_SPEED if fast else 1.0))
+    clock = WallClock(_options.FAST_SPEED if fast else 1.0)
     setup = Setup(
         clock=clock, out=out, stem="demo", speaker=speaker, language=language, pack=pack, keeps_interrupted=False
     )

@@ -110,41 +110,30 @@ def _record(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _signed(value: float, unit: str, digits: int = 1) -> str:
-    text = f"{value:+.{digits}f}".replace("-", "−")
-    return f"{text} {unit}" if abs(value) >= 0.5 * 10.0**-digits else f"0 {unit}"
+def _signed(value: float, digits: int = 1) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−") if abs(value) >= 0.5 * 10.0**-digits else "0"
 
 
 def _cells(record: dict[str, Any]) -> list[str]:
     bands = record["bands_db"]
     most = max(bands, key=lambda hz: abs(bands[hz]), default=None)
     return [
-        _signed(record["m100_lu"], "LU"),
-        _signed(record["true_peak_db"], "dB"),
-        _signed(record["length_ms"], "ms", 0),
-        f"{_signed(bands[most], 'dB')} at {most} Hz" if most and abs(bands[most]) >= 0.05 else "",
-        number(100 * record["similarity"], "%", 0),
+        number(100 * record["similarity"], digits=0),
+        _signed(record["m100_lu"]),
+        _signed(record["true_peak_db"]),
+        _signed(record["length_ms"], 0),
+        f"{_signed(bands[most])} dB at {most} Hz" if most and abs(bands[most]) >= 0.05 else "",
     ]
-
-
-def _title(record: dict[str, Any]) -> str:
-    names = dict.fromkeys((record["a"], record["b"]))
-    return harmless(" → ".join(names))
 
 
 def _print(records: Sequence[dict[str, Any]], only: dict[str, list[str]]) -> None:
     out = console()
-    table = name_table("name")
-    for heading in ("loudness", "peak", "length", "spectrum", "similar"):
-        table.add_column(heading, overflow="fold", justify="left" if heading == "spectrum" else "right")
-    for record in records:
-        cells = ["same"] if record["same"] else _cells(record)
-        if out.width < NARROW:
-            out.print(_title(record), style="cyan", overflow="fold")
-            out.print("  " + ", ".join(filter(None, cells)), overflow="fold")
-        else:
-            table.add_row(_title(record), *cells)
+    table = name_table("name", "similar %", "LU", "dBTP", "ms")
     if out.width >= NARROW:
-        out.print(table)
+        table.add_column("spectrum", overflow="fold")
+    for record in records:
+        title = harmless(" → ".join(dict.fromkeys((record["a"], record["b"]))))
+        table.add_row(title, *(["same"] if record["same"] else _cells(record)[: len(table.columns) - 1]))
+    out.print(table)
     for side, names in only.items():
         out.print(f"only in {harmless(side)}: {harmless(', '.join(names))}", overflow="fold")

@@ -31,52 +31,35 @@ def command(*, pack: Path | None, as_json: bool) -> None:
         print_json(records)
         return
     out = console()
-    (_print_list if out.width < NARROW else _print_table)(out, records)
+    _print(out, records)
     if bank.rules:
         rules = ", ".join(f"{pattern} → {name}" for pattern, name in bank.rules)
         out.print(f"rules: {harmless(rules)}", overflow="fold")
 
 
-def _print_table(out: Console, records: list[dict[str, Any]]) -> None:
+def _print(out: Console, records: list[dict[str, Any]]) -> None:
+    here = f"{Path.cwd()}{os.sep}"  # a full path would fill a narrow terminal
     table = name_table("name", "ms", "LUFS", "dBTP")
-    table.add_column("notes", overflow="fold", min_width=8)
-    table.add_column("from", overflow="fold", ratio=1)
+    if out.width >= NARROW:
+        table.add_column("notes", overflow="fold", min_width=8)
+        table.add_column("from", overflow="fold", ratio=1)
     for record in records:
-        table.add_row(
+        cells = [
             harmless(record["name"]),
             number(record["length_ms"], digits=0) + ("↻" if record["loop"] else " "),
             number(record["m100_max_lufs"]) + ("!" if _misses(record) else " "),
             number(record["true_peak_dbtp"]),
             " ".join(record["notes"]),
-            harmless(_nearby(record["source"])),
-        )
+            harmless(record["source"].removeprefix(here)),
+        ]
+        table.add_row(*cells[: len(table.columns)])
     out.print(table)
     if any(record["loop"] for record in records):
         out.print("↻ plays in a loop", style="dim")
     for record in filter(_misses, records):
-        out.print(_missed(record), style="yellow", overflow="fold")
+        name, missed = harmless(record["name"]), -record["missed_lu"]
+        out.print(f"! {name} is {missed:.1f} LU quieter than its target; cues check says why", style="yellow")
 
 
 def _misses(record: dict[str, Any]) -> bool:
     return (record.get("missed_lu") or 0.0) < -_HEARD_LU
-
-
-def _missed(record: dict[str, Any]) -> str:
-    return f"! {harmless(record['name'])} is {-record['missed_lu']:.1f} LU quieter than its target; cues check says why"
-
-
-def _nearby(source: str) -> str:
-    """Path relative to the current folder if it is inside; a full path would fill a narrow terminal."""
-    here = f"{Path.cwd()}{os.sep}"
-    return source.removeprefix(here)
-
-
-def _print_list(out: Console, records: list[dict[str, Any]]) -> None:
-    for record in records:
-        out.print(harmless(record["name"]), style="cyan", overflow="fold")
-        loop = ", loops" if record["loop"] else ""
-        out.print(f"  {number(record['length_ms'], 'ms', 0)}{loop}, {' '.join(record['notes'])}", overflow="fold")
-        out.print(f"  {number(record['m100_max_lufs'], 'LUFS')}, {number(record['true_peak_dbtp'], 'dBTP')}")
-        out.print(f"  {harmless(_nearby(record['source']))}", style="dim", overflow="fold")
-        if _misses(record):
-            out.print(f"  {_missed(record)}", style="yellow", overflow="fold")

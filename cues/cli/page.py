@@ -36,7 +36,7 @@ _BUILT_IN = "built in"
     "--pack",
     "packs",
     multiple=True,
-    type=_options.PackFolder(),
+    type=_options.EXISTING_FOLDER,
     help="A pack to show beside the built-in cues; twice: two packs beside each other.",
 )
 @click.option("--over", metavar="FILE", type=_options.EXISTING_FILE, help="Your speech, in place of the speaker's.")

@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@click.argument("url", type=_options.ServerUrl())
+@click.argument("url", callback=_options.checked_url)
 @click.option("--model", help="The model's name on the server (needed unless --body is given).")
 @click.option("--prompt", help="The user's message.")
 @click.option("--tools", type=_options.EXISTING_FILE, help="JSON file with tool definitions.")

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from cues.cli import _options
 from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
 from cues.cli._sounds import STANDARD, sound_of
-from cues.cli._terminal import console, harmless, levels, unicode_output, waveform
+from cues.cli._terminal import console, harmless
 from cues.library.lint import check_cue
 from cues.units import db_to_gain, gain_to_db
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from cues.cue import Cue
 
 __all__ = ["command"]
 
-_MAX_COLUMNS, _ENVELOPE_DB = 100, 48.0
+_MAX_COLUMNS, _MARGIN = 100, 7
+_WAVE_ROWS, _ENVELOPE_ROWS, _ENVELOPE_DB = 8, 3, 48.0
+# Bits of a braille cell (U+2800 + bits), left and right column, from top to bottom.
+_BRAILLE = np.array(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
 _NO_DC_DBFS = -120.0
 
 
@@ -55,26 +61,41 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
     if str(png) == STANDARD:
         return
     out = console()
-    _print_pictures(out, cue)
+    if "⣿".encode(sys.stdout.encoding or "ascii", "ignore"):
+        _print_pictures(out, cue)
     _print_measures(out, record)
     if png:
         out.print(f"\npicture: {harmless(str(png))}", overflow="fold")
 
 
 def _print_pictures(out: Console, cue: Cue) -> None:
-    ascii_only = not unicode_output()
-    minus = "-" if ascii_only else "−"
-    peak = float(abs(cue.samples).max())
-    margin = 7
-    width = max(10, min(out.width, _MAX_COLUMNS) - margin)
-    labels = (f"+{peak:.2f}", *[""] * 6, f"{minus}{peak:.2f}")
-    for label, row in zip(labels, waveform(cue.samples, width, 8, ascii_only=ascii_only), strict=True):
+    """The waveform, and its envelope in dB below the peak."""
+    width = max(10, min(out.width, _MAX_COLUMNS) - _MARGIN)
+    low, high = _extremes(cue.samples, 2 * width)
+    peak = float(max(-low.min(), high.max())) or 1.0
+    labels = (f"+{peak:.2f}", *[""] * (_WAVE_ROWS - 2), f"−{peak:.2f}")
+    for label, row in zip(labels, _dots(low / peak, high / peak, _WAVE_ROWS), strict=True):
         _print_row(out, label, row, "cyan")
-    labels = ("0 dB", "", f"{minus}{_ENVELOPE_DB:.0f} dB")
-    envelope = levels(cue.samples, width, 3, range_db=_ENVELOPE_DB, ascii_only=ascii_only)
-    for label, row in zip(labels, envelope, strict=True):
+    level_db = 20.0 * np.log10(np.maximum(np.maximum(-low, high) / peak, db_to_gain(-_ENVELOPE_DB)))
+    labels = ("0 dB", *[""] * (_ENVELOPE_ROWS - 2), f"−{_ENVELOPE_DB:.0f} dB")
+    rows = _dots(np.full(2 * width, -1.0), 1.0 + 2.0 * level_db / _ENVELOPE_DB, _ENVELOPE_ROWS)
+    for label, row in zip(labels, rows, strict=True):
         _print_row(out, label, row, "yellow")
     _print_row(out, "", _time_axis(1000.0 * cue.duration_s, width), "dim")
+
+
+def _extremes(samples: NDArray[np.float32], n: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The lowest and the highest sample in each of `n` equal spans."""
+    starts = np.minimum(np.linspace(0, len(samples), n + 1).astype(int)[:-1], len(samples) - 1)
+    return np.minimum.reduceat(samples, starts), np.maximum.reduceat(samples, starts)
+
+
+def _dots(low: NDArray[np.floating], high: NDArray[np.floating], n_rows: int) -> list[str]:
+    """Rows of braille characters: in each column of dots a bar from `low` to `high`, within ±1."""
+    top, bottom = (np.rint((1.0 - value) / 2.0 * (4 * n_rows - 1)) for value in (high, low))
+    dots = np.arange(4 * n_rows)[:, None]
+    cells = ((dots >= top) & (dots <= bottom)).reshape(n_rows, 4, -1, 2).astype(int) * _BRAILLE[None, :, None, :]
+    return ["".join(chr(0x2800 + bits) for bits in row) for row in cells.sum(axis=(1, 3))]
 
 
 def _print_row(out: Console, label: str, row: str, style: str) -> None:

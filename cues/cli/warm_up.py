@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +12,6 @@ from cues.cli._records import bank_of, print_json
 from cues.cli._terminal import harmless
 from cues.errors import CueError, CueValueError, MissingFeatureError, reason_of
 from cues.mixing.warmup import write_object_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["command"]
 
@@ -49,22 +44,10 @@ def command(*, into: Path | None, level: str | None, pack: Path | None, as_json:
         raise MissingFeatureError(f"compiling needs numba: pip install numba ({error})") from error
     except (OSError, RuntimeError) as error:
         raise CueError(f"{into or 'the cache'}: the mixing loops cannot be kept: {reason_of(error)}") from error
-    with _cache_in(into):
-        n_cues = len(bank_of(pack))
+    if into is not None:
+        os.environ["CUES_CACHE_DIR"] = str(into)
+    n_cues = len(bank_of(pack))
     if as_json:
         print_json({"object_file": str(path), "level": level, "cues": n_cues})
     else:
         click.echo(f"{harmless(str(path))}: the mixing loops, for {level}; and {n_cues} cues")
-
-
-@contextlib.contextmanager
-def _cache_in(folder: Path | None) -> Iterator[None]:
-    """Let finished cues go to `folder`, if there is one, within the block."""
-    before = dict(os.environ)
-    if folder is not None:
-        os.environ["CUES_CACHE_DIR"] = str(folder)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

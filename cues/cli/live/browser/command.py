@@ -38,7 +38,10 @@ _FORWARD = (
 
 @click.command()
 @click.option(
-    "--base-url", type=_options.ServerUrl(), help="OpenAI-compatible server, such as http://localhost:11434/v1."
+    "--base-url",
+    metavar="URL",
+    callback=_options.checked_url,
+    help="OpenAI-compatible server, such as http://localhost:11434/v1.",
 )
 @click.option("--model", help="The model's name on the server.")
 @_options.api_key
