@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from stream.events import TextDelta, ToolCallStart
+from stream.events import ToolCallStart
 
 if TYPE_CHECKING:
     from stream.events import Event
@@ -65,7 +65,6 @@ class TurnRecord:
     heard_text: str = ""  # the beginning of it that was heard
     interrupted: bool = False  # by a barge-in or a cancellation
     underruns: int = 0  # how often speech came too late for its frame
-    speech_samples: int = 0
     output_samples: int = 0  # of the whole output
     failure: str | None = None  # why the turn failed
 
@@ -112,8 +111,3 @@ class TurnRecord:
     def call_delays_ms(self) -> list[float]:
         """Delays of the cues that announce a call."""
         return [sounded.delay_ms for sounded in self.sounded if isinstance(sounded.seen.event, ToolCallStart)]
-
-    @property
-    def text_seen(self) -> str:
-        """All text that the model sent for speech."""
-        return "".join(seen.event.text for seen in self.seen if isinstance(seen.event, TextDelta))

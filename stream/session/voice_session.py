@@ -16,9 +16,11 @@ import cues
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
+from stream.notifying import notify
 from stream.routing.rules import Limits
 from stream.session.history import ChatHistory, heard_text
 from stream.session.record import HeardWord, Seen, TurnRecord
+from stream.session.transcript import News, transcript_of
 from stream.session.utterance import Utterance
 from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
@@ -68,7 +70,7 @@ class VoiceSession:
     history : ChatHistory or None
         Gets the heard text of each answer.
     on_event : callable or None
-        Gets every transcript event (`stream.session.transcript`) at once; an exception in it is logged.
+        Gets every transcript event (`stream.session.transcript`), a dict, at once; an exception in it is logged.
     limits : Limits
         Timeouts for the model, its tools and the speaker.
 
@@ -107,7 +109,7 @@ class VoiceSession:
         frame_samples: int = 240,
         lead_ms: float = 10.0,
         history: ChatHistory | None = None,
-        on_event: Callable[[Any], None] | None = None,
+        on_event: Callable[[dict[str, Any]], None] | None = None,
         limits: Limits = _DEFAULT_LIMITS,
     ) -> None:
         if mixer.sample_rate != SAMPLE_RATE:
@@ -117,11 +119,8 @@ class VoiceSession:
         self._frame_samples, self._lead_ms, self._limits = frame_samples, lead_ms, limits
         self.history = ChatHistory() if history is None else history
         self.journal = TurnRecord(mixer.sample_rate)
-        self._tell: Callable[[Any], None] = lambda _: None
+        self._listeners = () if on_event is None else (on_event,)
         if on_event is not None:
-            from stream.session.transcript import transcript_to  # needs an extra
-
-            self._tell = transcript_to(on_event)
             router.spans.subscribe(self._tell)
         self._tasks: list[asyncio.Task[None]] = []
         self._pacer: cues.Pacer
@@ -178,6 +177,10 @@ class VoiceSession:
             return
         self._cut(fade_ms)
         self._tell(Interrupted())
+
+    def _tell(self, news: News) -> None:
+        for event in transcript_of(news):
+            notify(self._listeners, event)
 
     def _cut(self, fade_ms: float) -> None:
         """Fade the sound, drop the rest and cancel the tasks."""
@@ -331,7 +334,6 @@ class VoiceSession:
             word = HeardWord(text, onset, onset / self._mixer.sample_rate)
             self.journal.heard.append(word)
             self._tell(word)
-        self.journal.speech_samples = taken
 
     def _after_words(self, then: Callable[[int], None]) -> None:
         """Call `then` with the output sample at which the words sent so far end, once that is known."""

@@ -26,26 +26,21 @@ __all__ = ["EspeakSpeaker"]
 
 
 class EspeakSpeaker(PhraseSpeaker):
-    """Speaks through espeak-ng, with one of its voices (`"en-us"`, `"de"`, …), at 80 … 450 words per minute."""
+    """Speaks through espeak-ng, with one of its voices (`"en-us"`, `"de"`, …)."""
 
-    def __init__(self, voice: str = "en-us", words_per_minute: int = 165) -> None:
+    def __init__(self, voice: str = "en-us") -> None:
         super().__init__()
         self.name = f"espeak-ng ({voice})"
-        self._arguments = (voice, str(words_per_minute))
+        self._voice = voice
         self._process: asyncio.subprocess.Process | None = None
         self._is_speaking = False
 
-    @staticmethod
-    def is_available() -> bool:
-        """Whether the `espeak` extra is installed."""
-        return importlib.util.find_spec("espeakng_loader") is not None
-
     async def start(self) -> None:
         """Start the child process and wait until its engine is ready."""
-        if not self.is_available():
+        if importlib.util.find_spec("espeakng_loader") is None:
             raise SpeakerError(f"espeak-ng is not installed: {pip_install('espeak')}")
         self._is_speaking = False
-        command = (sys.executable, "-m", "stream.speech.espeak_process", *self._arguments)
+        command = (sys.executable, "-m", "stream.speech.espeak_process", self._voice)
         pipe = asyncio.subprocess.PIPE
         self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
         import soxr  # noqa: F401  (now, not at the first phrase: it takes 50 ms)

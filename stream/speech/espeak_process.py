@@ -24,6 +24,7 @@ EVENT_LIST_TERMINATED = 0
 EVENT_WORD = 1
 RATE_PARAMETER = 1
 BUFFER_MS = 60
+WORDS_PER_MINUTE = 165
 
 # An English voice reads "Chinese letter" for these scripts; a voice of their language reads the text.
 FOREIGN_SCRIPTS = (
@@ -53,7 +54,7 @@ class Event(ctypes.Structure):
 Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.POINTER(Event))
 
 
-def main(voice: str, words_per_minute: str) -> None:
+def main(voice: str) -> None:
     """Speak the phrases of standard input until it ends."""
     import espeakng_loader
 
@@ -64,7 +65,7 @@ def main(voice: str, words_per_minute: str) -> None:
         sys.exit("espeak-ng could not be initialized")
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         sys.exit(f"espeak-ng has no voice {voice!r}; it names them like en-us, de or fr")
-    library.espeak_SetParameter(RATE_PARAMETER, int(words_per_minute), 0)
+    library.espeak_SetParameter(RATE_PARAMETER, WORDS_PER_MINUTE, 0)
     engine = Engine(library, sample_rate)
     engine.send(b"", [], last=True)
     for line in sys.stdin.buffer:
@@ -156,4 +157,4 @@ def ssml(word: str) -> str:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(sys.argv[1])

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["LastingSpeaker"]
 
 
+KEEP_ALIVE_S, IDLE_S = 5.0, 10.0
+ATTEMPTS = 2
+"""How many speakers are tried for one text."""
+
+
 class LastingSpeaker:
     """Opens a speaker when there is text, keeps it alive in pauses, and replaces it when its connection is lost.
 
@@ -28,25 +33,13 @@ class LastingSpeaker:
     Parameters
     ----------
     make : callable
-        Returns a new speaker, not started.
+        Returns a new speaker, not started. Its `keep_alive`, if it has one, is called in pauses; without one it is
+        replaced after a pause of 10 s.
     clock : Clock or None
-    keep_alive_s, idle_s : float
-        Seconds of a pause after which a speaker's `keep_alive` is called; a speaker without it is replaced.
-    attempts : int
-        How many speakers are tried for one text.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], Speaker],
-        *,
-        clock: Clock | None = None,
-        keep_alive_s: float = 5.0,
-        idle_s: float = 10.0,
-        attempts: int = 2,
-    ) -> None:
+    def __init__(self, make: Callable[[], Speaker], *, clock: Clock | None = None) -> None:
         self._make, self._clock = make, clock or WallClock()
-        self._keep_alive_s, self._idle_s, self._attempts = keep_alive_s, idle_s, attempts
         self._inner: Speaker | None = None
         self._changed = asyncio.Event()  # a speaker was opened, or the answer has ended
         self._unspoken: list[str] = []
@@ -63,7 +56,7 @@ class LastingSpeaker:
     async def send(self, text: str) -> None:
         """Speak words, with a new speaker if the current one may have lost its connection."""
         self._finished = False
-        is_idle = self._clock.now() - self._used_s > self._idle_s
+        is_idle = self._clock.now() - self._used_s > IDLE_S
         if is_idle and not self._unspoken and not hasattr(self._inner, "keep_alive"):
             await self._let_go()
         self._unspoken.append(text)
@@ -126,7 +119,7 @@ class LastingSpeaker:
         if not text:
             return
         self._failures += 1
-        if self._failures >= self._attempts:
+        if self._failures >= ATTEMPTS:
             raise SpeakerError(f"{self.name} failed {self._failures} times with {text.strip()[:40]!r}")
         inner = await self._open()
         await inner.send(text)
@@ -155,7 +148,7 @@ class LastingSpeaker:
 
     async def _keep(self, inner: Speaker) -> None:
         while hasattr(inner, "keep_alive"):
-            await self._clock.sleep(self._keep_alive_s)
-            if self._clock.now() - self._used_s >= self._keep_alive_s:
+            await self._clock.sleep(KEEP_ALIVE_S)
+            if self._clock.now() - self._used_s >= KEEP_ALIVE_S:
                 with contextlib.suppress(SpeakerError):  # If it matters, its iteration raises, too.
                     await inner.keep_alive()

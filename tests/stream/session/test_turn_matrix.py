@@ -107,5 +107,5 @@ def test_an_interruption_that_the_server_reports_is_a_barge_in():
     turn = [(0.1, TextDelta("It is sunny in all of the north today.")), (1.0, Interrupted()), (3.0, TextDelta("No."))]
     told = run_turn(turn)
     assert told.journal.interrupted
-    assert [event.type for event in told.events].count("unmute.interrupted_by_vad") == 1
+    assert [event["type"] for event in told.events].count("unmute.interrupted_by_vad") == 1
     assert not told.tape.mixed[round(1.05 * RATE) :].any()

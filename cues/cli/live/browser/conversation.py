@@ -7,7 +7,7 @@ import contextlib
 import logging
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import stream
 from cues import Mixer
@@ -22,8 +22,6 @@ from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
-
-    from pydantic import BaseModel
 
     from cues.cli._watching import Watched
     from cues.cli.live.turn import Target
@@ -174,8 +172,8 @@ class Conversation:
                     self.line.tell("live.call", tool_name=event.tool_name)
                 yield event
 
-    def _relay(self, event: BaseModel) -> None:
-        fields = event.model_dump()
+    def _relay(self, event: dict[str, Any]) -> None:
+        fields = dict(event)
         self.line.tell(fields.pop("type"), **fields)
 
     def _tell_end(self, record: TurnRecord | None, failure: str | None) -> None:
