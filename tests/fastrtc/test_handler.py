@@ -10,8 +10,7 @@ from fastrtc.utils import player_worker_decode
 
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
-from stream.events import Finish, ToolCallStart, ToolResult
-from stream.routing.rules import CueRules
+from stream.events import ToolCallStart
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.virtual_clock import VirtualClock
 
@@ -106,7 +105,7 @@ def test_frames_leave_at_the_pace_of_the_clock_and_the_speech_is_whole():
         assert n * 0.02 - LEAD_S - 1e-6 <= at_s - heard.frames[0][0] <= n * 0.02 + 0.02
 
 
-@pytest.mark.parametrize("known_s", [1.001, 1.006, 1.013, 1.0195])
+@pytest.mark.parametrize("known_s", [1.001, 1.0195])
 @pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
 def test_the_cue_begins_within_two_chunks(speaking, known_s):
     async def script(talker, clock):
@@ -120,110 +119,6 @@ def test_the_cue_begins_within_two_chunks(speaking, known_s):
     n = max(len(with_cue), len(without))
     onset = first_sound(np.pad(with_cue, (0, n - len(with_cue))) - np.pad(without, (0, n - len(without))), 2e-4)
     assert known_s * RATE - 2 <= onset <= known_s * RATE + 2 * CHUNK
-
-
-@pytest.mark.parametrize(
-    ("held_s", "n_late", "lead_ms"), [([0.015], 0, 40), ([0.03], 1, 60), ([0.05, 0.2, 0.2], 3, 80)], ids=str
-)
-def test_a_process_that_is_late_loses_no_speech_and_pays_with_a_longer_lead(held_s, n_late, lead_ms):
-    x = speech()
-
-    class Busy(VirtualClock):
-        """Comes back late from some of its sleeps, as a process does that has other work."""
-
-        async def sleep(self, duration_s):
-            late = self.now() > 0.5 * (len(held_s) - len(held) + 1) and held
-            await super().sleep(duration_s + (held.pop(0) if late else 0.0))
-
-    held = list(held_s)
-
-    async def script(talker, clock):
-        talker.say(x)
-        await VirtualClock.sleep(clock, len(x) / RATE + 2.0)
-
-    heard, outer = run(script, clock=Busy(150))
-    spoken = np.concatenate([frame for _, frame in heard.frames])
-    assert np.abs(spoken[: len(x)] - attenuated(x)).max() < 1e-3
-    assert (outer.pacer.late_calls, outer.pacer.lead_samples) == (n_late, lead_ms * RATE // 1000)
-
-
-def test_a_cue_makes_the_speech_no_longer_and_clicks_nowhere():
-    x = speech()
-
-    async def script(talker, clock):
-        talker.say(x)
-        await clock.sleep(0.5)
-        talker.cues.handle(ToolCallStart("read_file", "1"))
-        await clock.sleep(0.6)
-        talker.cues.handle(ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content=""))
-        await clock.sleep(len(x) / RATE)
-
-    a, b = (np.concatenate([f for _, f in run(script, **options)[0].frames]) for options in ({}, {"bank": {}}))
-    assert last_sound(a, 2e-4) == pytest.approx(last_sound(b, 2e-4), abs=2)
-    assert new_clicks(a[: len(b)], b) == []
-
-
-def test_ten_parallel_calls_sound_once():
-    async def script(talker, clock):
-        for n in range(10):
-            talker.cues.handle(ToolCallStart("read_file", str(n)))
-        await clock.sleep(1.0)
-
-    _, outer = run(script)
-    assert [span.cue for span in outer.router.spans if span.cue != "working"] == ["tool_call"]
-
-
-def test_two_calls_with_a_long_silence_between_them_both_sound():
-    async def script(talker, clock):
-        for call_id in "12":
-            talker.cues.handle(ToolCallStart("read_file", call_id))
-            await clock.sleep(0.3)
-            talker.cues.handle(ToolResult(tool_name="read_file", tool_call_id=call_id, is_error=False, content=""))
-            await clock.sleep(20.0)
-
-    _, outer = run(script, rules=CueRules(success=None, working=None))
-    assert outer.router.stats.played == 2
-
-
-def test_a_call_of_thirty_seconds_gets_a_waiting_sound_that_ends_with_the_answer():
-    async def script(talker, clock):
-        talker.cues.handle(ToolCallStart("slow", "1"))
-        await clock.sleep(30.0)
-        talker.cues.handle(ToolResult(tool_name="slow", tool_call_id="1", is_error=True, content=""))
-        talker.cues.handle(Finish("stop"))
-        await clock.sleep(3.0)
-
-    heard, outer = run(script, settling_turns=40)
-    assert sorted(span.cue for span in outer.router.spans) == ["error", "tool_call", "working"]
-    signal = heard.signal()
-    assert 3.4 * RATE <= first_sound(signal[RATE:], 1e-3) + RATE <= 3.7 * RATE
-    assert last_sound(signal, 1e-3) < 30.5 * RATE
-
-
-@pytest.mark.parametrize("moment_s", [0.5, 1.1, 4.6], ids=["speech", "cue", "waiting sound"])
-def test_a_cleared_queue_fades_within_its_fade_and_the_next_answer_is_heard(moment_s):
-    async def script(talker, clock):
-        talker.say(steady_voice(1.5 if moment_s > 2 else 10.0))
-        await clock.sleep(min(1.0, moment_s))
-        talker.cues.handle(ToolCallStart("read_file", "1"))
-        await clock.sleep(moment_s - clock.now())
-        talker.clear_queue()
-        await clock.sleep(1.0)
-        talker.cues.handle(
-            ToolResult(tool_name="read_file", tool_call_id="1", is_error=False, content="")
-        )  # Late: its turn is over.
-        await clock.sleep(6.0)
-        talker.say(steady_voice(1.0))
-        await clock.sleep(1.5)
-
-    heard, _ = run(script)
-    before = np.concatenate([np.zeros(0), *[f for at_s, f in heard.frames if at_s < moment_s + 6.5]])
-    after = np.concatenate([f for at_s, f in heard.frames if moment_s <= at_s < moment_s + 6.5])
-    assert last_sound(after, 2e-4) < FADE_S * RATE + CHUNK
-    assert last_sound(heard.signal()[: round((moment_s + 6.5) * RATE)], 2e-4) <= (moment_s + LEAD_S + FADE_S) * RATE
-    assert new_clicks(before, np.zeros_like(before)) == []
-    again = np.concatenate([f for at_s, f in heard.frames if at_s > moment_s + 6.9])
-    assert np.abs(again).max() > 0.05
 
 
 def test_other_output_passes_at_once_and_the_end_comes_after_the_speech():
@@ -271,13 +166,6 @@ def test_a_copy_is_a_handler_of_its_own_with_the_same_options():
     assert copy.router is not outer.router
     assert copy.inner.cues is copy.router
     assert (copy.output_sample_rate, copy.input_sample_rate) == (inner.output_sample_rate, inner.input_sample_rate)
-
-
-def test_what_the_user_says_reaches_the_inner_handler():
-    talker = Talker()
-    frame = (48000, np.zeros((1, 960), dtype=np.int16))
-    asyncio.run(with_cues(talker).receive(frame))
-    assert talker.received == [frame]
 
 
 def test_a_synchronous_handler_emits_from_a_thread_and_may_play_cues_there():

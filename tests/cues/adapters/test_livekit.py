@@ -5,17 +5,15 @@ import asyncio
 import numpy as np
 import pytest
 from livekit import rtc
-from livekit.agents import Agent, AgentSession, function_tool
-from livekit.agents.voice.events import ToolCallEnded, ToolCallStarted
+from livekit.agents import AgentSession
 
 import cues
 from cues.adapters.livekit import CueOutput, attach, cue_frames
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.pcm import float_of_pcm16
 from stream.events import ToolCallStart, ToolResult
-from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
-from tests.support.livekit_session import ListSink, ScriptedLLM, VoiceLikeTTS, call_of, say
+from tests.support.livekit_session import ListSink, say
 from tests.support.virtual_clock import VirtualClock
 
 CHUNK = round(0.02 * RATE)
@@ -58,13 +56,7 @@ def test_speech_is_paced_whole_and_reported_as_played():
     assert len(x) / RATE - 0.03 <= events[1][0] <= len(x) / RATE + 0.1
 
 
-def onset_of_the_cue(with_cue, without):
-    """The first sample in which two signals differ."""
-    n = max(len(with_cue), len(without))
-    return first_sound(np.pad(with_cue, (0, n - len(with_cue))) - np.pad(without, (0, n - len(without))))
-
-
-@pytest.mark.parametrize("known_s", [1.001, 1.006, 1.013, 1.0195])
+@pytest.mark.parametrize("known_s", [1.001, 1.0195])
 @pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
 def test_the_cue_begins_within_two_chunks(speaking, known_s):
     async def script(output, clock):
@@ -75,14 +67,16 @@ def test_the_cue_begins_within_two_chunks(speaking, known_s):
         output.router.handle(ToolCallStart("read_file", "1"))
         await clock.sleep(4.0)
 
-    onset = onset_of_the_cue(run(script)[0].signal(), run(script, bank={})[0].signal())
+    with_cue, without = run(script)[0].signal(), run(script, bank={})[0].signal()
+    without = np.pad(without, (0, max(0, len(with_cue) - len(without))))
+    onset = first_sound(with_cue - without[: len(with_cue)])
     assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
 
 
 @pytest.mark.parametrize(
     ("held_s", "n_late", "lead_ms"),
-    [([0.03], 0, 40), ([0.05], 1, 60), ([0.05, 0.05], 1, 60), ([0.05, 0.07, 0.3, 0.3], 4, 80)],
-    ids=["in time", "once", "longer lead", "limit"],
+    [([0.03], 0, 40), ([0.05, 0.07, 0.3, 0.3], 4, 80)],
+    ids=["in time", "late"],
 )
 def test_a_process_that_is_late_loses_no_speech_and_pays_with_a_longer_lead(held_s, n_late, lead_ms):
     x = speech()
@@ -258,83 +252,3 @@ def test_a_cue_as_a_track_of_its_own_has_every_sample(loop):
     else:
         assert not samples[len(cue) :].any()
         assert len(samples) < len(cue) + 480
-
-
-# A whole session: the framework runs the tools, and its events decide on the cues.
-
-
-def session_turn(answers, tools, *, on_update=lambda _at_s, _update: None, seconds=3.0, **options):
-    """Let a session answer "go"; the output, the sink, and the texts in the chat context."""
-
-    async def go():
-        clock = VirtualClock(settling_turns=400)
-        sink = ListSink(clock)
-        session = AgentSession(llm=ScriptedLLM(answers, clock.sleep), tts=VoiceLikeTTS())
-        session.output.audio = sink
-        output = None
-
-        async def script():
-            nonlocal output
-            await session.start(Agent(instructions="test", tools=tools(clock)))
-            output = attach(session, clock=clock, **options)
-            session.on("tool_execution_updated", lambda event: on_update(clock.now(), event.update))
-            session.generate_reply(user_input="go")
-            await clock.sleep(seconds)
-
-        await clock.drive(script())
-        await output.aclose()
-        await session.aclose()
-        return output, sink, [item.text_content for item in session.history.items if item.type == "message"]
-
-    return asyncio.run(go())
-
-
-def slow_tool(duration_s, error=None):
-    def tools(clock):
-        @function_tool
-        async def read_file(path: str) -> str:
-            """Read a file."""
-            await clock.sleep(duration_s)
-            if error is not None:
-                raise RuntimeError(error)
-            return "text"
-
-        return [read_file]
-
-    return tools
-
-
-def test_a_session_whose_tool_runs_has_a_cue_a_call_and_one_for_the_outcome():
-    answers = ["Let me look. ", call_of("read_file", {"path": "a"})], ["It says hello."]
-    output, sink, texts = session_turn(answers, slow_tool(1.0), seconds=6.0)
-    assert [span.cue for span in output.router.spans if span.cue != "working"] == ["tool_call", "success"]
-    assert texts[-1] == "It says hello."
-    assert first_sound(sink.signal()) is not None
-
-
-@pytest.mark.parametrize("call_s", [1.0129, 1.3071, 1.6554])
-def test_in_a_session_that_speaks_the_cue_begins_within_two_chunks_after_the_call_is_known(call_s):
-    def turn(**options):
-        spoken = "Let me look that up in the big book of birds. And then I shall tell you all of it. Just a moment. "
-        answers = [spoken, call_s, call_of("read_file", {"path": "a"})], ["There."]
-        known_s = []
-        _, sink, _ = session_turn(
-            answers, slow_tool(2.0), on_update=lambda at_s, _: known_s.append(at_s), seconds=4.0, **options
-        )
-        return sink.signal(), known_s[0]
-
-    (with_cue, known_s), (without, _) = turn(), turn(bank={})
-    onset = onset_of_the_cue(with_cue, without)
-    assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
-
-
-def test_a_session_whose_tool_fails_sounds_so():
-    answers = ["Let me look. ", call_of("read_file", {"path": "a"})], ["That did not work."]
-    output, _, _ = session_turn(answers, slow_tool(0.5, error="disk on fire"), seconds=5.0)
-    assert [span.cue for span in output.router.spans if span.cue != "working"] == ["tool_call", "error"]
-
-
-def test_the_update_events_have_the_fields_that_the_adapter_reads():
-    assert {"function_call"} <= set(ToolCallStarted.model_fields)
-    assert {"call_id", "status", "message"} <= set(ToolCallEnded.model_fields)
-    assert CueRules().error == "error"

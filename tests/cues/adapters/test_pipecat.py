@@ -24,8 +24,6 @@ from cues.adapters.pipecat import CueFrame, create
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.signal.prediction import faded_continuation
 from stream.errors import StreamError
-from stream.events import ToolCallStart
-from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.pipecat_pipeline import CHUNK_S, run_pipeline, say
 from tests.support.talks.pipecat import PipecatTalk
@@ -51,10 +49,6 @@ def play(script, **options):
     return run_pipeline(mixer, [tap], script), mixer
 
 
-def onset_of_first(mixer):
-    return next(iter(mixer.router.spans)).start_samples
-
-
 def test_speech_without_calls_passes_bit_for_bit():
     x = speech()
 
@@ -69,36 +63,22 @@ def test_speech_without_calls_passes_bit_for_bit():
     assert np.array_equal(heard[offset : offset + len(x)], expected)
 
 
-@pytest.mark.parametrize("speaking", [True, False], ids=["while speaking", "in silence"])
-def test_the_cue_begins_within_two_chunks_of_the_call(speaking):
+@pytest.mark.parametrize("x", [speech(), np.zeros(0)], ids=["while speaking", "in silence"])
+def test_the_cue_begins_within_two_chunks_of_the_call_and_the_speech_is_no_longer(x):
     async def script(send, clock):
-        if speaking:
-            await say(send, steady_voice(3.0))
+        if len(x):
+            await say(send, x)
         await clock.sleep(1.013)
-        await send(called("1"))
-        await clock.sleep(1.0)
-
-    with_cue, mixer = play(script)
-    without, _ = play(script, bank=SILENT)
-    onset = first_sound(with_cue - without)
-    assert 1.013 * RATE <= onset <= 1.013 * RATE + 2 * CHUNK
-    assert mixer.router.stats.played == 1
-
-
-def test_a_cue_makes_the_speech_no_longer_and_clicks_nowhere():
-    x = speech()
-
-    async def script(send, clock):
-        await say(send, x)
-        await clock.sleep(0.5)
         await send(called("1"))
         await clock.sleep(0.7)
         await send(result("1"))
         await clock.sleep(len(x) / RATE)
 
-    with_cue, _ = play(script)
-    without, _ = play(script, bank=SILENT)
+    (with_cue, _), (without, _) = play(script), play(script, bank=SILENT)
     assert len(with_cue) == len(without)
+    assert 1.013 * RATE <= first_sound(with_cue - without) <= 1.013 * RATE + 2 * CHUNK
+    if not len(x):
+        return
     assert last_sound(with_cue) == last_sound(without)
     assert new_clicks(with_cue, without) == []
 
@@ -139,61 +119,24 @@ def test_only_the_final_result_decides_how_it_ended(frame, cue):
     assert [span.cue for span in mixer.router.spans if span.cue not in ("working", "tool_call")] == cue
 
 
-def test_a_call_of_thirty_seconds_gets_one_waiting_sound_that_goes_on_through_another_call():
+def test_an_interruption_of_speech_and_cue_fades_and_the_next_answer_is_heard():
     async def script(send, clock):
+        await say(send, steady_voice(5.0))
+        await clock.sleep(1.0)
         await send(called("1"))
-        await clock.sleep(15.0)
-        await send(called("2"))
-        await clock.sleep(15.0)
-        await send(result("1"))
-        await clock.sleep(2.0)
-        await send(result("2"))
-        await clock.sleep(3.0)
-        await say(send, steady_voice(1.0))
-        await clock.sleep(5.0)
-
-    heard, mixer = play(script, rules=CueRules(success=None))
-    (working,) = [span for span in mixer.router.spans if span.cue == "working"]
-    assert 3.5 <= working.start_s <= 4.0
-    assert 35.0 <= working.end_s <= 35.0 + 2 * CHUNK_S + 0.03
-    assert not heard[round(36.2 * RATE) :].any()
-    assert np.abs(heard[round(4 * RATE) : round(35 * RATE)]).max() > 0.001
-
-
-def test_speech_ends_the_waiting_sound_and_the_next_silence_of_the_same_call_brings_it_back():
-    async def script(send, clock):
-        await send(called("1"))
-        await clock.sleep(6.0)
-        await say(send, steady_voice(2.0))
-        await clock.sleep(8.0)
-        await send(FunctionCallCancelFrame("read_file", "1"))
-        await clock.sleep(0.5)
-
-    _, mixer = play(script)
-    working = [span for span in mixer.router.spans if span.cue == "working"]
-    assert len(working) == 2
-    assert working[0].end_s <= 6.0 + 2 * CHUNK_S + 0.03
-    assert 11.4 <= working[1].start_s <= 11.6
-    assert working[1].end_s <= 14.0 + 2 * CHUNK_S + 0.03
-
-
-@pytest.mark.parametrize("moment_s", [0.5, 1.06, 5.06], ids=["speech", "cue", "waiting sound"])
-def test_an_interruption_is_over_after_its_fade_and_one_chunk_and_nothing_comes_later(moment_s):
-    async def script(send, clock):
-        await say(send, steady_voice(1.5 if moment_s > 2 else 5.0))
-        await clock.sleep(min(moment_s, 1.0))
-        await send(called("1"))
-        await clock.sleep(moment_s - clock.now())
+        await clock.sleep(0.06)
         await send(InterruptionFrame())
         await clock.sleep(2.0)
         await send(result("1"))  # The tool of the cancelled turn ends late.
-        await clock.sleep(6.0)
+        await clock.sleep(2.0)
+        await say(send, steady_voice(1.0))
+        await clock.sleep(1.5)
 
     heard, _ = play(script)
-    at = round(moment_s * RATE)
-    assert np.abs(heard[at - RATE // 4 : at]).max() > 0.001
-    assert last_sound(heard, 0.0) <= at + FADE + CHUNK
-    assert new_clicks(heard, np.zeros_like(heard)) == []
+    old, new = heard[: 5 * RATE], heard[5 * RATE :]
+    assert last_sound(old, 0.0) <= 1.06 * RATE + FADE + CHUNK
+    assert new_clicks(old, np.zeros_like(old)) == []
+    assert np.abs(new).max() > 0.1
 
 
 def test_the_end_that_interrupted_speech_gets_has_the_speechs_own_scale():
@@ -209,48 +152,38 @@ def test_the_end_that_interrupted_speech_gets_has_the_speechs_own_scale():
     assert asyncio.run(interrupted())[: 2 * FADE] == pcm16_of_float(end)
 
 
-def test_an_interruption_does_not_silence_the_next_answer():
-    async def script(send, clock):
-        await say(send, steady_voice(3.0))
-        await clock.sleep(1.0)
-        await send(InterruptionFrame())
-        await clock.sleep(0.5)
-        await say(send, steady_voice(1.0))
-        await send(called("2"))
-        await clock.sleep(1.5)
+class Watcher(FrameProcessor):
+    """Keeps the frames of a kind that pass."""
 
-    heard, _ = play(script)
-    assert np.abs(heard[round(1.6 * RATE) : round(2.4 * RATE)]).max() > 0.1
+    def __init__(self, kind):
+        super().__init__()
+        self._kind, self.seen = kind, []
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        if isinstance(frame, self._kind):
+            self.seen.append(frame)
+        await self.push_frame(frame, direction)
 
 
-def test_what_the_tap_says_reaches_the_mixer_as_control_frames_too():
-    seen = []
-
-    class Watcher(FrameProcessor):
-        async def process_frame(self, frame, direction):
-            await super().process_frame(frame, direction)
-            if isinstance(frame, MixerControlFrame):
-                seen.append(frame)
-            await self.push_frame(frame, direction)
-
+def test_the_taps_reports_reach_the_mixer_as_control_frames_too():
     async def script(send, clock):
         await send(called("1"))
         await clock.sleep(0.5)
         await send(InterruptionFrame())
         await clock.sleep(0.5)
 
-    mixer, tap = create(RATE)
-    run_pipeline(mixer, [tap, Watcher()], script)
-    assert [type(frame.event).__name__ for frame in seen] == ["ToolCallStart", "ToolCallEnd", "NoneType"]
-    assert all(isinstance(frame, CueFrame) for frame in seen)
+    (mixer, tap), watcher = create(RATE), Watcher(MixerControlFrame)
+    run_pipeline(mixer, [tap, watcher], script)
+    assert [type(frame.event).__name__ for frame in watcher.seen] == ["ToolCallStart", "ToolCallEnd", "NoneType"]
     assert mixer.router.stats.played == 1
 
 
 class Hum(BaseAudioMixer):
-    """A wrapped mixer: a constant offset, so that it can be told from everything."""
+    """A wrapped mixer that adds an offset."""
 
-    def __init__(self):
-        self.told, self.on, self.rate = [], True, None
+    def __init__(self, offset):
+        self.told, self.rate, self._offset = [], None, offset
 
     async def start(self, sample_rate):
         self.rate = sample_rate
@@ -262,11 +195,11 @@ class Hum(BaseAudioMixer):
         self.told.append(type(frame).__name__)
 
     async def mix(self, audio):
-        return (np.frombuffer(audio, dtype="<i2") + np.int16(100)).tobytes()
+        return (np.frombuffer(audio, dtype="<i2") + np.int16(self._offset)).tobytes()
 
 
 def test_another_mixer_is_wrapped_and_gets_its_own_frames():
-    hum = Hum()
+    hum = Hum(100)
 
     async def script(send, clock):
         await send(MixerUpdateSettingsFrame({"volume": 0.5}))
@@ -290,26 +223,9 @@ def test_another_mixer_is_wrapped_and_gets_its_own_frames():
 
 
 def test_the_music_of_a_wrapped_mixer_is_no_answer():
-    class Music(Hum):
-        async def mix(self, audio):
-            return (np.frombuffer(audio, dtype="<i2") + np.int16(3000)).tobytes()
-
-    heard, *_ = play_turn(PipecatTalk, CHAIN, lasts_s=30.0, wrap=Music())
+    heard, *_ = play_turn(PipecatTalk, CHAIN, lasts_s=30.0, wrap=Hum(3000))
     (waiting,) = heard.waiting
     assert waiting.end_s - waiting.start_s > 10.0
-
-
-def test_the_transports_sample_rate_counts_and_cues_keep_their_pitch():
-    async def script(send, clock):
-        await clock.sleep(0.5)
-        await send(called("1"))
-        await clock.sleep(1.0)
-
-    mixer, tap = create(24000, bank=cues.load_bank())
-    heard = run_pipeline(mixer, [tap], script, rate=16000)
-    cue = heard[first_sound(heard) : last_sound(heard)]
-    spectrum = np.abs(np.fft.rfft(cue, 16000))
-    assert 640 <= np.argmax(spectrum) <= 900  # Hz; the tool call's chirp is of 660 and 880 Hz.
 
 
 def test_what_was_switched_and_subscribed_before_the_start_holds_at_the_transports_rate():
@@ -373,23 +289,15 @@ class Unprintable:
     ids=["is_error raises", "str raises"],
 )
 def test_a_result_that_cannot_be_judged_goes_on_and_is_logged(value, is_error, caplog):
-    passed = []
-
-    class Watcher(FrameProcessor):
-        async def process_frame(self, frame, direction):
-            await super().process_frame(frame, direction)
-            passed.append(frame)
-            await self.push_frame(frame, direction)
-
     async def script(send, clock):
         await send(called("1"))
         await clock.sleep(0.5)
         await send(result("1", value=value))
         await clock.sleep(0.5)
 
-    mixer, tap = create(RATE, is_error=is_error)
-    run_pipeline(mixer, [tap, Watcher()], script)
-    assert [frame.result for frame in passed if isinstance(frame, FunctionCallResultFrame)] == [value]
+    (mixer, tap), watcher = create(RATE, is_error=is_error), Watcher(FunctionCallResultFrame)
+    run_pipeline(mixer, [tap, watcher], script)
+    assert [frame.result for frame in watcher.seen] == [value]
     assert "no cue for FunctionCallResultFrame" in caplog.text
 
 
@@ -434,25 +342,14 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"bank": "my-sounds"}, "bank is 'my-sounds'; it must be a mapping of cues by name"),
-        ({"rules": {"read_*": "agent"}}, "rules is .*; it must be stream.CueRules"),
         ({"tools": "get_weather"}, "tools: 'get_weather' is one text"),
-        ({"channels": 0}, "channels is 0; it must be"),
         ({"channels": 3}, "channels is 3; it must be"),
-        ({"channels": "2"}, "channels is '2'; it must be"),
         ({"wrap": 3}, "wrap is 3; it must be a BaseAudioMixer"),
         ({"is_error": True}, "is_error is True; it must be a function"),
         ({"early": 3}, "early is 3; it must be an LLM service"),
-        ({"sample_rate": "24000"}, "sample_rate is '24000'; it must be"),
     ],
     ids=str,
 )
-def test_what_cannot_be_meant_is_told_when_the_mixer_is_made(option, message):
+def test_an_option_of_another_type_or_range_is_refused(option, message):
     with pytest.raises((cues.CueError, StreamError), match=message):
         create(**option)
-
-
-def test_tools_may_be_declared_as_the_dicts_that_the_model_gets():
-    mixer, _ = create(RATE, tools=[{"type": "function", "function": {"name": "get_weather"}}])
-    assert mixer.router.handle(ToolCallStart("get_weather", "1")).cue == "tool_call"
-    assert mixer.router.handle(ToolCallStart("get_wether", "2")).cue == "error"

@@ -4,13 +4,11 @@ import asyncio
 
 import numpy as np
 import pytest
-from openai import AsyncOpenAI
 
 from cues.adapters.realtime import RealtimeCues
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-from stream.events import Finish
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
-from tests.support.realtime_server import RealtimeServer, recorded, spoken
+from tests.support.realtime_server import recorded, spoken
 from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
 
@@ -101,15 +99,6 @@ def test_a_barge_in_truncates_within_a_frame_of_what_was_heard(moment_s):
     assert new_clicks(heard, np.zeros_like(heard)) == []
 
 
-def test_a_barge_in_after_all_was_heard_truncates_nothing():
-    async def script(voice, clock, sent):
-        await feed(voice, SPOKEN)
-        await asyncio.sleep(4.0)
-        await voice.feed(SPEECH_STARTED)
-
-    assert converse(script)[2] == []
-
-
 def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     again = [{**e, "item_id": "item_2"} if "item_id" in e else e for e in SPOKEN]
 
@@ -126,30 +115,6 @@ def test_an_answer_after_a_barge_in_is_truncated_by_its_own_time():
     _, _, sent = converse(script)
     assert [cut["item_id"] for _, cut in sent][1] == "item_2"
     assert sent[1][1]["audio_end_ms"] == pytest.approx(555, abs=40)
-
-
-def test_a_tool_that_runs_is_waited_for_with_a_sound_until_the_answer_speaks():
-    async def script(voice, clock, sent):
-        await feed(voice, CALL)
-        call_id = NAMED["item"]["call_id"]
-        await asyncio.sleep(8.0)
-        await voice.result(call_id, "foggy", is_error=False)
-        await asyncio.sleep(5.0)
-        await feed(voice, SPOKEN[7:])
-        await asyncio.sleep(5.0)
-
-    played, voice, sent = converse(script)
-    assert [event["type"] for _, event in sent] == ["conversation.item.create", "response.create"]
-    assert sent[0][1]["item"]["output"] == "foggy"
-    spans = [(span.cue, span.start_s) for span in voice.router.spans]
-    assert [cue for cue, _ in spans if cue != "working"] == ["tool_call", "success"]
-    heard = played.heard(voice.router.spans, VOICE)
-    (waiting,) = heard.waiting
-    assert waiting.start_samples == pytest.approx((0.18 + 3.5) * RATE, abs=0.05 * RATE)
-    assert heard.longest_silence_s() <= 3.5 + 2.4
-    assert heard.first_word <= waiting.end_samples <= heard.first_word + 0.1 * RATE
-    begins = heard.first_word + round(0.05 * RATE)
-    assert np.array_equal(heard.mixed[begins:], heard.speech[begins:])
 
 
 def test_events_after_the_close_do_nothing():
@@ -173,34 +138,6 @@ def test_an_event_that_says_nothing_does_nothing(event):
 
     played, _, sent = converse(script)
     assert (len(played.signal()), sent) == (0, [])
-
-
-def test_over_a_real_websocket_with_the_client_of_the_openai_package():
-    """Real time: nothing here waits for a time to pass, only for frames."""
-    frames = []
-
-    async def go():
-        async with RealtimeServer([*CALL, *SPOKEN[7:], SPEECH_STARTED]) as server:
-            client = AsyncOpenAI(api_key="none", websocket_base_url=server.url)
-            async with asyncio.timeout(30.0), client.realtime.connect(model="gpt-realtime") as connection:
-                voice = RealtimeCues(frames.append, connection.send)
-                running = asyncio.create_task(voice.run())
-                seen = []
-                async for event in connection:
-                    seen += await voice.feed(event)
-                    if event.type == "input_audio_buffer.speech_started":
-                        break
-                cuts = await server.has("conversation.item.truncate")
-                voice.close()
-                await running
-                return seen, cuts, voice.router
-
-    seen, cuts, router = asyncio.run(go())
-    assert [cut["content_index"] for cut in cuts] == [0]
-    assert 0 <= cuts[0]["audio_end_ms"] < 3000
-    assert any(isinstance(event, Finish) for event in seen)
-    assert next(iter(router.spans)).cue == "tool_call"
-    assert np.isfinite(np.concatenate(frames)).all()
 
 
 @pytest.mark.parametrize(

@@ -75,25 +75,21 @@ def test_all_that_the_patch_asks_of_us_is_there():
 # The answer of a model, over HTTP.
 
 
-def ask(model, tools=stream.services.FILESYSTEM_TOOLS):
-    """The events of an answer, and the error that ended it."""
-    return ask_all(model, 1, tools)[0]
-
-
-def ask_all(model, n_turns, tools=stream.services.FILESYSTEM_TOOLS):
-    """The same for some questions to one server."""
+def ask(model, tools=stream.services.FILESYSTEM_TOOLS, n_turns=1):
+    """For each question to one server: the events of its answer, and the error that ended it."""
     request = {"model": "loopback", "messages": [{"role": "user", "content": "Birds?"}], "temperature": 0.3}
 
     async def go():
         turns = []
         async with ReplayServer(model) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
             for _ in range(n_turns):
-                turns.append(([], None))
+                events, error = [], None
                 try:
                     async for event in chat_events(client, tools, **request):
-                        turns[-1][0].append(event)
+                        events.append(event)  # noqa: PERF401  (a failure keeps those before it)
                 except ModelError as raised:
-                    turns[-1] = (turns[-1][0], raised)
+                    error = raised
+                turns.append((events, error))
         return turns
 
     return asyncio.run(go())
@@ -115,7 +111,7 @@ def test_the_tools_are_in_the_request_and_without_tools_it_is_as_unmutes_own():
     question = [{"role": "user", "content": "Birds?"}]
     bare = {"model": "loopback", "messages": question, "temperature": 0.3, "stream": True}
     model = Model(recording(said(BEFORE)))
-    events, error = ask(model)
+    ((events, error),) = ask(model)
     assert error is None
     assert [event.text for event in events if isinstance(event, TextDelta)][:3] == ["Let", " me", " look"]
     assert isinstance(events[-1], Finish)
@@ -125,7 +121,7 @@ def test_the_tools_are_in_the_request_and_without_tools_it_is_as_unmutes_own():
 
 def test_a_stream_that_breaks_gives_what_was_said_and_its_failure_and_then_raises():
     steps = [*said(BEFORE), *called(0.5)[:-1]]
-    events, error = ask(Model(recording(steps, finish=None)))
+    ((events, error),) = ask(Model(recording(steps, finish=None)))
     assert text_of(events) == BEFORE
     assert [event.status for event in events if isinstance(event, ToolCallEnd)] == ["incomplete"]
     assert isinstance(events[-1], StreamFailed)
@@ -133,49 +129,34 @@ def test_a_stream_that_breaks_gives_what_was_said_and_its_failure_and_then_raise
     assert error.event.code == "connection"
 
 
-def test_a_request_that_fails_gives_its_failure_before_it_raises():
-    events, error = ask(Model(refusal(401, "no such key")))
+@pytest.mark.parametrize(("status", "message"), [(401, "no such key"), (400, "too long")])
+def test_a_request_that_fails_gives_its_failure_before_it_raises_and_is_not_repeated(status, message):
+    model = Model(refusal(status, message))
+    ((events, error),) = ask(model)
     assert [type(event) for event in events] == [StreamFailed]
-    assert error.event.status == 401
-    assert "no such key" in str(error)
-    assert "status 401" in str(error)
+    assert error.event.status == status
+    assert message in str(error)
+    assert ["tools" in request for request in model.requests] == [True]
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-def test_a_server_that_refuses_the_tools_is_asked_without_them(status, caplog):
+def test_a_server_that_refuses_the_tools_is_asked_without_them_and_not_offered_them_again(status, caplog):
     model = Model(refusal(status, "loopback does not support tools"), without_tools=recording(said(BEFORE)))
-    events, error = ask(model)
-    assert error is None
-    assert events[0] == ToolsLeftOut(("list_directory", "read_file"), "refused")
-    assert text_of(events) == BEFORE
-    assert ["tools" in request for request in model.requests] == [True, False]
+    for events, error in ask(model, n_turns=2):
+        assert error is None
+        assert events[0] == ToolsLeftOut(("list_directory", "read_file"), "refused")
+        assert text_of(events) == BEFORE
+    assert ["tools" in request for request in model.requests] == [True, False, False]
     (record,) = [record for record in caplog.records if record.name == "cues.adapters.unmute"]
     assert record.levelno == logging.WARNING
     assert record.getMessage().startswith("2 tools not offered to loopback")
     assert record.getMessage().endswith(": 'list_directory', 'read_file'")
 
 
-def test_a_request_that_is_refused_for_another_reason_fails_and_says_nothing_of_the_tools():
-    model = Model(refusal(400, "too long"))
-    events, error = ask(model)
-    assert [type(event) for event in events] == [StreamFailed]
-    assert error.event.status == 400
-    assert ["tools" in request for request in model.requests] == [True]
-
-
-def test_a_model_that_refused_the_tools_is_not_offered_them_again(caplog):
-    model = Model(refusal(400, "loopback does not support tools"), without_tools=recording(said(BEFORE)))
-    turns = ask_all(model, 3)
-    assert [text_of(events) for events, _ in turns] == [BEFORE] * 3
-    assert all(events[0] == ToolsLeftOut(("list_directory", "read_file"), "refused") for events, _ in turns)
-    assert ["tools" in request for request in model.requests] == [True, False, False, False]
-    assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
-
-
 @pytest.mark.parametrize("is_done", [True, False], ids=["[DONE]", "no end"])
 def test_an_answer_that_ends_with_done_needs_no_finish_reason(is_done, caplog):
     caplog.set_level(logging.INFO)
-    events, error = ask(Model(unfinished(said(BEFORE), is_done=is_done)))
+    ((events, error),) = ask(Model(unfinished(said(BEFORE), is_done=is_done)))
     assert text_of(events) == BEFORE
     assert (error is None) == is_done
     assert ("without a finish reason" in caplog.text) == is_done
@@ -344,21 +325,6 @@ def test_speech_that_is_held_back_in_the_midst_of_a_vowel_dies_away_and_comes_ba
     assert np.abs(voice[half - 100 : half + 100]).min() < 0.1 < np.abs(voice[half - 100 : half + 100]).max()
     assert len(emitted) > len(voice) + RATE // 2
     assert find_clicks(emitted).tolist() == []
-
-
-def test_a_stream_that_ends_with_calls_ends_their_wait():
-    async def script(cues_, _queue, clock):
-        cues_.begin_response()
-        for event in (ToolCallStart("read_file", "1"), ToolCallEnd("read_file", "1"), Finish("tool_calls")):
-            cues_.handle(event)
-        assert cues_.router.waits
-        cues_.end_response()
-        await clock.sleep(10.0)
-
-    items, cues_ = on_virtual_clock(script)
-    assert not cues_.router.waits
-    assert [span.cue for span in cues_.router.spans if span.end_s is None or span.end_s > span.start_s] == ["tool_call"]
-    assert items[-1][0] < 1.0
 
 
 @pytest.mark.parametrize("speech_s", [0.0, 5.0], ids=["in silence", "over speech"])
