@@ -25,7 +25,7 @@ from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
 from stream.reading import read
 from stream.routing.rules import Limits
 from stream.services.redaction import logged_arguments, logged_list, logged_name
-from stream.services.refusals import refused_part
+from stream.services.retrying import refused_part
 from stream.word_chunks import words
 
 if TYPE_CHECKING:

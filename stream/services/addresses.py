@@ -28,10 +28,6 @@ __all__ = [
 Api: TypeAlias = Literal["chat", "ollama"]
 """Chat Completions, and Ollama's own `/api/chat`."""
 
-LOCAL_DEFAULT = "http://127.0.0.1:11434"
-CLOUD_DEFAULT = "https://ollama.com"
-MODEL_DEFAULT = "qwen3-coder:480b"
-
 CLOUD_HOSTS = frozenset({"ollama.com", "www.ollama.com", "api.ollama.com"})
 OLLAMA_PORT = 11434
 KEYS = {
@@ -47,7 +43,7 @@ PATHS = ("/chat/completions", "/api/chat", "/api")
 def key_for(host: str, *, asks_cloud: bool = False) -> str | None:
     """The key in the environment that belongs to a host."""
     names = ("OLLAMA_API_KEY",) if asks_cloud else KEYS.get(host, ())
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+    return next(filter(None, map(os.environ.get, names)), None)
 
 
 def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "auto") -> tuple[Api, str, str]:
@@ -71,17 +67,17 @@ def api_and_address(base_url: str, api: Literal["auto", "chat", "ollama"] = "aut
 
 def default_model() -> str:
     """`ACTOR_MODEL`, else `qwen3-coder:480b`."""
-    return os.environ.get("ACTOR_MODEL", "").strip() or MODEL_DEFAULT
+    return os.environ.get("ACTOR_MODEL", "").strip() or "qwen3-coder:480b"
 
 
 def local_address() -> str:
     """`OLLAMA_LOCAL_BASE`, else `OLLAMA_HOST` (which Ollama reads, too), else port 11434 of this machine."""
-    return _of_variable("OLLAMA_LOCAL_BASE") or _of_variable("OLLAMA_HOST") or LOCAL_DEFAULT
+    return _of_variable("OLLAMA_LOCAL_BASE") or _of_variable("OLLAMA_HOST") or f"http://127.0.0.1:{OLLAMA_PORT}"
 
 
 def cloud_address() -> str:
     """`OLLAMA_CLOUD_HOST`, else Ollama's cloud."""
-    return _of_variable("OLLAMA_CLOUD_HOST") or CLOUD_DEFAULT
+    return _of_variable("OLLAMA_CLOUD_HOST") or "https://ollama.com"
 
 
 def _of_variable(name: str) -> str | None:
@@ -129,12 +125,11 @@ def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:
     name = str(model or "").strip()
     if not name:
         raise StreamValueError(f"model is {model!r}; it must be the name of a model")
-    for pattern, replacement in _rules()[target]:
-        name = pattern.sub(replacement, name, count=1)
+    for rule in _rules()[target]:
+        name = re.sub(rule["pattern"], rule["replace"], name, count=1)
     return name
 
 
 @cache
-def _rules() -> dict[str, list[tuple[re.Pattern[str], str]]]:
-    table = tomllib.loads(files("stream.services").joinpath("model_names.toml").read_text(encoding="utf-8"))
-    return {side: [(re.compile(rule["pattern"]), rule["replace"]) for rule in rules] for side, rules in table.items()}
+def _rules() -> dict[str, list[dict[str, str]]]:
+    return tomllib.loads(files("stream.services").joinpath("model_names.toml").read_text(encoding="utf-8"))

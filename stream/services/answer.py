@@ -99,88 +99,76 @@ class Answer:
         ]
         if self.calls and not named:
             return []
-        assistant: dict[str, Any] = {
+        assistant = {
             "role": "assistant",
             "content": "".join(self.text),
             "tool_calls": [_written(call, own_id) for call, own_id, _ in named] or None,
             "thinking": "".join(self.thinking) or None,
         }
-        answers: list[dict[str, Any]] = [
+        answers = (
             {"role": "tool", "tool_call_id": own_id, "name": result.tool_name, "content": result.content}
             for _, own_id, result in named
-        ]
-        return [present(message) for message in (assistant, *answers)]
+        )
+        return [present(assistant), *answers]
 
 
 def _written(call: ToolCallEnd, own_id: str) -> dict[str, Any]:
-    """A call for the history; arguments that are no JSON object become `{}`, because servers refuse them."""
-    arguments = call.arguments_json
-    try:
-        if not isinstance(json.loads(arguments), dict):
-            arguments = "{}"
-    except (ValueError, RecursionError):
-        arguments = "{}"
-    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": arguments}}
+    """A call for the history; arguments that are not a JSON object become `{}`, because servers refuse them."""
+    written = call.arguments_json if replace(call, status="ok").arguments is not None else "{}"
+    return {"id": own_id, "type": "function", "function": {"name": call.tool_name, "arguments": written}}
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any], timeout_s: float) -> tuple[bool, str]:
     """Whether the tool failed, and its result or exception as text."""
     # A task of its own: a tool that cancels its task does not cancel the turn.
-    outcome: Future[Any] = Future()
-    work = asyncio.create_task(_fill(outcome, tool, arguments))
+    outcome: list[tuple[Any, BaseException | None]] = []
+    assert tool.function is not None
+    work = asyncio.create_task(_run(tool.function, arguments, outcome))
     try:
         await asyncio.wait({work}, timeout=timeout_s)
     finally:
         work.cancel()
     if not work.done():
         return True, f"The tool took longer than {timeout_s:g} s."
+    value, error = outcome[0] if outcome else (None, asyncio.CancelledError())
     try:
-        value = (outcome if outcome.done() else work).result()
-        return bool(getattr(value, "isError", False)), sendable_text(_as_text(value))
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  (a tool may raise anything)
-        return True, words_of(error)
+        return (True, words_of(error)) if error else (bool(getattr(value, "isError", False)), _as_text(value))
+    except Exception as failure:  # noqa: BLE001  (the tool's own class)
+        return True, words_of(failure)
 
 
-async def _fill(outcome: Future[Any], tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Put a tool's result or exception into a future: a task passes a SystemExit to the event loop."""
-    assert tool.function is not None
-    try:
-        if inspect.iscoroutinefunction(tool.function):
-            value = await tool.function(**arguments)
-        else:
-            value = (await asyncio.wrap_future(_in_thread(tool.function, arguments))).result()
-            value = await value if inspect.isawaitable(value) else value
-        outcome.set_result(value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  (`result` raises it again)
-        outcome.set_exception(error)
+async def _run(function: Callable[..., Any], arguments: Mapping[str, Any], outcome: list[Any]) -> None:
+    """Append the function's result and exception: asyncio passes neither SystemExit nor StopIteration on.
 
-
-def _in_thread(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Future[Future[Any]]:
-    """The function's outcome: a future in a future, because asyncio cannot pass a StopIteration between threads.
-
-    Each call has a daemon thread: one that hangs takes no place in asyncio's pool, and does not keep the program alive.
+    A sync function has a daemon thread: one that hangs takes no place in asyncio's pool, and does not keep the program
+    alive.
     """
-    done: Future[Future[Any]] = Future()
+    done: Future[None] = Future()
     done.set_running_or_notify_cancel()
     context = copy_context()
 
-    def run() -> None:
-        outcome: Future[Any] = Future()
+    def call() -> None:
         try:
-            outcome.set_result(context.run(function, **arguments))
-        except BaseException as error:  # noqa: BLE001  (`result` raises it again)
-            outcome.set_exception(error)
-        done.set_result(outcome)
+            outcome.append((context.run(function, **arguments), None))
+        except BaseException as error:  # noqa: BLE001  (raised again below)
+            outcome.append((None, error))
+        done.set_result(None)
 
     try:
-        Thread(target=run, name="stream tool", daemon=True).start()
-    except RuntimeError as error:
-        raise RuntimeError(f"the tool did not start: {error}") from error
-    return done
+        if inspect.iscoroutinefunction(function):
+            value = await function(**arguments)
+        else:
+            Thread(target=call, name="stream tool", daemon=True).start()
+            await asyncio.wrap_future(done)
+            value, failure = outcome.pop()
+            if failure is not None:
+                raise failure  # noqa: TRY301  (one place that keeps what was raised)
+            value = await value if inspect.isawaitable(value) else value
+        outcome.append((value, None))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  (a tool may raise anything)
+        outcome.append((None, error))
 
 
 def words_of(error: BaseException) -> str:
@@ -196,8 +184,8 @@ def words_of(error: BaseException) -> str:
 def _as_text(value: Any) -> str:
     """A tool's result as text for the model: text unchanged, the texts of an MCP result, anything else as JSON."""
     if value is None or isinstance(value, str):
-        return value or ""
+        return sendable_text(value or "")
     parts = getattr(value, "content", None)
     if isinstance(parts, list):
-        return "\n".join(part.text for part in parts if hasattr(part, "text"))
-    return json.dumps(value, ensure_ascii=False, default=str)
+        return sendable_text("\n".join(part.text for part in parts if hasattr(part, "text")))
+    return sendable_text(json.dumps(value, ensure_ascii=False, default=str))

@@ -27,7 +27,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._outcomes: Counter[tuple[str, Position, bool]] = Counter()
-        self._seconds: dict[tuple[str, Position], float] = {}
+        self._seconds: Counter[tuple[str, Position]] = Counter()
         self._empty: Counter[str] = Counter()
         self._invalid: Counter[tuple[str, str]] = Counter()
         self._results: Counter[tuple[str, str, bool]] = Counter()
@@ -35,7 +35,7 @@ class Attempts:
     def record(self, model: str, position: Position, *, ok: bool, seconds: float = 0.0, retry: int = 0) -> None:
         """Count and log one attempt; `retry` is the number of the retry, from 1."""
         self._outcomes[model, position, ok] += 1
-        self._seconds[model, position] = self._seconds.get((model, position), 0) + seconds
+        self._seconds[model, position] += seconds  # type: ignore[assignment]  # a Counter's values are typed as int
         asked = {"first_query": "First query", "later_query": "Later query", "retry": f"Retry {retry}"}[position]
         rate = self.rate(model, position)
         logger.info("%s: %s (%s, %.2f s, rate %.3f)", asked, "success" if ok else "failure", model, seconds, rate)
@@ -60,7 +60,21 @@ class Attempts:
         """All counts by model, as JSON values."""
         counters = (self._outcomes, self._invalid, self._results)
         models = {key[0] for counter in counters for key in counter} | {*self._empty}
-        return {model: self._of(model) for model in sorted(models)}
+        return {
+            model: {
+                **{
+                    position: _outcomes(self._outcomes, model, position) | {"seconds": self._seconds[model, position]}
+                    for position in get_args(Position)
+                },
+                "empty_answers": self._empty[model],
+                "invalid_calls": {why: count for (name, why), count in sorted(self._invalid.items()) if name == model},
+                "tools": {
+                    tool: _outcomes(self._results, model, tool)
+                    for tool in sorted({tool for name, tool, _ in self._results if name == model})
+                },
+            }
+            for model in sorted(models)
+        }
 
     def prometheus(self, prefix: str = "cue_engine") -> str:
         """All counts in Prometheus' text-based exposition format, version 0.0.4."""
@@ -71,34 +85,20 @@ class Attempts:
             ("invalid_calls", "Calls that were not run, by reason.", ("reason",), self._invalid),
             ("tool_results", "Results of tools, by tool and outcome.", ("tool", "outcome"), self._results),
         )
-        return "".join(
-            _metric(f"{prefix}_{name}_total", meaning, ("model", *labels), counts)
-            for name, meaning, labels, counts in tables
-        )
-
-    def _of(self, model: str) -> dict[str, Any]:
-        positions = {
-            position: {**_outcomes(self._outcomes, model, position), "seconds": self._seconds.get((model, position), 0)}
-            for position in get_args(Position)
-        }
-        invalid = {reason: count for (name, reason), count in sorted(self._invalid.items()) if name == model}
-        names = sorted({tool for name, tool, _ in self._results if name == model})
-        tools = {tool: _outcomes(self._results, model, tool) for tool in names}
-        return {**positions, "empty_answers": self._empty[model], "invalid_calls": invalid, "tools": tools}
+        lines = []
+        for name, meaning, labels, counts in tables:
+            metric = f"{prefix}_{name}_total"
+            lines += [f"# HELP {metric} {meaning}", f"# TYPE {metric} counter"]
+            for key, count in sorted(counts.items()):
+                values = zip(("model", *labels), key if isinstance(key, tuple) else (key,), strict=True)
+                labeled = ",".join(f'{label}="{_escaped(value)}"' for label, value in values)
+                lines.append(f"{metric}{{{labeled}}} {count}")
+        return "\n".join(lines) + "\n"
 
 
 def _outcomes(counts: Mapping[Any, int], model: str, label: str) -> dict[str, float]:
     good, bad = (counts.get((model, label, ok), 0) for ok in (True, False))
     return {"success": good, "failure": bad, "rate": good / (good + bad) if good + bad else 0.0}
-
-
-def _metric(name: str, meaning: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> str:
-    lines = [f"# HELP {name} {meaning}", f"# TYPE {name} counter"]
-    for key, count in sorted(counts.items()):
-        values = zip(labels, key if isinstance(key, tuple) else (key,), strict=True)
-        labeled = ",".join(f'{label}="{_escaped(value)}"' for label, value in values)
-        lines.append(f"{name}{{{labeled}}} {count}")
-    return "\n".join(lines) + "\n"
 
 
 def _escaped(value: str | bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
@@ -23,8 +23,7 @@ from stream.services.chat_request import ChatRequest, ollama_body, openai_body, 
 from stream.services.endpoint import Endpoint
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.redaction import logged_list, logged_name
-from stream.services.refusals import refused_part
-from stream.services.retrying import Retries, with_retries
+from stream.services.retrying import Retries, refused_part, with_retries
 from stream.services.tool import as_tools, tool_choice_field
 
 if TYPE_CHECKING:
@@ -111,9 +110,10 @@ def connect(
     waits = {"timeout": timeout_s, "connect": connect_timeout_s}
     endpoint = Endpoint(kind, url, tap, api_key=key, waits=waits)
     options: dict[str, Any] = {"guide": guide, "usage": usage, "temperature": temperature}
-    return Connection(kind, root, name, known, endpoint, retries=retries or Retries(), **options)
+    return Connection(kind, root, name, known, endpoint, retries or Retries(), **options)
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """One model of one server; made by `connect`.
 
@@ -130,24 +130,18 @@ class Connection:
         After `learn`: why the server is too old for the model's calls, or `""`.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        base_url: str,
-        model: str,
-        capabilities: ModelCapabilities,
-        endpoint: Endpoint,
-        *,
-        retries: Retries,
-        guide: bool,
-        usage: bool,
-        temperature: float | None = None,
-    ) -> None:
-        self.api, self.base_url, self.model, self.capabilities = api, base_url, model, capabilities
-        self.server_too_old = ""
-        self._endpoint, self._retries, self._guide, self._usage = endpoint, retries, guide, usage
-        self._temperature = temperature
-        self._logged_left_out: tuple[str, ...] = ()
+    api: Api
+    base_url: str
+    model: str
+    capabilities: ModelCapabilities
+    _endpoint: Endpoint
+    _retries: Retries
+    _: KW_ONLY
+    guide: bool
+    usage: bool
+    temperature: float | None
+    server_too_old: str = ""
+    _logged_left_out: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
         """Return the connection."""
@@ -215,7 +209,7 @@ class Connection:
         if left_out:
             yield self._left_out(left_out, "maximum" if self.capabilities.tools else "untrained")
         names = tuple(entry["function"]["name"] for entry in offered)
-        fields.setdefault("temperature", self._temperature)
+        fields.setdefault("temperature", self.temperature)
         fields["tool_choice"] = tool_choice_field(fields.get("tool_choice"), names) if names else None
         if not self.capabilities.parallel and fields.get("parallel_tool_calls") is None:
             fields["parallel_tool_calls"] = False
@@ -223,16 +217,14 @@ class Connection:
             fields["think"] = None
         request = ChatRequest(
             model=self.model,
-            messages=with_guidance(
-                messages, guidance(wanted[: len(offered)], self.capabilities) if self._guide else ""
-            ),
+            messages=with_guidance(messages, guidance(wanted[: len(offered)], self.capabilities) if self.guide else ""),
             tools=offered,
             stream=self.capabilities.streaming or not names,
             **fields,
         )
         while True:
             refused: str = ""
-            body = ollama_body(request) if self.api == "ollama" else openai_body(request, usage=self._usage)
+            body = ollama_body(request) if self.api == "ollama" else openai_body(request, usage=self.usage)
             ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:

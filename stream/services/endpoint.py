@@ -130,11 +130,12 @@ class Endpoint:
 
     def _broken(self, error: Exception, *, reached: bool) -> StreamFailed:
         """The failure of a connection that was refused, broke or timed out; the URL is without user and password."""
-        names = {kind.__name__ for kind in type(error).__mro__}
-        code = "timeout" if "ReadTimeout" in names else "connection"  # connecting in vain is no silence of the server
-        fault = (
-            "no answer in time from" if code == "timeout" else "lost the connection to" if reached else "cannot reach"
-        )
+        import httpx2
+
+        # A server that could not be reached has not been silent.
+        code = "timeout" if isinstance(error, httpx2.ReadTimeout) else "connection"
+        fault = "lost the connection to" if reached else "cannot reach"
+        fault = "no answer in time from" if code == "timeout" else fault
         why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
         return StreamFailed(f"{fault} {shown_url(self._url)}: {why}", code)
 

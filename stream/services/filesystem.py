@@ -21,16 +21,16 @@ LONGEST_LISTING = 200
 LONGEST_FILE_BYTES = 64 * 1024
 
 
-def _definition(name: str, description: str, path: str) -> dict[str, Any]:
-    """A tool with one required argument, `path`, in OpenAI's form."""
-    properties = {"path": {"type": "string", "description": path}}
-    parameters = {"properties": properties, "required": ["path"]}
-    return Tool(name=name, description=description, parameters=parameters).openai()
-
-
 FILESYSTEM_TOOLS: list[dict[str, Any]] = [
-    _definition("list_directory", "List contents of a directory", "Directory path"),
-    _definition("read_file", "Read contents of a file", "File path"),
+    Tool(
+        name=name,
+        description=description,
+        parameters={"properties": {"path": {"type": "string", "description": path}}, "required": ["path"]},
+    ).openai()
+    for name, description, path in (
+        ("list_directory", "List contents of a directory", "Directory path"),
+        ("read_file", "Read contents of a file", "File path"),
+    )
 ]
 """Definitions for a server that runs the tools itself, with absolute paths."""
 

@@ -66,9 +66,13 @@ class ModelCapabilities:
 
     def toml(self, pattern: str) -> str:
         """The capabilities as an entry of an override file."""
-        values = {key: value for key, value in dataclasses.asdict(self).items() if key not in ("family", "source")}
-        lines = [f"{key} = {str(v).lower() if isinstance(v, bool) else repr(v)}" for key, v in values.items()]
-        return "\n".join(["[[family]]", f"name = {self.family!r}", f"patterns = [{pattern!r}]", *lines]) + "\n"
+        values = {"name": self.family, "patterns": [pattern]} | dataclasses.asdict(self)
+        lines = [
+            f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}\n"
+            for key, value in values.items()
+            if key not in ("family", "source")
+        ]
+        return "".join(["[[family]]\n", *lines])
 
 
 CHOICES: dict[str, tuple[object, ...]] = {
@@ -76,7 +80,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     for name, hint in get_type_hints(ModelCapabilities).items()
     if name != "source" and hint not in (str, int)
 }
-_KEYS = {field.name for field in dataclasses.fields(ModelCapabilities)} - {"family", "source"}
+KEYS = {field.name for field in dataclasses.fields(ModelCapabilities)} - {"family", "source"}
 
 
 @cache
@@ -91,9 +95,9 @@ def load_families(path: Path | str) -> list[dict[str, Any]]:
     except (OSError, ValueError) as error:
         raise StreamValueError(f"cannot read model capabilities from {path}: {error}") from error
     for entry in entries:
-        unknown = sorted(set(entry) - _KEYS - {"name", "patterns"})
+        unknown = sorted(set(entry) - KEYS - {"name", "patterns"})
         if unknown or not entry.get("patterns"):
-            raise StreamValueError(f"{path}: a family needs `patterns` and allows {sorted(_KEYS)}, not {unknown}")
+            raise StreamValueError(f"{path}: a family needs `patterns` and allows {sorted(KEYS)}, not {unknown}")
         _made(entry, "override")
     return list(entries)
 
@@ -120,10 +124,7 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
     name = _plain(model)
     found, over = _first(name, _table()["family"]), _first(name, entries)
-    base = {**_table()["default"], **(found or {})}
-    if over is not None:
-        return _made({**base, **over}, "override")
-    return _made(base, "default" if found is None else "table")
+    return _made({**_table()["default"], **found, **over}, "override" if over else "table" if found else "default")
 
 
 def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> ModelCapabilities:
@@ -131,33 +132,24 @@ def with_server_word(known: ModelCapabilities, shown: Mapping[str, Any]) -> Mode
 
     A model that the table does not know is looked up by the family in the answer.
     """
-    words = shown.get("capabilities")
-    details = shown.get("details")
+    words, details = shown.get("capabilities"), shown.get("details")
     if known.source == "default" and isinstance(details, dict):
         family = details.get("family")
         known = capabilities_of(family if isinstance(family, str) else "")
     if not isinstance(words, list) or known.source == "override":
         return known
-    tools, reasoning = "tools" in words, "thinking" in words
-    return dataclasses.replace(known, tools=tools, reasoning=reasoning or known.reasoning, source="server")
+    reasoning = known.reasoning or "thinking" in words
+    return dataclasses.replace(known, tools="tools" in words, reasoning=reasoning, source="server")
 
 
 def _version_of(text: object) -> tuple[int, ...] | None:
-    """The three numbers of a version, without a suffix such as `-rc0`; `None` for anything else.
-
-    >>> _version_of("0.13.1-rc0")
-    (0, 13, 1)
-    """
+    """The three numbers of a version, without a suffix such as `-rc0`; `None` for anything else."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
     return None if found is None else tuple(int(number) for number in found.groups())
 
 
 def too_old(version: object, model: str, capabilities: ModelCapabilities) -> str:
-    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or the version is unknown.
-
-    >>> too_old("0.33.0", "gpt-oss:20b", capabilities_of("gpt-oss:20b"))
-    ''
-    """
+    """Why an Ollama of this version is too old for the model's calls; `""` if it is not, or the version is unknown."""
     running, needed = _version_of(version), _version_of(capabilities.min_ollama)
     if running is None or needed is None or running >= needed or not any(running):  # 0.0.0: built from source
         return ""
@@ -172,15 +164,12 @@ def translate_tools(
     tools: Iterable[Tool], capabilities: ModelCapabilities
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """The definitions to offer, and the names of the tools left out: those past the model's maximum, or all."""
-    wanted = tuple(tools)
-    kept = wanted[: capabilities.max_tools if capabilities.tools else 0]
-    offered = [tool.openai() for tool in kept]
-    if capabilities.format == "hermes":
-        for entry in offered:
-            function = entry["function"]
-            if function["description"]:
-                function["description"] = _table()["hermes"]["description"].format(description=function["description"])
-    return offered, tuple(tool.name for tool in wanted[len(kept) :])
+    wanted, most = tuple(tools), capabilities.max_tools if capabilities.tools else 0
+    offered = [tool.openai() for tool in wanted[:most]]
+    for function in (entry["function"] for entry in offered):
+        if capabilities.format == "hermes" and function["description"]:
+            function["description"] = _table()["hermes"]["description"].format(description=function["description"])
+    return offered, tuple(tool.name for tool in wanted[most:])
 
 
 def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
@@ -200,10 +189,10 @@ def _plain(model: str) -> str:
     return name
 
 
-def _first(name: str, entries: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    return next((dict(entry) for entry in entries if any(fnmatchcase(name, p) for p in entry["patterns"])), None)
+def _first(name: str, entries: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return next((entry for entry in entries if any(fnmatchcase(name, p) for p in entry["patterns"])), {})
 
 
 def _made(entry: Mapping[str, Any], source: Literal["table", "override", "default"]) -> ModelCapabilities:
-    values = {key: value for key, value in entry.items() if key in _KEYS}
+    values = {key: value for key, value in entry.items() if key in KEYS}
     return ModelCapabilities(family=entry.get("name", "unknown"), source=source, **values)

@@ -53,26 +53,19 @@ class Observer:
         """Start a new answer."""
         self.has_ended = False
         self.texts: list[str] = []
-        self.calls: list[tuple[str, str, str]] = []  # id, name, and as much of the arguments as came with the name
+        self.calls: list[tuple[str, ...]] = []  # id, name, and as much of the arguments as came with the name
         self._lines = MessageDecoder()
 
     def tap(self, data: bytes) -> None:
         """Record a read."""
-        if self.has_ended:
-            return
-        for message in self._lines.feed(data):
+        for message in [] if self.has_ended else self._lines.feed(data):
             choices = [choice.get("delta") or choice.get("message") for choice in _dicts(message.get("choices"))]
             for part in _dicts([message.get("message"), *choices]):
-                self.texts += [text for text in [part.get("content")] if isinstance(text, str)]
-                entries = _dicts(part.get("tool_calls"))
-                calls = [
-                    (entry.get("id"), function) for entry in entries for function in _dicts([entry.get("function")])
-                ]
-                self.calls += [
-                    (text_of(identity), text_of(call["name"]), text_of(call.get("arguments")))
-                    for identity, call in calls
-                    if call.get("name")
-                ]
+                self.texts.append(text_of(part.get("content")))
+                for entry in _dicts(part.get("tool_calls")):
+                    for call in _dicts([entry.get("function")]):
+                        found = (entry.get("id"), call.get("name"), call.get("arguments"))
+                        self.calls += [tuple(map(text_of, found))] if call.get("name") else []
 
     def dialect(self) -> str:
         """The dialect of calls in the text: by the first marker, else by the first characters."""
@@ -171,14 +164,11 @@ class ProbeReport:
 
 async def probe(connection: Connection, observer: Observer) -> ProbeReport:
     """Ask a live model two questions; the connection is made with `tap=observer.tap`."""
+    city = {"type": "string", "description": "name of the city"}
     tool = Tool(
         name="get_weather",
         description="Get the weather in a city right now.",
-        parameters={
-            "type": "object",
-            "properties": {"city": {"type": "string", "description": "name of the city"}},
-            "required": ["city"],
-        },
+        parameters={"type": "object", "properties": {"city": city}, "required": ["city"]},
         function=lambda city: CITIES.get(city, "12 degrees and clouds"),
     )
     with_tool = await _ask(ToolRunner(connection, [tool], rounds=2), observer, NEEDS_TOOL)
@@ -187,6 +177,7 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
     first = [event for _, event in takewhile(lambda timed: not isinstance(timed[1], ToolResult), with_tool)]
     at_once = [*takewhile(lambda event: not isinstance(event, (Finish, EmptyToolCalls)), first)]
     ends = [end for end in _of(with_tool, ToolCallEnd) if end.status != "incomplete"]
+    ids = [end.tool_call_id for end in ends]
     form: Literal["structured", "raw", "none"] = "none" if not ends else "structured" if calls else "raw"
     failures = [*_of(with_tool, StreamFailed), *_of(plain_answer, StreamFailed)]
     # A server that runs the tools itself need not report their results: its text after the calls is the answer.
@@ -200,15 +191,15 @@ async def probe(connection: Connection, observer: Observer) -> ProbeReport:
         dialect=dialect if form == "raw" else known.dialect,
         parallel=sum(isinstance(event, ToolCallEnd) for event in at_once) > 1,
     )
-    whole = Counter(call for call in calls if call[-1].rstrip().endswith("}"))
+    whole = [call for call in calls if call[-1].rstrip().endswith("}")]
     return ProbeReport(
         model=connection.model,
         api=connection.api,
         form=form,
         dialect=dialect if form == "raw" else "",
         calls=len(ends),
-        duplicates=whole.total() - len(whole),
-        ids=_ids(ends),
+        duplicates=len(whole) - len(set(whole)),
+        ids="none" if not ids else "missing" if not all(ids) else "present" if len({*ids}) == len(ids) else "repeated",
         invalid=dict(Counter(problem.reason for problem in _of(with_tool, InvalidToolCall))),
         order=[kind for kind, _ in groupby(type(event).__name__ for event in first)],
         name_ms=_first_ms(with_tool, ToolCallStart),
@@ -241,17 +232,9 @@ def _of(seen: Timed, kind: type) -> list[Any]:
 
 
 def _first_ms(seen: Timed, kind: type, since_ms: float = 0.0) -> float | None:
-    """The time of the first event of a kind; text must have words."""
-    found = (at_ms for at_ms, event in seen if isinstance(event, kind) and at_ms >= since_ms and _says_something(event))
-    return next(found, None)
+    """The time of the first event of a kind; white space is no text."""
+    return next((at for at, event in seen if at >= since_ms and isinstance(event, kind) and not _is_blank(event)), None)
 
 
-def _says_something(event: ServiceEvent) -> bool:
-    return not isinstance(event, TextDelta) or bool(event.text.strip())
-
-
-def _ids(ends: list[ToolCallEnd]) -> Literal["present", "missing", "repeated", "none"]:
-    ids = [end.tool_call_id for end in ends]
-    if not all(ids) or not ids:
-        return "missing" if ids else "none"
-    return "present" if len(set(ids)) == len(ids) else "repeated"
+def _is_blank(event: ServiceEvent) -> bool:
+    return isinstance(event, TextDelta) and not event.text.strip()

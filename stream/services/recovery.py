@@ -12,16 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from stream.errors import StreamTypeError
-from stream.events import (
-    AskedAgain,
-    EmptyToolCalls,
-    Finish,
-    StreamFailed,
-    TextDelta,
-    ToolCallEnd,
-    ToolResult,
-    Usage,
-)
+from stream.events import AskedAgain, EmptyToolCalls, Finish, StreamFailed, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.services.attempts import Attempts, Position
 from stream.services.chat_request import with_guidance
 from stream.services.runner import ToolRunner
@@ -61,11 +52,6 @@ class Fallback:
     load_tools: Callable[[], Iterable[ToolLike] | Awaitable[Iterable[ToolLike]]]
     guidance: str = "Use these tools to find the answer, then answer the question."
     first: tuple[str, ...] = ("*search*", "*navigate", "*snapshot", "*click", "*type", "*press_key", "*wait*", "*back")
-
-    def rank(self, tool_name: str) -> int:
-        """The place of a tool in the order of need, from 0."""
-        places = (place for place, pattern in enumerate(self.first) if fnmatchcase(tool_name, pattern))
-        return next(places, len(self.first))
 
 
 class Recovery(Wrapper):
@@ -113,39 +99,41 @@ class Recovery(Wrapper):
         self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer, retries included."""
-        offered = tuple(tools or ())
-        attempt = first = _Attempt(self._now)
-        async with aclosing(first.watch(self._source.chat(messages, tools=offered, **fields))) as events:
-            async for event in events:
-                yield event
-        if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
-            asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
-            position: Position = "later_query" if asked > 1 else "first_query"
-            self.attempts.record(self.model, position, ok=first.ok, seconds=first.seconds)
-        if not first.empty:
-            return
-        self.attempts.empty(self.model)
-        logger.warning("Empty tool call pattern detected (%s, after %.2f s)", self.model, first.seconds)
-        for number, (how, ask) in enumerate(self._ways(messages, offered, fields), 2):
-            yield AskedAgain(number, how)
+        first_s = 0.0
+        for number, (how, ask) in enumerate(self._ways(messages, tuple(tools or ()), fields), 1):
+            if how:
+                yield AskedAgain(number, how)
             attempt = _Attempt(self._now)
             async with aclosing(attempt.watch(ask())) as events:
                 async for event in events:
                     yield event
-            self.attempts.record(self.model, "retry", ok=attempt.ok, seconds=attempt.seconds, retry=number - 1)
-            outcome = "a valid answer" if attempt.ok else "no valid answer"
-            words = "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s"
-            logger.info(words, how, number, self.model, outcome, attempt.seconds, first.seconds)
+            if how:
+                self.attempts.record(self.model, "retry", ok=attempt.ok, seconds=attempt.seconds, retry=number - 1)
+                outcome = "a valid answer" if attempt.ok else "no valid answer"
+                words = "Asked again (%s, attempt %d, %s): %s, %.2f s after the first attempt's %.2f s"
+                logger.info(words, how, number, self.model, outcome, attempt.seconds, first_s)
+            else:
+                first_s = attempt.seconds
+                self._record_first(messages, attempt)
             if not attempt.empty:
                 return
         for held in attempt.held:
             yield held
 
+    def _record_first(self, messages: Sequence[Message], attempt: _Attempt) -> None:
+        if messages and messages[-1].get("role") != "tool":  # a round that only returns results is no question
+            asked = sum(message.get("role") == "user" for message in messages)  # a greeting is no answer
+            position: Position = "later_query" if asked > 1 else "first_query"
+            self.attempts.record(self.model, position, ok=attempt.ok, seconds=attempt.seconds)
+        if attempt.empty:
+            self.attempts.empty(self.model)
+            logger.warning("Empty tool call pattern detected (%s, after %.2f s)", self.model, attempt.seconds)
+
     def _ways(self, messages: Sequence[Message], tools: Sequence[ToolLike], fields: ChatFields) -> list[Any]:
-        """The retries that are left, in order."""
+        """The first attempt, without a name, and the retries in order."""
         plain = fields.copy()
         plain.pop("tool_choice", None)
-        ways: list[Any] = []
+        ways: list[Any] = [(None, lambda: self._source.chat(messages, tools=tools, **fields))]
         if self._retry and tools:
             direct = with_guidance(messages, DIRECT_ANSWER)
             ways.append(("without_tools", lambda: self._source.chat(direct, **plain)))
@@ -163,7 +151,8 @@ class Recovery(Wrapper):
             kind = type(error).__name__  # Its words may hold an address with a password.
             logger.warning("The fallback's tools could not be loaded (%s): %s", self.model, kind)
             return
-        ordered = sorted(as_tools(tools), key=lambda tool: fallback.rank(tool.name))
+        # False sorts first: the tools of the first pattern, then those of the second, and so on.
+        ordered = sorted(as_tools(tools), key=lambda tool: [not fnmatchcase(tool.name, one) for one in fallback.first])
         runner = ToolRunner(self._source, ordered)
         names = {tool.name for tool in runner.tools}
         async with aclosing(runner.chat(with_guidance(messages, fallback.guidance), **fields)) as events:
@@ -180,21 +169,14 @@ class _Attempt:
         self._now, self._start_s = now, now()
         self.seconds = 0.0
         self.held: list[ServiceEvent] = []
-        self._has_content = self._has_failed = False
-
-    @property
-    def empty(self) -> bool:
-        return not self._has_content and not self._has_failed
-
-    @property
-    def ok(self) -> bool:
-        return self._has_content and not self._has_failed
+        self.ok, self.empty = False, True
 
     async def watch(self, events: AsyncGenerator[ServiceEvent, None]) -> AsyncGenerator[ServiceEvent, None]:
+        has_failed = False
         async with aclosing(events):
             async for event in events:
-                self._has_content = self._has_content or _has_content(event)
-                self._has_failed = self._has_failed or isinstance(event, StreamFailed)
+                has_failed = has_failed or isinstance(event, StreamFailed)
+                self.empty = self.empty and not has_failed and not _has_content(event)
                 if self.empty and (self.held or isinstance(event, (Usage, Finish, EmptyToolCalls))):
                     self.held.append(event)
                     continue
@@ -202,6 +184,7 @@ class _Attempt:
                     yield earlier
                 self.held.clear()
                 yield event
+        self.ok = not self.empty and not has_failed
         self.seconds = self._now() - self._start_s
 
 

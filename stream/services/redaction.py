@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["argument_types", "logged_arguments", "logged_list", "logged_name"]
+__all__ = ["logged_arguments", "logged_list", "logged_name"]
 
 # Names and keys come from a model: their number and length are unlimited.
 LONGEST_NAME = 64
 LONGEST_KEY = 24
 LONGEST_LINE = 400
-MOST_KEYS = 16
+MOST = 16
 MOST_NAMES = 8
 DEEPEST = 4
 
 
-def argument_types(value: Any, depth: int = 0) -> Any:
-    """A JSON value with each text, number, boolean and null replaced by its type.
-
-    >>> argument_types({"city": "Oslo", "days": [1, 2], "exact": True})
-    {'city': 'str', 'days': ['int'], 'exact': 'bool'}
-    """
+def _types(value: Any, depth: int = 0) -> Any:
+    """A JSON value with each text, number, boolean and null replaced by its type; equal types in a list once."""
     if isinstance(value, dict) and depth < DEEPEST:
-        return {key[:LONGEST_KEY]: argument_types(one, depth + 1) for key, one in islice(value.items(), MOST_KEYS)}
+        return {key[:LONGEST_KEY]: _types(one, depth + 1) for key, one in islice(value.items(), MOST)}
     if isinstance(value, list) and depth < DEEPEST:
-        types: list[Any] = []
-        for one in islice(value, MOST_KEYS):
-            kind = argument_types(one, depth + 1)
-            if kind not in types:
-                types.append(kind)
-        return types
+        return [kind for kind, _ in groupby(_types(one, depth + 1) for one in value[:MOST])]
     return type(value).__name__
 
 
 def logged_arguments(arguments_json: str) -> str:
     """Arguments for a log: keys and types; control characters in a key are escaped.
 
-    >>> logged_arguments('{"path": "hunter2"}'), logged_arguments("hunter2")
-    ('{"path": "str"}', 'no JSON')
+    >>> logged_arguments('{"path": "hunter2", "days": [1, 2]}'), logged_arguments("hunter2")
+    ('{"path": "str", "days": ["int"]}', 'no JSON')
     """
     try:
-        text = json.dumps(argument_types(json.loads(arguments_json)))
+        text = json.dumps(_types(json.loads(arguments_json)))
     except (ValueError, RecursionError):
         return "no JSON"
     return text if len(text) <= LONGEST_LINE else f"{text[:LONGEST_LINE]}..."

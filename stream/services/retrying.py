@@ -1,14 +1,15 @@
-"""Retries of a request that fails before its first event; a later failure is passed on as an event."""
+"""Requests that are sent again: after a failure before the first event, or without a part that was refused."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+import re
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
 
-__all__ = ["Retries", "with_retries"]
+__all__ = ["Retries", "refused_part", "with_retries"]
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 # In a stream that began with HTTP 200, a provider's code stands for the status: Anthropic's error types, then OpenAI's.
@@ -26,6 +27,24 @@ TRANSIENT_CODES = frozenset({
     *("connection", "unfinished"),
     *("overloaded_error", "rate_limit_error", "api_error", "rate_limit_exceeded", "server_error"),
 })  # fmt: skip
+
+REFUSAL_STATUS = frozenset({400, 404, 422, 500, 501})
+# As servers word it: tests/stream/services/test_refusals.py has the whole sentences.
+REFUSAL_WORDS = {
+    "tools": re.compile(
+        r"does not support (tools|tool use|tool calling|functions?)\b"
+        r"|tools?( use| calling|_choice)?[`'\"]? (is|are) not supported"
+        r"|enable-auto-tool-choice|tool-call-parser|support tool use|requires --jinja"
+        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(tools|tool_choice|functions)\b"
+        r"|\b(tools|tool_choice)\b.{0,60}\b(extra|not permitted|not allowed|unexpected)",
+        re.IGNORECASE | re.DOTALL,
+    ),
+    "thinking": re.compile(
+        r"does not support (thinking|reasoning)|(thinking|reasoning(_effort)?)[`'\"]? (is|are) not supported"
+        r"|(unsupported|unrecognized|unknown|extra|unexpected)\b.{0,60}\b(think|reasoning_effort)\b",
+        re.IGNORECASE | re.DOTALL,
+    ),
+}
 
 logger = logging.getLogger(__name__)
 
@@ -94,3 +113,18 @@ async def with_retries(
         # Without a status the failure, and its code, is our own: the log quotes neither the server nor the user.
         why = failed.code if failed.status is None else f"status {failed.status}"
         logger.info("Attempt %d of %d, after %s and a wait of %.2f s", attempt, retries.attempts, why, wait_s)
+
+
+def refused_part(failed: StreamFailed, *, tools: bool, thinking: bool = False) -> Literal["tools", "thinking", ""]:
+    """The part of a request because of which it was refused, if the request had it; `""` for neither.
+
+    An unknown model, a full context or a wrong schema is no such refusal: the answer to those is another request.
+
+    >>> refused_part(StreamFailed("llama2 does not support tools", status=400), tools=True)
+    'tools'
+    """
+    if failed.status not in REFUSAL_STATUS:
+        return ""
+    if tools and REFUSAL_WORDS["tools"].search(failed.message):
+        return "tools"
+    return "thinking" if thinking and REFUSAL_WORDS["thinking"].search(failed.message) else ""

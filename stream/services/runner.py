@@ -156,17 +156,14 @@ class ToolRunner(Wrapper):
             by_client = self._executes == "client" or (self._executes == "auto" and not answer.server_ran)
             if answer.failed or not (answer.calls and by_client):
                 return
-            if last:
-                for call in answer.calls:
-                    unrun = _not_run(call, f"{rounds} rounds of calls are used up")
-                    self._count(unrun)
-                    yield unrun
-                return
+            used_up = f"{rounds} rounds of calls are used up" if last else ""
             results: dict[int, ToolResult] = {}
-            async with aclosing(self._run(answer, results, at_once=at_once)) as running:
+            async with aclosing(self._run(answer, results, at_once=at_once, not_run=used_up)) as running:
                 async for result in running:
                     self._count(result)
                     yield result
+            if last:
+                return
             spoken = answer.messages([results[place] for place in range(len(answer.calls))])
             history += spoken
             if added is not None:
@@ -183,7 +180,7 @@ class ToolRunner(Wrapper):
             self._attempts.result(self.model, event)
 
     async def _run(
-        self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool
+        self, answer: Answer, results: dict[int, ToolResult], *, at_once: bool, not_run: str
     ) -> AsyncGenerator[ToolResult, None]:
         """Each result as soon as it is there; `results` has them by the place of the call."""
         gate = asyncio.Semaphore(len(answer.calls) if at_once else 1)
@@ -191,7 +188,8 @@ class ToolRunner(Wrapper):
         async def run(place: int, call: ToolCallEnd) -> None:
             async with gate:
                 # Not returned by the task: in debug mode, asyncio logs parts of a task's result.
-                results[place] = await self._outcome(call, answer.problems.get(call.index))
+                problem = answer.problems.get(call.index)
+                results[place] = await self._outcome(call, not_run or (problem.message if problem else ""))
 
         tasks = {asyncio.create_task(run(place, call)): place for place, call in enumerate(answer.calls)}
         try:
@@ -205,26 +203,24 @@ class ToolRunner(Wrapper):
             for task in tasks:
                 task.cancel()
 
-    async def _outcome(self, call: ToolCallEnd, problem: InvalidToolCall | None) -> ToolResult:
+    async def _outcome(self, call: ToolCallEnd, why: str) -> ToolResult:
+        """The result of a call; `why` says why it must not run, if it must not."""
         tool = self._by_name.get(call.tool_name)
-        if problem is not None:
-            return _not_run(call, problem.message)
-        if tool is None:
-            return _not_run(call, self.validator.unknown(call.tool_name))
-        if call.status != "ok":
-            return _not_run(call, "its arguments are not a JSON object")
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
-        try:
-            is_error, content = await run_tool(tool, self.validator.arguments(call), self._timeout_s)
-        except (ValueError, RecursionError) as error:  # of arguments that Python cannot read
-            is_error, content = True, words_of(error)
-        logger.debug("%s %s, %d characters", logged_name(tool.name), "failed" if is_error else "is done", len(content))
-        if len(content) > self._longest:
-            content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
+        if not why and tool is None:
+            why = self.validator.unknown(call.tool_name)
+        elif not why and call.status != "ok":
+            why = "its arguments are not a JSON object"
+        if why or tool is None:
+            is_error, content = True, f"The tool was not run: {why}."
+        else:
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("running %s with %s", logged_name(tool.name), logged_arguments(call.arguments_json))
+            try:
+                is_error, content = await run_tool(tool, self.validator.arguments(call), self._timeout_s)
+            except (ValueError, RecursionError) as error:  # of arguments that Python cannot read
+                is_error, content = True, words_of(error)
+            outcome = "failed" if is_error else "is done"
+            logger.debug("%s %s, %d characters", logged_name(tool.name), outcome, len(content))
+            if len(content) > self._longest:
+                content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=is_error, content=content)
-
-
-def _not_run(call: ToolCallEnd, why: str) -> ToolResult:
-    said = f"The tool was not run: {why}."
-    return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=True, content=said)

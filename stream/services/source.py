@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from stream.services.models import ModelCapabilities
 
@@ -36,19 +36,8 @@ class ChatSource(Protocol):
         """The model's name."""
         ...
 
-    # The fields one by one: `Unpack[ChatFields]` here would ask for a source that takes any keyword.
     def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Iterable[ToolLike] | None = None,
-        tool_choice: str | Mapping[str, Any] | None = None,
-        parallel_tool_calls: bool | None = None,
-        format: str | Mapping[str, Any] | None = None,  # noqa: A002  (the field's name in the protocol)
-        response_format: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        think: Think | None = None,
-        extra: Mapping[str, Any] | None = None,
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer."""
         ...

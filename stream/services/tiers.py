@@ -6,7 +6,7 @@ import logging
 import re
 import tomllib
 from contextlib import aclosing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -95,15 +95,17 @@ class Tier:
         if not isinstance(name, str) or not name.strip():
             raise StreamTypeError(f"name is {name!r}; it must be text that is not empty")
         for key in ("groups", "tools", "keywords"):
-            patterns = _texts(key, getattr(self, key))
+            patterns = getattr(self, key)
+            if not are_texts(patterns):
+                raise StreamTypeError(f"{key} is {patterns!r}; it must be a list of texts")
             if not all(patterns):
                 raise StreamValueError(f"{key} has an empty pattern")
             try:
-                _compiled(patterns, whole=key != "keywords")
+                _compiled(tuple(patterns), whole=key != "keywords")
             except re.error as error:
                 near = str(error.pattern)[max((error.pos or 0) - 20, 0) :][:40]
                 raise StreamValueError(f"{key} is no regular expression at {near!r}: {error.msg}") from error
-            object.__setattr__(self, key, patterns)
+            object.__setattr__(self, key, tuple(patterns))
 
 
 def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
@@ -116,55 +118,34 @@ def load_tiers(path: Path | str | None = None) -> tuple[Tier, ...]:
     """
     source = files("stream.services").joinpath("tiers.toml") if path is None else Path(path)
     try:
-        return _tiers(tomllib.loads(source.read_text(encoding="utf-8")))
-    except (StreamValueError, StreamTypeError) as error:
-        raise StreamValueError(f"{source}: {error}") from error
-    except (OSError, ValueError) as error:
+        table = tomllib.loads(source.read_text(encoding="utf-8"))
+        words: dict[str, str] = {}
+        for name, listed in table.get("words", {}).items():
+            words[name] = f"(?:{'|'.join(_expanded(name, listed, words))})"
+        entries: list[dict[str, Any]] = [
+            {key: value if key == "name" else _expanded(key, value, words) for key, value in entry.items()}
+            for entry in table.get("tier", ())
+        ]
+        tiers = tuple(Tier(**{"name": "", **entry}) for entry in entries)
+        if len({tier.name for tier in tiers}) < max(len(tiers), 1):
+            raise StreamValueError("it needs one [[tier]] or more, each with a name of its own")
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise StreamValueError(f"cannot read tiers from {source}: {error}") from error
+    return tiers
 
 
-def _tiers(table: Mapping[str, Any]) -> tuple[Tier, ...]:
-    _check_keys(table, ("tier", "words"))
-    words: dict[str, str] = {}
-    if not isinstance(table.get("words", {}), dict):
-        raise StreamTypeError(f"words is {table['words']!r}; it must be a table of lists")
-    for name, listed in table.get("words", {}).items():
-        words[name] = f"(?:{'|'.join(_expanded(name, one, words) for one in _texts(name, listed))})"
-    entries = table.get("tier")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise StreamValueError("it has no tier; it needs one [[tier]] or more")
-    tiers = []
-    for entry in entries:
-        _check_keys(entry, tuple(field.name for field in fields(Tier)))
-        patterns = {key: _texts(key, value) for key, value in entry.items() if key != "name"}
-        expanded = {key: tuple(_expanded(key, one, words) for one in value) for key, value in patterns.items()}
-        tiers.append(Tier(name=entry.get("name", ""), **expanded))
-    names = [tier.name for tier in tiers]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise StreamValueError(f"two tiers are called {min(twice)!r}; names must differ")
-    return tuple(tiers)
+def _expanded(key: str, patterns: Any, words: Mapping[str, str]) -> list[str]:
+    """The patterns with the lists that they name filled in."""
+    if not are_texts(patterns):
+        raise StreamTypeError(f"{key} is {patterns!r}; it must be a list of texts")
+    return [re.sub(r"(?<!\?P)<([a-z]+)>", lambda found: _listed(key, found, words), pattern) for pattern in patterns]
 
 
-def _expanded(key: str, pattern: str, words: Mapping[str, str]) -> str:
-    """The pattern with the lists that it names filled in."""
-    for name in re.findall(r"(?<!\?P)<([a-z]+)>", pattern):
-        if name not in words:
-            near = did_you_mean(name, words)
-            raise StreamValueError(f"{key} has <{name}> in {pattern!r}; the lists above it are {[*words]}{near}")
-        pattern = pattern.replace(f"<{name}>", words[name])
-    return pattern
-
-
-def _check_keys(table: Mapping[str, object], allowed: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in allowed:
-            raise StreamValueError(f"key is {key!r}; it must be one of {allowed}{did_you_mean(key, allowed)}")
-
-
-def _texts(key: str, value: Any) -> tuple[str, ...]:
-    if not are_texts(value):
-        raise StreamTypeError(f"{key} is {value!r}; it must be a list of texts")
-    return tuple(value)
+def _listed(key: str, found: re.Match[str], words: Mapping[str, str]) -> str:
+    if found[1] not in words:
+        near = did_you_mean(found[1], words)
+        raise StreamValueError(f"{key} has <{found[1]}> in {found.string!r}; the lists above it are {[*words]}{near}")
+    return words[found[1]]
 
 
 @lru_cache(maxsize=256)
@@ -282,7 +263,11 @@ class ToolTiers(Wrapper):
         name = named if isinstance(named, str) else await named
         tier = self._tiers.get(name) or Tier(name=GENERAL)
         every = self._tools if tools is None else as_tools(tools)
-        kept = {tool.name for tool in every if self._belongs(tool, tier)}
+        kept = {
+            tool.name
+            for tool in every
+            if (fits(tier.groups, tool.group) if fits(self._groups, tool.group) else fits(tier.tools, tool.name))
+        }
         if every and not kept and (tier.groups or tier.tools):
             shown = [f"{tool.name} ({tool.group})" if tool.group else tool.name for tool in every]
             logger.warning("Tier %s has none of the %d tools: %s", tier.name, len(every), logged_list(shown))
@@ -314,26 +299,17 @@ class ToolTiers(Wrapper):
         """
         if not tool_name.isalpha() and re.search(rf"(?<!\w){re.escape(tool_name)}(?!\w)", question):
             return True
-        in_words = _in_words(tool_name)
-        if in_words is None:
-            return False
-        anywhere, first = in_words
+        anywhere, first = _in_words(tool_name)
         return any(
             first.search(sentence) or (anywhere.search(sentence) and not self._general.search(sentence))
             for sentence in asked
         )
 
-    def _belongs(self, tool: Tool, tier: Tier) -> bool:
-        """Whether a tool belongs to the tier: by its group if a tier names it, else by its name."""
-        if tool.group and fits(self._groups, tool.group):
-            return fits(tier.groups, tool.group)
-        return fits(tier.tools, tool.name)
-
 
 @lru_cache(maxsize=4096)
-def _in_words(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
-    """Patterns for a name's words anywhere, and at the beginning with articles allowed; `None` for one plain word."""
+def _in_words(tool_name: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns for a name's words anywhere, and at the beginning with articles allowed; one plain word matches none."""
     words = [re.escape(word) for word in name_words(tool_name).split()]
     if len(words) < 2:
-        return None
+        return _compiled(()), _compiled(())
     return _compiled((" ".join(words),)), _compiled(("^" + " ((a|an|the|my|some) )?".join(words),))

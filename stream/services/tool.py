@@ -16,8 +16,11 @@ __all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
 ToolLike: TypeAlias = "Tool | Mapping[str, Any] | Callable[..., Any]"
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-/:]{0,63}")
+NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 CHOICE_WORDS = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 """Mistral says `any` for the `required` of OpenAI, vLLM and llama-server."""
+MCP_FIELDS = ("name", "title", "description", "inputSchema")
+PYDANTIC = ("pydantic", "services", "tools from functions need pydantic", MissingFeatureError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class Tool:
 
     name: str
     description: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    parameters: Mapping[str, Any] = field(default_factory=NO_ARGUMENTS.copy)
     function: Callable[..., Any] | None = None
     group: str = ""
 
@@ -60,16 +63,12 @@ class Tool:
             raise StreamValueError(
                 f"parameters of {self.name} has type {self.parameters['type']!r}; it must be 'object'"
             )
-        if not isinstance(self.group, str):
-            raise StreamTypeError(f'group of {self.name} is {self.group!r}; it must be text, or "" if unknown')
 
     def openai(self) -> dict[str, Any]:
         """The tool's definition in a request's `tools`, for both endpoints."""
-        schema = {"type": "object", "properties": {}, **self.parameters}
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": schema},
-        }
+        schema = {**NO_ARGUMENTS, **self.parameters}
+        function = {"name": self.name, "description": self.description, "parameters": schema}
+        return {"type": "function", "function": function}
 
     @classmethod
     def of(cls, source: ToolLike) -> Self:
@@ -86,7 +85,7 @@ class Tool:
             inner = source.get("function", source)
             if not isinstance(inner, Mapping) or "name" not in inner:
                 raise StreamValueError(f"a tool dict has the keys {sorted(source)}; it needs `function` with a `name`")
-            schema = inner.get("parameters") or inner.get("inputSchema") or {"type": "object", "properties": {}}
+            schema = inner.get("parameters") or inner.get("inputSchema") or NO_ARGUMENTS
             return cls(name=inner["name"], description=inner.get("description") or "", parameters=schema)
         if hasattr(source, "inputSchema"):
             return cls.of_mcp(source)
@@ -128,11 +127,8 @@ class Tool:
             name=name,
             description=inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].replace("\n", " "),
             parameters=_schema(name, function),
-            function=_pydantic().validate_call(function),
+            function=needed(*PYDANTIC).validate_call(function),
         )
-
-
-MCP_FIELDS = ("name", "title", "description", "inputSchema")
 
 
 def as_tools(sources: Iterable[ToolLike] | None) -> tuple[Tool, ...]:
@@ -158,13 +154,9 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
     return {"type": "function", "function": {"name": name}}
 
 
-def _pydantic() -> Any:
-    return needed("pydantic", "services", "tools from functions need pydantic", MissingFeatureError)
-
-
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of a function's arguments, without titles, which cost tokens."""
-    pydantic = _pydantic()
+    pydantic = needed(*PYDANTIC)
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -174,23 +166,13 @@ def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         words = [word for word in getattr(hint, "__metadata__", ()) if isinstance(word, str)]
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hint, pydantic.Field(default, description=words[0] if words else None))
+
+    class Untitled(pydantic.json_schema.GenerateJsonSchema):  # type: ignore[misc, name-defined]
+        def field_title_should_be_set(self, _: Any) -> bool:
+            return False
+
     try:
-        schema = pydantic.create_model(name, **fields).model_json_schema()
+        schema = pydantic.create_model(name, **fields).model_json_schema(schema_generator=Untitled)
     except (pydantic.errors.PydanticUserError, pydantic.errors.PydanticSchemaGenerationError, TypeError) as error:
         raise StreamTypeError(f"{name} has an argument without a JSON Schema: {error}") from error
-    return {"type": "object", "properties": {}, **_untitled(schema)}
-
-
-def _untitled(schema: Any) -> Any:
-    """The schema without pydantic's generated titles; a property called `title` stays."""
-    if isinstance(schema, list):
-        return [_untitled(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: value for key, value in schema.items() if key != "title" or not isinstance(value, str)}
-    return {
-        key: {name: _untitled(one) for name, one in value.items()}
-        if key in ("properties", "$defs")
-        else _untitled(value)
-        for key, value in kept.items()
-    }
+    return {"properties": {}, **{key: value for key, value in schema.items() if key != "title"}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -25,12 +24,23 @@ if TYPE_CHECKING:
 __all__ = ["Strictness", "Validator"]
 
 Strictness: TypeAlias = Literal["off", "on", "strict"]
+Reason: TypeAlias = Literal["unknown_tool", "not_json", "schema"]
+
+KINDS = {
+    bool: {"boolean"},
+    int: {"integer", "number"},
+    float: {"number"},
+    dict: {"object"},
+    list: {"array"},
+    type(None): {"null"},
+}
+"""Types of JSON Schema."""
 
 logger = logging.getLogger(__name__)
 
 
 class Validator:
-    """A validator that counts calls by outcome and marks the end of an invalid call as malformed.
+    """A validator that marks the end of an invalid call as malformed.
 
     Parameters
     ----------
@@ -41,7 +51,7 @@ class Validator:
         object, because some dialects have no other form. `"strict"` rejects such text, and arguments that the schema
         does not name.
     model : str
-        Name in the counts.
+        Name in the log.
     server_tools : Collection[str]
         Patterns for tools that the server offers and runs by itself. Their calls do not count as invented, nor do later
         calls in a stream that shows that the server runs the tools; see `KnownInStream`.
@@ -69,20 +79,17 @@ class Validator:
         self._tools = {tool.name: tool for tool in as_tools(tools)}
         self._known = KnownTools(self._tools, server_tools)
         self._checkers = {name: _checker(tool, strictness) for name, tool in self._tools.items()}
-        self._counts: Counter[tuple[str, str]] = Counter()
-
-    @property
-    def counts(self) -> dict[tuple[str, str], int]:
-        """Number of checked calls by model and outcome (`"ok"`, or the reason)."""
-        return dict(self._counts)
 
     def check(self, call: ToolCallEnd, known: KnownInStream | None = None) -> InvalidToolCall | None:
         """The problem of a call; `None` if it is valid or not checked. `known` are the tools known in its stream."""
         if self.strictness == "off" or call.status == "incomplete":
             return None
-        problem = self._problem(call, known or KnownInStream(self._known))
-        self._counts[self._model, "ok" if problem is None else problem.reason] += 1
-        return problem
+        found = self._problem(call, known or KnownInStream(self._known))
+        if found is None:
+            return None
+        reason, message = found
+        near = _near(call.tool_name, self._tools) if reason == "unknown_tool" else ()
+        return InvalidToolCall(call.tool_name, call.tool_call_id, call.index, reason, message, near)
 
     def arguments(self, call: ToolCallEnd) -> dict[str, Any]:
         """A new copy of a valid call's arguments; text that spells a value of the schema's type is converted."""
@@ -115,19 +122,15 @@ class Validator:
                 model = self._model or "a model"
                 logger.warning("Filtered %d invalid tool calls from %s: %s", len(problems), model, listed)
 
-    def _problem(self, call: ToolCallEnd, known: KnownInStream) -> InvalidToolCall | None:
-        def bad(reason: Literal["unknown_tool", "not_json", "schema"], message: str) -> InvalidToolCall:
-            near = _near(call.tool_name, self._tools) if reason == "unknown_tool" else ()
-            return InvalidToolCall(call.tool_name, call.tool_call_id, call.index, reason, message, near)
-
+    def _problem(self, call: ToolCallEnd, known: KnownInStream) -> tuple[Reason, str] | None:
         if not call.tool_name:
-            return bad("not_json", "the call has no name that can be read")
+            return "not_json", "the call has no name that can be read"
         tool = self._tools.get(call.tool_name)
         if tool is None and not known.knows(call.tool_name):
-            return bad("unknown_tool", self.unknown(call.tool_name))
+            return "unknown_tool", self.unknown(call.tool_name)
         arguments = call.arguments
         if arguments is None:
-            return bad("not_json", f"the arguments of {call.tool_name} are not a JSON object")
+            return "not_json", f"the arguments of {call.tool_name} are not a JSON object"
         if tool is None:
             return None  # The server's own tool: only the server knows its schema.
         if self.strictness == "on":
@@ -137,8 +140,8 @@ class Validator:
             errors = self._checkers[call.tool_name].iter_errors(arguments)
             error = min(errors, key=lambda one: (len(one.path), [str(step) for step in one.path]), default=None)
         except (RecursionError, ArithmeticError, ValueError):  # raised by a schema that recurses, or by its arithmetic
-            return bad("schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite")
-        return None if error is None else bad("schema", _words(call.tool_name, error))
+            return "schema", f"the arguments of {call.tool_name} nest too deep, or a number in them is infinite"
+        return None if error is None else ("schema", _words(call.tool_name, error))
 
     def unknown(self, name: str) -> str:
         """The message to a model that called a tool that is not registered."""
@@ -162,9 +165,9 @@ def _checker(tool: Tool, strictness: Strictness) -> Any:
 
 def _near(name: str, tools: Iterable[str]) -> tuple[str, ...]:
     """Registered names close to `name`; case, `-`, `.` and `_` do not matter."""
-    plain = {other.lower().replace("-", "_").replace(".", "_"): other for other in tools}
-    close = get_close_matches(name.lower().replace("-", "_").replace(".", "_"), plain, n=3, cutoff=0.6)
-    return tuple(plain[one] for one in close)
+    alike = str.maketrans("-.", "__")
+    plain = {other.lower().translate(alike): other for other in tools}
+    return tuple(plain[one] for one in get_close_matches(name.lower().translate(alike), plain, n=3))
 
 
 def _words(name: str, error: Any) -> str:
@@ -180,6 +183,7 @@ def _words(name: str, error: Any) -> str:
 
 
 def _spelled_out(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with text replaced by the value that it spells, if the schema wants one."""
     properties = schema.get("properties", {})
     return {key: _spelled(value, properties.get(key, {})) for key, value in arguments.items()}
 
@@ -193,14 +197,4 @@ def _spelled(value: Any, schema: Any) -> Any:
         read = json.loads(value.lower() if value in ("True", "False", "None") else value)
     except (ValueError, RecursionError):
         return value
-    return read if wanted & _KINDS_OF.get(type(read), frozenset()) else value
-
-
-_KINDS_OF = {
-    bool: frozenset({"boolean"}),
-    int: frozenset({"integer", "number"}),
-    float: frozenset({"number"}),
-    dict: frozenset({"object"}),
-    list: frozenset({"array"}),
-    type(None): frozenset({"null"}),
-}
+    return read if wanted & KINDS.get(type(read), set()) else value

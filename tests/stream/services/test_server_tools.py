@@ -61,11 +61,10 @@ def test_discovering_a_tool_and_calling_it_is_no_error(endpoint):
 
 
 @BOTH
-def test_a_validator_lets_them_pass_and_counts_them_as_good(endpoint):
+def test_a_validator_lets_them_pass(endpoint):
     validator = stream.services.Validator(TOOLS, model="m")
     exchange = validated("fork-discover", endpoint, validator)
     assert {end.status for end in exchange.of(ToolCallEnd)} == {"ok"}
-    assert validator.counts == {("m", "ok"): 2}
 
 
 @BOTH

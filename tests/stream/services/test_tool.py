@@ -54,7 +54,7 @@ def test_a_function_with_type_hints_is_a_tool():
     assert properties["city"] == {"type": "string", "description": "name of the city"}
     assert properties["days"] == {"type": "integer", "default": 1}
     assert properties["mode"]["enum"] == ["short", "long"]
-    assert "title" not in str(made.parameters)
+    assert "title" not in {*made.parameters, *properties["city"]}
 
 
 @dataclass

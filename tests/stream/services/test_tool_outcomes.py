@@ -131,7 +131,7 @@ def test_a_thread_that_cannot_start_is_an_outcome(monkeypatch):
 
     monkeypatch.setattr("stream.services.answer.Thread.start", start)
     exchange = running(calling(("fine", {})), [tool("fine", lambda: "fine")])
-    assert exchange.results == [("fine", True, "RuntimeError: the tool did not start: can't start new thread")]
+    assert exchange.results == [("fine", True, "RuntimeError: can't start new thread")]
 
 
 async def cancelling_itself():

@@ -66,13 +66,6 @@ def test_strict_takes_no_argument_that_the_schema_does_not_name():
     assert "does not know" in validator("strict", **MINUTES).check(given).message
 
 
-def test_problems_are_counted_by_model():
-    counted = validator(**MINUTES)
-    for given in (call("fly"), call("fly"), call(arguments="{}"), call(arguments='{"minutes": 1}')):
-        counted.check(given)
-    assert counted.counts == {("m", "unknown_tool"): 2, ("m", "schema"): 1, ("m", "ok"): 1}
-
-
 def test_a_schema_that_is_none_is_refused_when_the_tool_is_registered():
     with pytest.raises(StreamValueError, match="not a JSON Schema"):
         validator(minutes={"type": "integr"})
