@@ -62,16 +62,3 @@ def test_the_waiting_sound_makes_way_for_speech_that_the_router_is_told_of():
     until = loop.mixer.position + loop.pacer.queued_samples
     loop.pass_s(9.0)
     assert [span.start_samples > until for span in working(loop)] == [True]
-
-
-def test_frames_may_be_kept_without_a_copy():
-    loop = Loop()
-    loop.speak(1.0)
-    loop.router.handle(ToolCallStart("get_weather", "1"))
-    loop.pass_s(2.0)
-    loop.speak(0.5)
-    loop.pass_s(1.0)
-    loop.pacer.interrupt()
-    loop.pass_s(1.0)
-    assert len(loop.frames) > 50
-    assert all(np.array_equal(frame, copy) for frame, copy in zip(loop.frames, loop.copies, strict=True))

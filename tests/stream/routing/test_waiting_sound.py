@@ -366,13 +366,6 @@ def test_a_servers_own_tool_sounds_by_its_name_and_ends_itself_alone(status, cue
     assert not line.router.waits
 
 
-def test_a_task_without_a_name_ends_the_calls_and_no_task_with_a_name():
-    line = Line()
-    line.handle(TaskStatus("7", "working"), TaskStatus("t1", "working", "web_search"), *call())
-    line.handle(TaskStatus("7", "completed"))
-    assert [c.tool_name for c in line.router._calls.awaited] == ["web_search"]
-
-
 def test_a_remark_while_a_server_runs_its_tool_does_not_end_the_wait():
     line = Line(rules=SILENT)
     line.handle(TaskStatus("t1", "working", "web_search"), TextDelta("One moment."))
@@ -473,17 +466,6 @@ def is_silent_and_idle(line):
     line.router.barge_in()
     line.pass_s(0.2)
     return not line.mixer.active and not line.pass_s(5.0).any()
-
-
-def test_events_of_one_thread_and_frames_of_another_leave_no_sound_behind():
-    line = Line(rules=HASTY)
-
-    def handle():
-        for n in range(600):
-            line.handle(*call(str(n)), result(str(n)), TextDelta("So"), Finish("stop"))
-
-    mixed_meanwhile(line, handle)
-    assert is_silent_and_idle(line)
 
 
 def test_each_call_of_the_router_leaves_no_sound_behind_while_others_mix_read_and_subscribe():

@@ -7,59 +7,9 @@ import pytest
 import stream
 from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.replay.server import ReplayServer
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, TOOLS, chat, says
+from tests.support.model_server import QUESTION, TOOLS, chat, says
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-
-NATIVE = {"endpoint": "ollama"}
-
-
-def test_with_tools_the_request_carries_them_in_the_form_that_the_native_endpoint_takes():
-    exchange = chat("ollama-tool-call", **NATIVE, tools=[LIST_DIRECTORY], model="mistral:latest")
-    assert exchange.paths == ["/api/chat"]
-    assert exchange.bodies[0] == {
-        "model": "mistral:latest",
-        "messages": QUESTION,
-        "stream": True,
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "list_directory",
-                    "description": "Does list_directory.",
-                    "parameters": {
-                        "type": "object",
-                        "properties": {"path": {"type": "string"}},
-                        "required": ["path"],
-                    },
-                },
-            }
-        ],
-    }
-
-
-@pytest.mark.parametrize(
-    "name", ["ollama-two-calls", "ollama-runner-two-calls"], ids=["a line each", "on the done line"]
-)
-def test_one_call_event_comes_for_each_call_with_its_name_and_arguments(name):
-    exchange = chat(name, **NATIVE, tools=TOOLS)
-    assert exchange.calls == [("list_directory", {"path": "."}), ("read_file", {"path": "a.txt"})]
-    assert [event.index for event in exchange.of(ToolCallEnd)] == [0, 1]
-
-
-@pytest.mark.parametrize("name", ["vllm-fragments", "llama-server-fragments", "llama-server-repeated-ids"])
-def test_arguments_that_come_in_pieces_make_one_call(name):
-    exchange = chat(name, tools=TOOLS)
-    assert [call for call, _ in exchange.calls] == ["list_directory"]
-
-
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-def test_a_turn_that_calls_a_tool_runs_it_and_goes_on_to_the_answer(endpoint):
-    exchange = chat("ollama-tool-call", endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS))
-    assert exchange.calls == [("list_directory", {"path": "."})]
-    assert exchange.results == [("list_directory", False, '["a.txt", "b.txt"]')]
-    assert exchange.text.endswith("There are two files.")
-    assert len(exchange.requests) == 2
 
 
 @pytest.mark.parametrize("tools", [None, []], ids=["none", "an empty list"])

@@ -4,19 +4,10 @@ import pytest
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
-from tests.support.model_server import LIST_DIRECTORY, QUESTION, READ_FILE, TOOLS, chat, says
+from tests.support.model_server import QUESTION, TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-
-
-@BOTH
-def test_tools_are_defined_in_the_same_form_on_both_endpoints(endpoint):
-    body = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS, model="mistral").bodies[0]
-    assert body["tools"] == [LIST_DIRECTORY.openai(), READ_FILE.openai()]
-    assert all(entry["type"] == "function" for entry in body["tools"])
-
-
-# 3. Request fields
+APIS = ("chat", "ollama")
+BOTH = pytest.mark.parametrize("endpoint", APIS)
 
 
 def test_native_fields_are_written_as_the_native_endpoint_reads_them():
@@ -142,16 +133,6 @@ def test_a_choice_is_written_in_the_openai_form(choice, sent):
     assert chat("ollama-tool-call", tools=TOOLS, tool_choice=choice).bodies[0]["tool_choice"] == sent
 
 
-def test_on_the_native_endpoint_a_choice_also_works_where_the_server_ignores_the_field():
-    def names(choice):
-        body = chat("ollama-tool-call", endpoint="ollama", tools=TOOLS, tool_choice=choice).bodies[0]
-        return [entry["function"]["name"] for entry in body.get("tools", ())], body.get("tool_choice")
-
-    assert names("none") == ([], None)
-    assert names("read_file") == (["read_file"], {"type": "function", "function": {"name": "read_file"}})
-    assert names("auto") == (["list_directory", "read_file"], "auto")
-
-
 @BOTH
 def test_a_choice_of_no_tool_sends_no_tools_and_none_is_called(endpoint):
     server = says([["call", "read_file", {"path": "a"}]], without_tools=[["say", "I may not look."]])
@@ -191,37 +172,21 @@ def test_a_schema_is_named_after_its_title_in_the_letters_that_openai_takes(titl
     assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": name, "schema": schema}}
 
 
-RESPONSE_FORMATS = pytest.mark.parametrize(
+NAMED = {"name": "uicp_plan", "description": "a plan", "strict": True, "schema": SCHEMA}
+
+
+@pytest.mark.parametrize(
     ("response_format", "native"),
     [
         ({"type": "json_object"}, "json"),
         ({"type": "json_object", "schema": SCHEMA}, SCHEMA),
-        ({"type": "json_schema", "json_schema": {"name": "uicp_plan", "schema": SCHEMA}}, SCHEMA),
-        (
-            {
-                "type": "json_schema",
-                "json_schema": {"name": "uicp_plan", "description": "a plan", "strict": True, "schema": SCHEMA},
-            },
-            SCHEMA,
-        ),
+        ({"type": "json_schema", "json_schema": NAMED}, SCHEMA),
         ({"type": "text"}, None),
     ],
-    ids=["json", "json with a schema", "schema", "strict schema", "text"],
+    ids=["json", "json with a schema", "strict schema", "text"],
 )
-
-
-@RESPONSE_FORMATS
-def test_the_openai_form_of_a_format_is_translated_for_the_native_endpoint(response_format, native):
-    body = chat("ollama-plain-text", endpoint="ollama", response_format=response_format).bodies[0]
-    assert body.get("format") == native
-    assert "response_format" not in body
-
-
-@RESPONSE_FORMATS
-def test_a_response_format_goes_to_the_openai_endpoint_as_it_was_given(response_format, native):
-    body = chat("ollama-plain-text", response_format=response_format).bodies[0]
-    assert body["response_format"] == response_format
-    assert "format" not in body
-
-
-# Model names: test_model_names.py has the table
+def test_the_openai_form_of_a_format_is_sent_as_given_and_translated_for_the_native_endpoint(response_format, native):
+    sent = {api: chat("ollama-plain-text", endpoint=api, response_format=response_format).bodies[0] for api in APIS}
+    assert (sent["ollama"].get("format"), sent["chat"].get("response_format")) == (native, response_format)
+    assert "response_format" not in sent["ollama"]
+    assert "format" not in sent["chat"]

@@ -8,7 +8,7 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import EmptyToolCalls, StreamFailed
 from stream.services.recovery import DIRECT_ANSWER
-from tests.support.model_server import QUESTION, TOOLS, chat, recovering, says, tool
+from tests.support.model_server import QUESTION, chat, recovering, says, tool
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
@@ -67,15 +67,6 @@ def test_a_retry_that_brings_nothing_either_is_logged_as_that_and_ends_with_the_
     assert "no valid answer" in caplog.text
     assert len(exchange.requests) == 2
     assert exchange.text == ""
-
-
-@BOTH
-def test_an_answer_with_text_or_a_call_is_passed_on_as_it_is(endpoint):
-    for name in ("ollama-plain-text", "ollama-tool-call", "fork-tool-call"):
-        plain = chat(name, endpoint=endpoint, tools=TOOLS)
-        guarded = recovering(name, endpoint)
-        assert guarded.events == plain.events
-        assert len(guarded.requests) == 1
 
 
 def test_a_failure_is_no_empty_answer_and_is_not_asked_again_here():

@@ -1,7 +1,6 @@
 """Who runs the tools, what becomes of every outcome, and what goes back to the model."""
 
 import asyncio
-import threading
 
 import pytest
 
@@ -9,7 +8,7 @@ import stream
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.replay.scenarios import names
-from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
+from tests.support.model_server import TOOLS, chat, says, tool
 
 BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 SERVER_RUNS = [
@@ -64,12 +63,6 @@ def test_sync_and_async_tools_run_alike(endpoint, kind):
     functions = {"sync": lambda n: n + 1, "async": slow, "returns an awaitable": later}
     exchange = running(calling(("add", {"n": 1})), [tool("add", functions[kind], n={"type": "integer"})], endpoint)
     assert exchange.results == [("add", False, "2")]
-
-
-def test_a_sync_tool_does_not_hold_up_the_loop():
-    threads = []
-    running(calling(("where", {})), [tool("where", lambda: threads.append(threading.current_thread()))])
-    assert threads[0] is not threading.main_thread()
 
 
 def test_the_calls_of_one_answer_run_at_the_same_time_and_their_results_come_as_they_are_ready():
@@ -191,42 +184,6 @@ def test_arguments_that_are_no_json_go_back_as_none_because_servers_refuse_them(
     exchange = running(server, TOOLS)
     assert exchange.bodies[1]["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
     assert exchange.results[0][1] is True
-
-
-@BOTH
-def test_a_barge_in_while_a_tool_runs_ends_the_tool(endpoint):
-    """Closing the events is what a session does when the user speaks."""
-    ended = []
-
-    async def go():
-        from stream.replay.server import ReplayServer
-
-        async def work():
-            started.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(True)
-
-        started = asyncio.Event()
-        async with (
-            ReplayServer(calling(("work", {})), tokens_per_s=None) as server,
-            stream.connect(server.base_url, "qwen3", api=endpoint) as connection,
-        ):
-            runner = stream.ToolRunner(connection, [tool("work", work)])
-
-            async def consume():
-                async for _ in runner.chat(QUESTION):
-                    pass
-
-            task = asyncio.create_task(consume())
-            await started.wait()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await asyncio.sleep(0)
-
-    asyncio.run(asyncio.wait_for(go(), 10.0))
-    assert ended == [True]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import stream
-from stream.errors import StreamTypeError, StreamValueError
-from stream.services.tiers import fits
+from stream.errors import StreamValueError
 from tests.support.model_server import tool
 
 QUESTIONS = Path(__file__).parents[1] / "data" / "questions"
@@ -35,12 +34,6 @@ HOUSE = [
     *listed("custom", *CUSTOM),
     *listed("filesystem", "list_directory", "read_file"),
 ]
-OFFERED = {
-    "device": ZWAVE,
-    "datetime": ["get_current_datetime"],
-    "files": ["list_directory", "read_file"],
-    "general": [],
-}
 
 
 class Named:
@@ -87,20 +80,6 @@ def test_of_the_questions_that_no_pattern_was_made_for_97_in_100_find_their_tier
     rate, wrongly = rates(TABLES["held_out"])
     assert rate >= 0.97
     assert wrongly == []
-
-
-def test_the_questions_of_a_tier_get_the_tools_of_its_source_and_general_ones_get_none():
-    tiers = stream.services.ToolTiers(None, HOUSE)
-
-    async def offered():
-        return {
-            q: (await tiers.choose(q), OFFERED[tier]) for tier, questions in TABLES["tuned"].items() for q in questions
-        }
-
-    pairs = asyncio.run(offered())
-    right = [[one.name for one in tools] == names for tools, names in pairs.values()]
-    assert right.count(True) / len(right) >= 0.97
-    assert [q for q in TABLES["tuned"]["general"] if pairs[q][0]] == []
 
 
 @pytest.mark.parametrize(
@@ -232,24 +211,6 @@ def test_a_pattern_finds_whole_words(pattern, text, found):
     assert (classifier.classify(text) == "own") is found
 
 
-@pytest.mark.parametrize(
-    ("pattern", "name", "fit"),
-    [
-        ("send_.*", "send_mail", True),
-        ("send .*", "sendMail", True),
-        ("send .*", "sender_list", False),
-        (r".*\blight\b.*", "highlight", False),
-        (r".*\blight\b.*", "desk_light_on", True),
-        ("read_file", "read_file", True),
-        ("read_file", "read_file_now", False),
-        ("(read|write) file", "write_file", True),
-        (".*", "anything_at_all", True),
-    ],
-)
-def test_a_pattern_of_names_fits_a_name_from_end_to_end(pattern, name, fit):
-    assert fits((pattern,), name) is fit
-
-
 # Files of tiers
 
 WHOLE = """
@@ -298,9 +259,3 @@ def test_a_file_brings_its_own_words_groups_and_names(tmp_path):
 def test_a_faulty_file_is_refused_with_the_place_the_value_and_what_is_allowed(tmp_path, text, message):
     with pytest.raises(StreamValueError, match=message):
         loaded(tmp_path, text)
-
-
-def test_a_tier_made_in_code_is_checked_too():
-    with pytest.raises(StreamTypeError, match="tools is 'light'; it must be a list of texts"):
-        stream.services.Tier(name="a", tools="light")
-    assert stream.services.Tier(name="a", tools=["light"]) == stream.services.Tier(name="a", tools=("light",))

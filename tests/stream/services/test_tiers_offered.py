@@ -20,7 +20,6 @@ PLAYWRIGHT = listed("playwright", ["browser_highlight", *(f"browser_{number}" fo
 DATETIME = listed("custom", ["get_current_datetime"])
 CUSTOM = listed("custom", ["set_timer", "play_music"])
 ALL = [*ZWAVE, *PLAYWRIGHT, *DATETIME, *CUSTOM]
-WITHOUT_SOURCE = [one.openai() for one in ALL]
 DEVICE = [one.name for one in ZWAVE]
 
 
@@ -52,11 +51,6 @@ def test_a_device_question_gets_the_device_tools_alone(endpoint, question):
     assert offered(question, endpoint) == DEVICE
 
 
-def test_a_custom_tool_is_offered_where_the_question_needs_it_by_name():
-    assert offered("Turn off the lights and play music") == [*DEVICE, "play_music"]
-    assert offered("Turn off the lights. Set a timer for ten minutes.") == [*DEVICE, "set_timer"]
-
-
 def test_a_tool_that_the_choice_names_is_offered_and_chosen():
     exchange = chat(
         "ollama-plain-text",
@@ -68,14 +62,6 @@ def test_a_tool_that_the_choice_names_is_offered_and_chosen():
     (body,) = exchange.bodies
     assert [entry["function"]["name"] for entry in body["tools"]] == ["play_music"]
     assert body["tool_choice"] == {"type": "function", "function": {"name": "play_music"}}
-
-
-@pytest.mark.parametrize(
-    "name", ["get_zwave_nodes", "list_nodes", "get_device_state", "turn_on_light", "set_thermostat", "lock_door"]
-)
-def test_without_a_source_a_device_tool_is_known_by_whole_words_of_its_name(name):
-    tools = [*WITHOUT_SOURCE[6:], tool(name).openai()]
-    assert offered("Switch the heater off", tools=tools) == [name]
 
 
 @BOTH

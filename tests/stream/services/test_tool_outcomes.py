@@ -125,15 +125,6 @@ def test_tools_that_hang_take_no_thread_of_others_and_do_not_keep_the_program_al
     released.set()
 
 
-def test_a_thread_that_cannot_start_is_an_outcome(monkeypatch):
-    def start(_):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr("stream.services.answer.Thread.start", start)
-    exchange = running(calling(("fine", {})), [tool("fine", lambda: "fine")])
-    assert exchange.results == [("fine", True, "RuntimeError: can't start new thread")]
-
-
 async def cancelling_itself():
     asyncio.current_task().cancel()
     await asyncio.Event().wait()
