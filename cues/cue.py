@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues.arrays import mono_float32
-from cues.errors import CueError, CueTypeError, CueValueError
+from cues.errors import CueError
+from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,13 +55,15 @@ class Cue:
     loop: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.sample_rate, bool) or not isinstance(self.sample_rate, int | np.integer):
-            raise CueTypeError(
-                f"cue {self.name!r}: sample_rate is {self.sample_rate!r}; it must be a whole number of Hz"
-            )
-        if self.sample_rate < 1:
-            raise CueValueError(f"cue {self.name!r}: sample_rate is {self.sample_rate}; it must be at least 1 Hz")
-        object.__setattr__(self, "samples", _frozen(self.name, self.samples))
+        try:
+            checked_whole_number("sample_rate", self.sample_rate, 1, sys.maxsize)
+            samples = mono_float32(self.samples)
+        except CueError as error:
+            raise error.within(f"cue {self.name!r}: ") from None
+        if _writable(samples):
+            samples = samples.copy()
+        samples.flags.writeable = False
+        object.__setattr__(self, "samples", samples)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy or pickle is made anew, so that its samples are read-only, too."""
@@ -86,22 +90,6 @@ class Cue:
         return cue_html(self)
 
 
-def _frozen(name: str, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """`samples` as a contiguous float32 array that no one can write to."""
-    try:
-        mono = mono_float32(samples)
-    except CueError as error:
-        raise error.within(f"cue {name!r}: ") from None
-    frozen = mono.copy() if _writable(mono) else mono
-    frozen.flags.writeable = False
-    return frozen
-
-
-def _writable(array: NDArray[np.float32]) -> bool:
+def _writable(array: object) -> bool:
     """Whether the array or an owner of its memory is writable."""
-    owner: object = array
-    while isinstance(owner, np.ndarray):
-        if owner.flags.writeable:
-            return True
-        owner = owner.base
-    return False
+    return isinstance(array, np.ndarray) and (bool(array.flags.writeable) or _writable(array.base))

@@ -69,13 +69,7 @@ def require(extra: str) -> str:
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The release numbers of a version, for comparison; suffixes (`rc1`, `.dev0`) are ignored.
-
-    Examples
-    --------
-    >>> _release("1.14.0rc2") < _release("1.14.1"), _release("2") > _release("1.99")
-    (True, True)
-    """
+    """The release numbers of a version, for comparison; suffixes (`rc1`, `.dev0`) are ignored."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     numbers = [int(number) for number in match.group().split(".")] if match else [0]
     return tuple([*numbers, 0, 0, 0][:4])

@@ -24,63 +24,32 @@ __all__ = [
 MIN_SAMPLE_RATE = 8_000
 MAX_SAMPLE_RATE = 192_000
 """Limits of the rates at which cues are rendered and measured (Hz)."""
-_ENORMOUS = 1 << 31
-"""Limits beyond this only guard the arithmetic; messages give them only for values outside of them."""
+_ENORMOUS = 1 << 31  # limits beyond it only guard the arithmetic; messages give them only for values outside
 _FIX = "choose a value within these bounds"
 
 
 def db_to_gain(db: float) -> float:
-    """Linear gain of a level in decibels.
-
-    Examples
-    --------
-    >>> round(db_to_gain(-6.0), 4)
-    0.5012
-    """
+    """Linear gain of a level in decibels."""
     return float(10.0 ** (db / 20.0))
 
 
 def gain_to_db(gain: float) -> float:
-    """Level in decibels of a linear gain; −inf for zero.
-
-    Examples
-    --------
-    >>> gain_to_db(1.0), gain_to_db(0.0)
-    (0.0, -inf)
-    """
+    """Level in decibels of a linear gain; −inf for zero."""
     return 20.0 * math.log10(gain) if gain > 0.0 else -math.inf
 
 
 def ms_to_samples(ms: float, sample_rate: int) -> int:
-    """Nearest whole number of samples in `ms` milliseconds at `sample_rate` Hz.
-
-    Examples
-    --------
-    >>> ms_to_samples(10, 24000)
-    240
-    """
+    """Nearest whole number of samples in `ms` milliseconds at `sample_rate` Hz."""
     return s_to_samples(ms / 1000.0, sample_rate)
 
 
 def s_to_samples(s: float, sample_rate: int) -> int:
-    """Nearest whole number of samples in `s` seconds at `sample_rate` Hz.
-
-    Examples
-    --------
-    >>> s_to_samples(0.15, 24000)
-    3600
-    """
+    """Nearest whole number of samples in `s` seconds at `sample_rate` Hz."""
     return round(s * sample_rate)
 
 
 def checked_number(name: str, value: object, least: float, most: float) -> float:
-    """`value` as a float; raises if it is no real number (`bool`, strings), NaN, or outside of `least` … `most`.
-
-    Examples
-    --------
-    >>> checked_number("gain_db", -6, -40.0, 20.0)
-    -6.0
-    """
+    """`value` as a float; raises if it is no real number (`bool`, strings), NaN, or outside of `least` … `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise CueTypeError(f"{name} is {value!r}; it must be a number{_limits(least, most)}")
     real: Any = value
@@ -94,13 +63,7 @@ def checked_number(name: str, value: object, least: float, most: float) -> float
 
 
 def checked_whole_number(name: str, value: object, least: int, most: int) -> int:
-    """`value` as an int; raises if it is no whole number (`bool`, `3.0`), or outside of `least` … `most`.
-
-    Examples
-    --------
-    >>> checked_whole_number("voices", 8, 1, 256)
-    8
-    """
+    """`value` as an int; raises if it is no whole number (`bool`, `3.0`), or outside of `least` … `most`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise CueTypeError(f"{name} is {value!r}; it must be a whole number{_limits(least, most)}")
     whole = operator.index(value)
@@ -110,13 +73,7 @@ def checked_whole_number(name: str, value: object, least: int, most: int) -> int
 
 
 def checked_sample_rate(sample_rate: object) -> int:
-    """`sample_rate` as an int, 8000 … 192,000 Hz; raises as `checked_whole_number` does.
-
-    Examples
-    --------
-    >>> checked_sample_rate(24000)
-    24000
-    """
+    """`sample_rate` as an int, 8000 … 192,000 Hz; raises as `checked_whole_number` does."""
     return checked_whole_number("sample_rate", sample_rate, MIN_SAMPLE_RATE, MAX_SAMPLE_RATE)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
 
 __all__ = ["CONFUSABLE", "similarity"]
 
@@ -25,17 +24,7 @@ _HEARING_DB = 40.0
 _MAX_SHIFT_HOPS, _MAX_SHIFT_BANDS = 3, 12
 
 
-class _Sound(Protocol):
-    """A cue, or another object with samples and a sample rate."""
-
-    @property
-    def samples(self) -> NDArray[np.float32]: ...
-
-    @property
-    def sample_rate(self) -> int: ...
-
-
-def similarity(first: _Sound, second: _Sound) -> float:
+def similarity(first: Any, second: Any) -> float:
     """Similarity of two cues, 0 (nothing in common) to 1 (equal except for pitch and level).
 
     It is the best correlation of the spectrograms (10 ms, semitones, 40 dB) over shifts of up to 30 ms and an octave.
@@ -43,7 +32,7 @@ def similarity(first: _Sound, second: _Sound) -> float:
     return _best_match(_pattern(first), _pattern(second))
 
 
-def _pattern(cue: _Sound) -> NDArray[np.float64]:
+def _pattern(cue: Any) -> NDArray[np.float64]:
     """Spectrogram in semitone bands, dB above −40 dB of the loudest: shape `(n_hops, n_bands)`."""
     samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
     power = short_time_power(samples, np.arange(0, len(samples) + _WINDOW // 2 + 1, _HOP), _WINDOW, 4 * _WINDOW)

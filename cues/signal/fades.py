@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import CueValueError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,21 +27,12 @@ def smoothstep(u: Any) -> Any:
 
 
 def raised_cosine(n_samples: int) -> NDArray[np.float64]:
-    """Equal-gain fade-in `(1 − cos πu)/2` at `u = k/n`, from exactly 0.0; 1.0 would be the next sample.
-
-    `1 − raised_cosine(n)` is the fade-out.
-    """
-    if n_samples < 1:
-        raise CueValueError(f"n_samples is {n_samples}; a fade needs at least 1 sample")
+    """Equal-gain fade-in `(1 − cos πu)/2` at `u = k/n`, from exactly 0.0; 1.0 would be the next sample."""
     return 0.5 - 0.5 * np.cos(np.pi * np.arange(n_samples) / n_samples)
 
 
 def fade_edges(samples: NDArray[np.floating], fade_in_samples: int, fade_out_samples: int) -> NDArray[np.float64]:
-    """Copy of `samples` with raised-cosine edges; the first and the last value are exactly 0.0."""
-    if fade_in_samples + fade_out_samples > len(samples):
-        raise CueValueError(
-            f"fades of {fade_in_samples} + {fade_out_samples} samples do not fit into {len(samples)} samples"
-        )
+    """Copy of `samples` with raised-cosine edges, which must fit; the first and the last value are exactly 0.0."""
     faded = np.array(samples, dtype=np.float64)
     faded[:fade_in_samples] *= raised_cosine(fade_in_samples)
     faded[len(faded) - fade_out_samples :] *= raised_cosine(fade_out_samples)[::-1]

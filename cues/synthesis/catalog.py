@@ -136,11 +136,5 @@ def usually_loops(name: str) -> bool:
 
 
 def cue_by_rules(tool_name: str, rules: Iterable[tuple[str, str]] = RULES) -> str | None:
-    """The cue of the first rule whose pattern matches the name (`fnmatch.fnmatchcase`), or None.
-
-    Examples
-    --------
-    >>> cue_by_rules("delegate"), cue_by_rules("read_file", [("read_*", "motif")]), cue_by_rules("read_file")
-    ('agent', 'motif', None)
-    """
+    """The cue of the first rule whose pattern matches the name (`fnmatch.fnmatchcase`), or None."""
     return next((cue for pattern, cue in rules if fnmatchcase(tool_name, pattern)), None)

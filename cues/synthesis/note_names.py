@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["name_of_step", "note_hz", "note_name", "step_of"]
+__all__ = ["name_of_step", "note_hz", "step_of"]
 
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _A4_HZ, _A4_STEP = 440.0, 57
@@ -13,26 +13,10 @@ _NOTE = re.compile(r"([A-Ga-g])([#♯b♭]?)([0-9]|10)")
 _SHIFT = {"": 0, "#": 1, "♯": 1, "b": -1, "♭": -1}
 
 
-def note_name(hz: float) -> str:
-    """Name of the nearest note of a frequency above 0 Hz.
-
-    Examples
-    --------
-    >>> note_name(440.0), note_name(523.25), note_name(880.0)
-    ('A4', 'C5', 'A5')
-    """
-    return name_of_step(step_of(hz))
-
-
 def note_hz(name: str) -> float | None:
     """Frequency of a note, Hz; None if `name` is not a note.
 
     A name is a letter, `#` or `b` if it has one, and the octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
-
-    Examples
-    --------
-    >>> note_hz("A4"), round(note_hz("C5"), 2), note_hz("H4")
-    (440.0, 523.25, None)
     """
     found = _NOTE.fullmatch(name.strip())
     if found is None:

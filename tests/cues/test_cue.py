@@ -29,19 +29,13 @@ def test_a_copy_of_a_cue_cannot_be_written_either(again):
     assert (other.name, other.spec, other.measured, other.loop) == (cue.name, cue.spec, cue.measured, cue.loop)
 
 
-def test_a_read_only_float32_array_is_shared():
-    x = np.zeros(9, dtype=np.float32)
-    x.flags.writeable = False
-    assert cues.Cue(name="mine", samples=x).samples is x
-
-
-def test_a_read_only_view_of_what_can_be_written_is_copied():
+def test_a_read_only_array_is_shared_unless_its_owner_can_be_written():
     x = np.zeros(9, dtype=np.float32)
     view = x[:5]
     view.flags.writeable = False
-    cue = cues.Cue(name="mine", samples=view)
-    x[0] = 7
-    assert cue.samples[0] == 0.0
+    assert not np.shares_memory(cues.Cue(name="mine", samples=view).samples, x)
+    x.flags.writeable = False
+    assert cues.Cue(name="mine", samples=x).samples is x
 
 
 def test_a_cue_shows_itself_in_one_line():
@@ -58,7 +52,7 @@ def test_a_cue_shows_itself_in_one_line():
         ({"samples": np.array([np.nan])}, cues.CueValueError, "cue 'mine': samples hold NaN"),
         ({"samples": np.array([1e300])}, cues.CueValueError, "cue 'mine': samples hold NaN or infinity"),
         ({"samples": [[1.0], [1.0, 2.0]]}, cues.CueValueError, "unequal lengths"),
-        ({"samples": np.zeros(3), "sample_rate": 0}, cues.CueValueError, "at least 1 Hz"),
+        ({"samples": np.zeros(3), "sample_rate": 0}, cues.CueValueError, "sample_rate is 0"),
         ({"samples": np.zeros(3), "sample_rate": 2.5}, cues.CueTypeError, "whole number"),
     ],
 )

@@ -22,14 +22,11 @@ def test_a_bank_is_a_mapping_of_cues():
     assert all(bank[name].name == name and isinstance(bank[name], cues.Cue) for name in bank)
     assert "tool_call" in bank
     assert bank.get("nothing") is None
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones():
     with pytest.raises(cues.UnknownCueError, match=r"no cue is named 'tool_cal'.*agent.*did you mean 'tool_call'"):
-        cues.load_bank()["tool_cal"]
+        bank["tool_cal"]
 
 
-@pytest.mark.parametrize("sample_rate", [8000, 16000, 22050, 44100, 48000, 192000])
+@pytest.mark.parametrize("sample_rate", [8000, 44100, 192000])
 def test_a_bank_at_any_rate_keeps_its_lengths_and_levels(sample_rate):
     low, usual = cues.load_bank(sample_rate=sample_rate), cues.load_bank()
     for name, cue in low.items():

@@ -100,6 +100,13 @@ def test_entries_that_are_no_files_are_passed_over(folder, renders):
     assert same(first, cues.load_bank())
 
 
+def test_deleting_the_cache_is_allowed_at_any_time(folder):
+    first = cues.load_bank()
+    shutil.rmtree(folder)
+    forget()
+    assert same(first, cues.load_bank())
+
+
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/cache", "\0"])
 def test_a_disk_that_cannot_be_written_stops_nothing(folder, monkeypatch, place):
     first = cues.load_bank()

@@ -33,19 +33,14 @@ def test_an_exported_cue_comes_back_as_an_override_and_sounds_the_same(tmp_path,
         )
 
 
-def test_the_sidecar_holds_a_spec_that_renders_the_cue(tmp_path):
+def test_float_export_is_exact_with_a_spec_that_renders_the_cue_beside_it(tmp_path):
     bank = cues.load_bank()
-    for path in export_bank(bank, tmp_path).written:
+    for path in export_bank(bank, tmp_path, subtype="float").written:
+        np.testing.assert_array_equal(soundfile.read(path, dtype="float32")[0], bank[path.stem].samples)
         beside = json.loads(path.with_suffix(".json").read_text())
         assert cues.Spec.from_table(beside["spec"]) == bank[path.stem].spec
         assert (beside["n_samples"], beside["sample_rate"]) == (len(bank[path.stem]), 24000)
         assert beside["engine"] == f"cue-engine {cues.__version__}"
-
-
-def test_float_export_is_exact(tmp_path):
-    bank = cues.load_bank()
-    for path in export_bank(bank, tmp_path, subtype="float").written:
-        np.testing.assert_array_equal(soundfile.read(path, dtype="float32")[0], bank[path.stem].samples)
 
 
 def run(*arguments):
@@ -63,51 +58,45 @@ def test_the_command_writes_every_cue_and_says_so(tmp_path, monkeypatch):
     assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
 
 
-def own_and_others(folder, name):
-    """The bytes of a file, and the names of all audio files."""
-    return (folder / name).read_bytes(), {path.name for path in folder.iterdir() if path.suffix in {".wav", ".flac"}}
+def suffixes(folder):
+    return {path.suffix for path in folder.iterdir()}
 
 
 def test_an_export_in_another_format_takes_the_place_of_the_first_and_says_so(tmp_path):
-    assert run(tmp_path, "--pictures").exit_code == 0
+    export_bank({"agent": cues.load_bank()["agent"]}, tmp_path, pictures=True)
+    assert (tmp_path / "agent.png").read_bytes()[:4] == b"\x89PNG"
     again = run(tmp_path, "--format", "flac")
-    assert again.exit_code == 0
     assert "agent.wav, of an earlier export" in again.output
-    assert {path.suffix for path in tmp_path.iterdir()} == {".flac", ".json", ".png"}
-    assert len(cues.load_bank(tmp_path)) == 8
+    assert suffixes(tmp_path) == {".flac", ".json", ".png"}
     assert run(tmp_path, "--subtype", "16").exit_code == 0
-    assert {path.suffix for path in tmp_path.iterdir()} == {".wav", ".json", ".png"}
+    assert suffixes(tmp_path) == {".wav", ".json", ".png"}
     assert len(cues.load_bank(tmp_path)) == 8
 
 
 @pytest.mark.parametrize("file_format", ["wav", "flac"])
-@pytest.mark.parametrize("fault", ["another sound", "no sidecar", "a sidecar of another program", "a broken sidecar"])
-def test_a_sound_of_ones_own_is_kept_and_named_and_the_other_cues_are_exported(tmp_path, file_format, fault):
+@pytest.mark.parametrize("sidecar", ["{}", None, "[]", "{"], ids=["changed", "missing", "another program's", "broken"])
+def test_a_sound_of_ones_own_is_kept_and_named_and_the_other_cues_are_exported(tmp_path, file_format, sidecar):
     assert run(tmp_path).exit_code == 0
-    if fault == "another sound":
-        soundfile.write(tmp_path / "agent.wav", 0.2 * np.sin(np.arange(4800)), 24000)
-    elif fault == "no sidecar":
+    if sidecar is None:
         (tmp_path / "agent.json").unlink()
     else:
-        (tmp_path / "agent.json").write_text("[]" if fault == "a sidecar of another program" else "{")
-    before, _ = own_and_others(tmp_path, "agent.wav")
+        (tmp_path / "agent.json").write_text(sidecar)
+    before = (tmp_path / "agent.wav").read_bytes()
     again = run(tmp_path, "--format", file_format, "--subtype", "16")
-    assert again.exit_code == 0
     assert "agent.wav; it is a sound of yours" in again.output
-    after, names = own_and_others(tmp_path, "agent.wav")
-    assert after == before
-    assert names == {"agent.wav", *(f"{name}.{file_format}" for name in cues.load_bank() if name != "agent")}
+    assert (tmp_path / "agent.wav").read_bytes() == before
+    sounds = {path.name for path in tmp_path.iterdir() if path.suffix != ".json"}
+    assert sounds == {"agent.wav", *(f"{name}.{file_format}" for name in cues.load_bank() if name != "agent")}
     assert len(cues.load_bank(tmp_path)) == 8
 
 
 def test_a_sound_of_ones_own_in_another_format_takes_the_place_of_the_exported_one(tmp_path):
     run(tmp_path)
     soundfile.write(tmp_path / "agent.flac", 0.2 * np.sin(np.arange(4800)), 24000)
-    own, _ = own_and_others(tmp_path, "agent.flac")
+    own = (tmp_path / "agent.flac").read_bytes()
     said = json.loads(run(tmp_path, "--json").output)
-    assert [Path(path).name for path in said["kept"]] == ["agent.flac"]
-    assert [Path(path).name for path in said["removed"]] == ["agent.wav"]
-    assert own_and_others(tmp_path, "agent.flac")[0] == own
+    assert [Path(path).name for path in (*said["kept"], *said["removed"])] == ["agent.flac", "agent.wav"]
+    assert (tmp_path / "agent.flac").read_bytes() == own
     assert len(cues.load_bank(tmp_path)) == 8
 
 
@@ -122,7 +111,7 @@ def test_a_pack_toml_of_an_export_is_replaced_and_a_changed_one_is_kept_with_its
     pack = with_a_cue_of_its_own(tmp_path / "pack")
     assert run(out, "--pack", pack).exit_code == run(out, "--pack", pack, "--format", "flac").exit_code == 0
     assert cues.load_bank(out).name_for("send_1") == "mail"
-    assert {path.suffix for path in out.iterdir()} == {".flac", ".json", ".toml"}
+    assert suffixes(out) == {".flac", ".json", ".toml"}
     with (out / "pack.toml").open("a") as file:
         file.write('"x_*" = "agent"\n')
     said = run(out, "--pack", pack)
@@ -133,12 +122,10 @@ def test_a_pack_toml_of_an_export_is_replaced_and_a_changed_one_is_kept_with_its
 
 
 def test_cues_of_an_earlier_export_that_are_gone_from_the_pack_are_gone_from_the_folder(tmp_path):
-    out = tmp_path / "out"
-    assert run(out, "--pack", with_a_cue_of_its_own(tmp_path / "pack")).exit_code == 0
-    assert (out / "mail.wav").exists()
-    export_bank(cues.load_bank(""), out)
-    assert sorted(path.name for path in out.iterdir() if "mail" in path.name or path.suffix == ".toml") == []
-    assert len(cues.load_bank(out)) == 8
+    assert run(tmp_path / "out", "--pack", with_a_cue_of_its_own(tmp_path / "pack")).exit_code == 0
+    assert (tmp_path / "out" / "mail.wav").exists()
+    export_bank(cues.load_bank(""), tmp_path / "out")
+    assert len(list((tmp_path / "out").iterdir())) == 16  # 8 cues and their JSON, no `pack.toml`
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path):
@@ -194,13 +181,6 @@ def test_names_that_are_no_files_of_their_own_on_some_systems_are_refused_with_o
     with pytest.raises(cues.CueValueError, match=f"; {allowed} would do"):
         export_bank({"agent": cue, name: cue}, tmp_path / "out")
     export_bank({"agent": cue, allowed: cue}, tmp_path / "out")
-
-
-def test_pictures_lie_beside_the_files(tmp_path):
-    bank = cues.load_bank()
-    export_bank({"error": bank["error"]}, tmp_path, pictures=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["error.json", "error.png", "error.wav"]
-    assert (tmp_path / "error.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_without_matplotlib_pictures_are_refused_before_a_file_is_written(tmp_path, monkeypatch):

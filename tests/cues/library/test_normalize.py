@@ -5,14 +5,11 @@ import pytest
 
 import cues
 from cues.library.normalize import leveled
+from tests.support.packs import soft
 
 
 def tone(level=0.1, n=6000):
-    edge = 0.5 - 0.5 * np.cos(np.pi * np.arange(240) / 240)
-    x = level * np.sin(2 * np.pi * 1000 / 24000 * np.arange(n))
-    x[:240] *= edge
-    x[-240:] *= edge[::-1]
-    return x.astype(np.float32)
+    return soft(level * np.sin(2 * np.pi * 1000 / 24000 * np.arange(n))).astype(np.float32)
 
 
 def test_reaches_its_target_by_one_gain():

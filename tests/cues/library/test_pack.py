@@ -7,7 +7,6 @@ import pytest
 import soundfile
 
 import cues
-from cues.library.pack import read_pack
 
 BEEP = (0.3 * np.sin(2 * np.pi * 700 / 44100 * np.arange(13230))).astype(np.float32)
 
@@ -61,27 +60,29 @@ def test_loop_points_make_a_period(pack):
     assert cue.loop
     assert len(cue) == 72000
     assert np.flatnonzero(cue.samples).max() < 4800
-
-
-def test_a_file_for_a_looping_cue_that_says_nothing_of_loops_does_not_hammer(pack):
-    cue = cues.load_bank(written(pack, '[cues]\nworking = "beep.wav"'))["working"]
-    assert (cue.loop, len(cue)) == (True, 48000)
+    plain = cues.load_bank(written(pack, '[cues]\nworking = "beep.wav"'))["working"]
+    assert (plain.loop, len(plain)) == (True, 48000)
 
 
 def test_rules_are_tried_in_their_order_before_the_built_in_ones(pack):
-    text = '[rules]\n"read_secret" = "attention"\n"read_*" = "agent"\n"delegate" = "success"\n"[rR]un_?" = "error"'
-    bank = cues.load_bank(written(pack, text))
-    assert bank.rules[:2] == (("read_secret", "attention"), ("read_*", "agent"))
-    tools = ("read_secret", "read_file", "READ_file", "delegate", "spawn_agent", "run_7", "other")
-    assert [bank.name_for(tool) for tool in tools] == [
-        "attention", "agent", "tool_call", "success", "agent", "error", "tool_call",
-    ]  # fmt: skip
+    rules = '"read_secret" = "attention"\n"read_*" = "agent"\n"delegate" = "success"\n"[rR]un_?" = "error"'
+    bank = cues.load_bank(written(pack, f'[pack]\nauthor = "me"\n[rules]\n{rules}'))
+    sounds = {
+        "read_secret": "attention",
+        "read_file": "agent",
+        "READ_file": "tool_call",
+        "delegate": "success",
+        "spawn_agent": "agent",
+        "run_7": "error",
+        "other": "tool_call",
+    }
+    assert {tool: bank.name_for(tool) for tool in sounds} == sounds
 
 
 def test_a_cue_of_ones_own_is_one_that_a_rule_names(pack):
-    bank = cues.load_bank(written(pack, '[cues]\nmail = "beep.wav"\n[rules]\n"send_*" = "mail"'))
-    assert bank.cue_for("send_mail") is bank["mail"]
-    assert bank["mail"].measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+    bank = cues.load_bank(written(pack, '[cues]\n"größe 🎵" = "beep.wav"\n[rules]\n"send_*" = "größe 🎵"'))
+    assert bank.cue_for("send_mail") is bank["größe 🎵"]
+    assert bank["größe 🎵"].measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
 
 
 def test_a_rule_may_ask_for_motifs(pack):
@@ -103,10 +104,6 @@ def test_a_folder_of_files_named_after_cues_is_a_pack(tmp_path):
     assert (bank["tool_call"].spec, bank["error"].spec) == (None, None)
     assert bank["agent"].spec is not None
     assert bank.pack_dir == tmp_path
-
-
-def test_a_pack_can_say_who_made_it(pack):
-    assert read_pack(written(pack, '[pack]\nauthor = "me"\nlicense = "CC0-1.0"')).rules == ()
 
 
 WRONG = [
@@ -165,28 +162,11 @@ def test_a_wrong_pack_is_refused_by_file_key_value_and_what_is_allowed(pack, tex
     assert str(pack / "pack.toml") in str(caught.value)
 
 
-def test_a_cue_may_have_a_name_in_any_script(pack):
-    text = '[cues]\n"größe 🎵" = "beep.wav"\n[rules]\n"x" = "größe 🎵"'
-    assert cues.load_bank(written(pack, text)).cue_for("x").name == "größe 🎵"
-
-
 def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):
     soundfile.write(tmp_path / "error.wav", BEEP, 44100)
     (tmp_path / "pack.toml").symlink_to(tmp_path / "gone.toml")
     with pytest.raises(cues.PackError, match=r"pack\.toml: cannot be read: No such file"):
         cues.load_bank(tmp_path)
-
-
-def test_a_variable_that_points_nowhere_is_named(monkeypatch):
-    monkeypatch.setenv("CUES_PACK", "/nowhere")
-    with pytest.raises(cues.PackError, match=r"^CUES_PACK: /nowhere: is not a folder"):
-        cues.load_bank()
-
-
-def test_the_variable_may_begin_with_the_home_folder(pack, monkeypatch):
-    monkeypatch.setenv("HOME", str(written(pack, "").parent))
-    monkeypatch.setenv("CUES_PACK", "~/pack")
-    assert cues.load_bank().pack_dir == pack
 
 
 def test_folders_that_are_no_pack_are_refused(tmp_path):
@@ -217,6 +197,12 @@ def test_the_argument_goes_before_the_variable_and_that_before_the_configuration
     assert cues.load_bank(str(written(pack, ""))).pack_dir == Path(pack)
     monkeypatch.setenv("CUES_PACK", "")
     assert cues.load_bank().pack_dir is None
+    monkeypatch.setenv("HOME", str(pack.parent))
+    monkeypatch.setenv("CUES_PACK", "~/pack")
+    assert cues.load_bank().pack_dir == pack
+    monkeypatch.setenv("CUES_PACK", "/nowhere")
+    with pytest.raises(cues.PackError, match=r"^CUES_PACK: /nowhere: is not a folder"):
+        cues.load_bank()
 
 
 @pytest.mark.parametrize("ending", ["mp3", "aiff", "flac", "ogg", "au"])

@@ -3,21 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cues.library.bank import make_cue
 from cues.meters import clicks
 from cues.meters.clicks import find_clicks
-from cues.synthesis.catalog import CATALOG
 from cues.synthesis.voicelike import speak_voice_like
 
 
 def tone(hz=440.0, n_samples=24000, rate=24000):
     return (0.3 * np.sin(2 * np.pi * hz * np.arange(n_samples) / rate)).astype(np.float32)
-
-
-@pytest.mark.parametrize("name", CATALOG)
-def test_no_built_in_cue_clicks(name):
-    cue = make_cue(name, None, 24000, -20.0)
-    assert find_clicks(cue.samples, cue.sample_rate).tolist() == []
 
 
 @pytest.mark.parametrize("rate", [8000, 16000, 24000, 44100, 48000])
@@ -28,17 +20,13 @@ def test_a_jump_is_found_to_the_sample(rate):
     assert rate // 3 in found
 
 
-def test_a_lost_buffer_is_found_at_both_ends():
+def test_a_lost_buffer_is_found_at_both_ends_and_jumps_nearer_than_5_ms_count_once():
     samples = tone()
     samples[9613:10080] = 0.0
-    assert set(find_clicks(samples, 24000)) >= {9613, 10080}
-
-
-def test_jumps_that_are_nearer_than_5_ms_count_once():
-    samples = tone()
-    samples[12000], samples[12050] = 0.9, -0.9
+    samples[16000], samples[16050] = 0.9, -0.9
     inside = [click for click in find_clicks(samples, 24000) if 100 < click < 23900]
-    assert len(inside) == 1
+    assert inside[:2] == [9613, 10080]
+    assert len(inside) == 3
 
 
 def test_soft_edges_and_noise_are_no_clicks():

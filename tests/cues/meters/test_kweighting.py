@@ -22,7 +22,9 @@ from cues.meters.kweighting import REFERENCE, design, k_weighted, magnitude_db
 )
 def test_refitted_response_follows_the_48_khz_reference(sample_rate, top, tolerance_db):
     hz = np.geomspace(20, top * sample_rate, 4000)
-    error = magnitude_db(design(sample_rate), hz, sample_rate) - magnitude_db(REFERENCE, hz, 48000)
+    weighting = design(sample_rate)
+    assert all(np.abs(np.roots([1, *a])).max() < 1 for a in (weighting.shelf_a, weighting.high_pass_a))
+    error = magnitude_db(weighting, hz, sample_rate) - magnitude_db(REFERENCE, hz, 48000)
     assert np.abs(error).max() <= tolerance_db
 
 
@@ -34,10 +36,3 @@ def test_filtering_by_spectrum_equals_the_recursion(sample_rate):
     x = np.random.default_rng(2).normal(0, 1, 5000)
     direct = lfilter(w.high_pass_b, [1, *w.high_pass_a], lfilter(w.shelf_b, [1, *w.shelf_a], x))
     np.testing.assert_allclose(k_weighted(x, sample_rate), direct, atol=1e-11)
-
-
-@pytest.mark.parametrize("sample_rate", [8000, 16000, 24000, 44100, 192000])
-def test_poles_lie_inside_the_unit_circle(sample_rate):
-    w = design(sample_rate)
-    for a in (w.shelf_a, w.high_pass_a):
-        assert np.abs(np.roots([1, *a])).max() < 1

@@ -153,15 +153,13 @@ def test_packs_stand_beside_each_other_at_equal_loudness():
     assert "at equal loudness" in page
 
 
-def test_what_is_wrong_with_a_cue_is_told_on_its_card():
-    loud = cues.Cue(name="mine", samples=0.1 + 0.0 * make_cue("agent", None, 24000, -20.0).samples)
-    page = board_page([Set("mine", {"mine": loud}, {})], SPEECH, 24000)
-    assert "DC: its mean is" in page
-
-
-def test_a_pack_may_lack_what_another_one_has():
-    page = board_page([built_in(("agent",)), built_in(("agent", "error"))], SPEECH, 24000)
+def test_a_pack_may_lack_what_another_one_has_and_what_is_wrong_with_a_cue_is_on_its_card():
+    broken = cues.Cue(name="mine", samples=0.1 + 0.0 * make_cue("agent", None, 24000, -20.0).samples)
+    page = board_page(
+        [built_in(("agent",)), Set("mine", {**built_in(("agent",)).cues, "mine": broken}, {})], SPEECH, 24000
+    )
     assert len(Page(page).all("section")) == 2 + 1
+    assert "DC: its mean is" in page
 
 
 @pytest.mark.parametrize("lufs", [-40.0, -12.0, 20.0])

@@ -1,8 +1,6 @@
-"""G.711, against the standard's own tables and, where Python still has it, the standard library's codec."""
+"""G.711, against the standard's own tables."""
 
 import itertools
-import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -69,26 +67,3 @@ def test_every_code_survives_decoding_and_encoding(law):
 def test_samples_beyond_full_scale_are_clipped(law):
     loud = bytes_of_samples(np.array([5.0, -5.0, 1.0, -1.0], dtype=np.float32), law)
     assert loud[:2] == loud[2:]
-
-
-if sys.version_info < (3, 13):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        import audioop
-
-    CODECS = {"mulaw": (audioop.ulaw2lin, audioop.lin2ulaw), "alaw": (audioop.alaw2lin, audioop.lin2alaw)}
-
-    @pytest.mark.parametrize("law", CODECS)
-    def test_decoding_equals_that_of_the_standard_library(law):
-        codes = bytes(range(256))
-        theirs = np.frombuffer(CODECS[law][0](codes, 2), dtype="<i2")
-        np.testing.assert_array_equal(samples_of_bytes(codes, law), float_of_int16(theirs))
-
-    @pytest.mark.parametrize("law", CODECS)
-    def test_encoding_is_never_farther_from_the_sample_than_that_of_the_standard_library(law):
-        pcm = np.arange(-32768, 32768).astype("<i2").tobytes()
-        ours, theirs = bytes_of_samples(ALL, law), CODECS[law][1](pcm, 2)
-        errors = [np.abs(samples_of_bytes(data, law) - ALL) for data in (ours, theirs)]
-        assert (errors[0] <= errors[1]).all()
-        # It rounds negative samples of µ-law down, where the decision values of both signs are the same.
-        assert ours[32768:] == theirs[32768:]

@@ -32,8 +32,3 @@ def test_a_motif_is_two_or_three_pentatonic_notes_that_can_be_rendered(tool):
 
 def test_names_rarely_share_a_motif():
     assert len({cues.motif(tool) for tool in TOOLS}) >= len(TOOLS) - 1
-
-
-def test_a_name_that_is_no_text_is_refused():
-    with pytest.raises(cues.CueTypeError, match="must be text"):
-        cues.motif(None)

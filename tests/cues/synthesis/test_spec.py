@@ -35,12 +35,6 @@ def test_a_note_may_be_named():
     assert spec.to_table()["notes"][0]["hz"] == pytest.approx(523.2511, abs=1e-4)
 
 
-def test_specs_are_values():
-    one, other = (Spec(notes=(Note(hz=660, length_ms=100),)) for _ in range(2))
-    assert one == other
-    assert hash(one) == hash(other)
-
-
 NOTE = {"hz": 660, "length_ms": 100}
 
 
