@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from cues.cli._sounds import STANDARD
+from cues.cli._records import STANDARD
 from cues.errors import CueError, reason_of
 from cues.files import explained, replacing
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from cues.cli.live.sound_device import SoundDevice
+
 __all__ = ["TurnFiles", "save_picture", "write_standard_output"]
 
 _DPI = 120
 
 
 class TurnFiles:
-    """`STEM.wav` (the mix), `STEM-speech.wav` (the speech alone, aligned to the sample) and paths for the other files.
+    """The mix and the speech alone as WAV files, which replace older ones only if `kept` is set inside of `with`.
 
-    During the turn, the sound is in `.part` files. They replace the files of an earlier turn only if `kept` is set
-    inside the `with` block: a turn without sound leaves no files. A folder or file that cannot be written raises
-    `CueError`.
+    A `Sink`, which also passes the mix to a `device`.
     """
 
-    def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
+    def __init__(self, folder: Path, stem: str, sample_rate: int, device: SoundDevice | None = None) -> None:
         import soundfile
 
-        self.kept = False
+        self.kept, self._device = False, device
         self.wav, self.speech_wav = folder / f"{stem}.wav", folder / f"{stem}-speech.wav"
         self.png, self.json = folder / f"{stem}.png", folder / f"{stem}.json"
         self._folder, self._made = folder, [each for each in (folder, *folder.parents) if not each.exists()]
@@ -75,6 +75,8 @@ class TurnFiles:
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""
+        if self._device is not None:
+            self._device.write(mixed)
         with self._explained():
             for output, samples in zip(self._outputs, (mixed, speech), strict=True):
                 output.write(samples)

@@ -1,28 +1,48 @@
-"""Records of cues, for tables, `--json` and the sound board."""
+"""Cues and sounds that are named on the command line, and their records, for tables and `--json`."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import shlex
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 import cues
+from cues.cue import Cue
+from cues.errors import AudioFileError
+from cues.library import audiofile
 from cues.library.pack import MOTIF, find_pack_dir, read_pack
+from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.synthesis.catalog import CATALOG
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cues.cue import Cue
     from cues.library.bank import Bank
 
-__all__ = ["bank_of", "complete_cue", "counted", "cue_of", "cue_record", "number", "print_json", "source_of"]
+__all__ = [
+    "STANDARD",
+    "bank_of",
+    "complete_cue",
+    "counted",
+    "cue_of",
+    "cue_record",
+    "number",
+    "print_json",
+    "recording_of",
+    "sound_of",
+    "source_of",
+]
+
+STANDARD = "-"
+"""Name of standard input and output."""
+_INPUT = "standard input"
 
 
 def bank_of(pack: Path | None, sample_rate: int = 24000) -> Bank:
@@ -42,6 +62,40 @@ def cue_of(bank: Bank, name: str) -> Cue:
     if name == f"{MOTIF}:":
         raise cues.UnknownCueError(f"{name!r} lacks the name of a tool; it is written like {MOTIF}:read_file")
     return bank[name]
+
+
+def sound_of(bank: Bank, name: str) -> Cue:
+    """The cue of a name; `-` is an audio file on standard input, and a name such as `x.wav` a file.
+
+    Such a sound keeps its level, and gets the bank's sample rate.
+    """
+    if name == STANDARD:
+        name, sound = _INPUT, audiofile.decoded(_standard_input(audiofile.MAX_FILE_BYTES), _INPUT)
+    elif name not in bank and Path(name).suffix.lower() in audiofile.ENDINGS:
+        sound = audiofile.read_audio(Path(name))
+    else:
+        return cue_of(bank, name)
+    from cues.signal.resample import resample
+
+    samples = resample(*sound, bank.sample_rate)
+    return Cue(name=name, samples=samples, sample_rate=bank.sample_rate, measured=measure(samples, bank.sample_rate))
+
+
+def recording_of(path: Path) -> audiofile.Recording:
+    """The recording in a file, or on standard input if the path is `-`."""
+    if str(path) != STANDARD:
+        return audiofile.read_recording(path)
+    return audiofile.read_recording(io.BytesIO(_standard_input(audiofile.MAX_RECORDING_BYTES)), _INPUT)
+
+
+def _standard_input(most_bytes: int) -> bytes:
+    """All of standard input; `AudioFileError` if it is a terminal, or longer than `most_bytes`."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise AudioFileError(f"{_INPUT}: is a terminal; it must be an audio file, as in `cat x.wav | cues …`")
+    data = sys.stdin.buffer.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise AudioFileError(f"{_INPUT}: has more than {most_bytes} bytes")
+    return data
 
 
 def source_of(bank: Bank, name: str) -> str:

@@ -12,8 +12,7 @@ import click
 
 from cues.cli import _options
 from cues.cli.live.scripts import demo_script
-from cues.cli.live.timeline import report
-from cues.cli.live.turn import Setup, TurnReport, run_turn
+from cues.cli.live.turn import run_turn
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
@@ -55,22 +54,24 @@ def command(
         raise click.UsageError("--lang is the language of --text: give both")
     if text is not None and not text.strip():
         raise click.BadParameter("is empty; give at least one word", param_hint="'--text'")
-    clock = WallClock(_options.FAST_SPEED if fast else 1.0)
-    setup = Setup(
-        clock=clock, out=out, stem="demo", speaker=speaker, language=language, pack=pack, keeps_interrupted=False
-    )
-    report(asyncio.run(_demo(setup, text)), as_json=as_json)
-
-
-async def _demo(setup: Setup, text: str | None) -> TurnReport:
-    script = demo_script()
+    clock, script = WallClock(_options.FAST_SPEED if fast else 1.0), demo_script()
     turns = list(script.turns)
     if text is not None:
         turns = [_saying(turn, words) for turn, words in zip(turns, _before_and_after(text), strict=True)]
     first, second = (turn.name for turn in turns)
-    title = f"{first} at {script.tokens_per_s} tokens/s, then {second}"
-    target = replace(script, turns=turns).target(setup.clock)
-    return await run_turn(target, [{"role": "user", "content": script.prompt}], setup, title=title)
+    turn = run_turn(
+        replace(script, turns=turns).target(clock),
+        [{"role": "user", "content": script.prompt}],
+        title=f"{first} at {script.tokens_per_s} tokens/s, then {second}",
+        clock=clock,
+        out=out,
+        stem="demo",
+        speaker=speaker,
+        language=language,
+        pack=pack,
+        keeps_interrupted=False,
+    )
+    asyncio.run(turn).show(as_json=as_json)
 
 
 def _before_and_after(text: str) -> tuple[str, str]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from cues.cli import _options
 from cues.cli._files import save_picture
-from cues.cli._records import bank_of, complete_cue, number, print_json
-from cues.cli._sounds import sound_of
+from cues.cli._records import bank_of, complete_cue, number, print_json, sound_of
 from cues.cli._terminal import NARROW, console, harmless, name_table
 from cues.meters.bands import CENTERS_HZ, octave_levels_db
 from cues.meters.similarity import similarity

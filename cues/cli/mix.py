@@ -11,8 +11,7 @@ from click.shell_completion import CompletionItem
 
 from cues.cli import _options
 from cues.cli._files import save_picture, write_standard_output
-from cues.cli._records import bank_of, complete_cue, counted, cue_of, number, print_json
-from cues.cli._sounds import STANDARD, recording_of
+from cues.cli._records import STANDARD, bank_of, complete_cue, counted, cue_of, number, print_json, recording_of
 from cues.cli._terminal import harmless
 from cues.library.audiofile import WRITABLE, default_subtype, encoded, write_audio
 from cues.mixing.offline import Insert, mix_recording

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,45 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _RATE_HZ = 48000
-
-_HEADER = """\
-# A pack: your own sounds for the assistant, and rules from tools to sounds.
-#
-# Replace the WAV files in this folder with your own (WAV, FLAC, OGG or MP3; any rate, any number of channels, at most
-# 10 s), or change their settings here. Then:
-#
-#   cues check .                    lists every problem with its fix
-#   cues page board.html --pack .   plays your sounds beside the built-in ones
-#   cues demo --pack .              plays them in a conversation
-#
-# To use it: cues.load_bank("this folder"), or set the environment variable CUES_PACK to the folder.
-# A cue that you delete here keeps its built-in sound. The bank levels every sound and softens its edges.
-
-[cues]
-"""
-
-_FOOTER = """
-# A cue can have settings:
-#
-#   tool_call = { file = "tool_call.wav", gain_db = -2.0 }    quieter than usual, dB, -40 to 20
-#   error     = { file = "error.wav", target_lu = -4.0 }      its loudness against speech, LU
-#   agent     = { file = "agent.wav", trim = true }           silence at both ends is trimmed
-#   success   = { file = "success.wav", normalize = false }   keeps the file's own loudness
-#   working   = { file = "working.wav", loop = { period_ms = 2000 } }   repeats every 2 s
-#   attention = { spec = "listening" }                        another built-in sound
-#   listening = { spec = { notes = [{ note = "C5", length_ms = 120 }] } }     a sound from notes
-#
-# A new cue has any other name, and a rule below that uses it:
-#
-#   shutter = "shutter.wav"
-
-[rules]
-# Tool-name pattern = cue; the first match wins. "motif" gives each matching tool its own short sound.
-#
-#   "take_photo" = "shutter"
-#   "read_*" = "motif"
-#   "delegate_*" = "agent"
-"""
 
 
 @click.command()
@@ -85,4 +47,5 @@ def _write(folder: Path, bank: Bank) -> None:
         if built_in.spec.loop:
             entry = f'{{ file = "{name}.wav", loop = true }}'
         lines.append(f"{name} = {entry}".ljust(56) + f"# {built_in.meaning}\n")
-    (folder / "pack.toml").write_text(_HEADER + "".join(lines) + _FOOTER, encoding="utf-8")
+    template = resources.files(__package__).joinpath("new_pack.toml").read_text(encoding="utf-8")
+    (folder / "pack.toml").write_text(template.replace("{cues}", "".join(lines)), encoding="utf-8")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli import _options
-from cues.cli._records import bank_of, complete_cue
-from cues.cli._sounds import STANDARD, recording_of, sound_of
+from cues.cli._records import STANDARD, bank_of, complete_cue, recording_of, sound_of
 from cues.cli.live.sound_device import play, play_with_a_program
 from cues.errors import CueError
 from cues.show.audition import in_a_row, over_speech, stand_in_speech

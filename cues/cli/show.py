@@ -10,8 +10,7 @@ import numpy as np
 
 from cues.cli import _options
 from cues.cli._files import save_picture
-from cues.cli._records import bank_of, complete_cue, cue_record, number, print_json, source_of
-from cues.cli._sounds import STANDARD, sound_of
+from cues.cli._records import STANDARD, bank_of, complete_cue, cue_record, number, print_json, sound_of, source_of
 from cues.cli._terminal import console, harmless
 from cues.library.lint import check_cue
 from cues.units import db_to_gain, gain_to_db

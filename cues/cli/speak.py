@@ -14,8 +14,7 @@ import stream
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.cli.live.scripts import script_of
-from cues.cli.live.timeline import report
-from cues.cli.live.turn import Setup, Target, run_turn
+from cues.cli.live.turn import Target, run_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
@@ -89,17 +88,19 @@ def command(
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": prompt or "replay"})  # some APIs refuse an empty message
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
-    setup = Setup(clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play)
     if recordings:
         script = replace(script_of(recordings), tokens_per_s=DEFAULT_TOKENS_PER_S)
-        names = ", ".join(file.name for file in recordings)
-        turn = asyncio.run(run_turn(replace(script.target(clock), base_url=names), messages, setup, title=names))
+        title = ", ".join(file.name for file in recordings)
+        target = replace(script.target(clock), base_url=title)
     else:
         base_url, model = base_url or local_address(), model or default_model()
         offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
         target = Target(base_url=base_url, model=model, api=api, api_key=api_key, tools=offered)
-        turn = asyncio.run(run_turn(target, messages, setup, title=f"{model} at {base_url}"))
-    report(turn, as_json=as_json)
+        title = f"{model} at {base_url}"
+    turn = run_turn(
+        target, messages, title=title, clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play
+    )
+    asyncio.run(turn).show(as_json=as_json)
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.errors import MissingFeatureError
 from cues.show.plots import (
     CALL_COLOR,
     CUE_COLOR,
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["draw_turn", "ducking_db", "import_matplotlib"]
+__all__ = ["draw_turn", "ducking_db"]
 
 _INK, _FAINT = "#16202c", "#566373"
 # Fonts for scripts that matplotlib's font lacks, in order of preference.
@@ -44,10 +42,7 @@ _QUIET = 1e-6
 
 
 def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: str, path: Path) -> None:
-    """Write the picture of the output, and of the speech alone in the same samples, as a PNG, 1,000 pixels wide.
-
-    The subtitle says where the answer came from. Without matplotlib, `MissingFeatureError`.
-    """
+    """Write the picture of a turn as a PNG, 1,000 pixels wide; the subtitle says where the answer came from."""
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -72,14 +67,6 @@ def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: st
         figure.supxlabel(_drawable(subtitle, known), x=0.01, ha="left", fontsize=9, color=_FAINT)
         _spread_words(figure, words)
         figure.savefig(path, dpi=100)
-
-
-def import_matplotlib() -> None:
-    """Import the modules of `draw_turn` if they are installed; in any thread."""
-    with suppress(MissingFeatureError):
-        check_matplotlib()
-        from matplotlib import figure, font_manager  # noqa: F401
-        from matplotlib.backends import backend_agg  # noqa: F401
 
 
 def _fonts() -> tuple[list[str], set[int]]:
@@ -133,7 +120,7 @@ def _draw_waves(axes: Axes, mixed: Samples, speech: Samples, sample_rate: int) -
 
 
 def ducking_db(mixed: Samples, speech: Samples, sample_rate: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gain of the speech in a mix, measured every 10 ms: times (s) and decibels, 0 where there is no speech.
+    """Gain of the speech in a mix, every 10 ms: times (s) and decibels, 0 without speech.
 
     It is the projection of the mix on the speech in windows of 60 ms; a cue hardly correlates with speech.
     """

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stream.session import Sink
-
-__all__ = ["LEAD_MS", "Sinks", "SoundDevice", "device_names", "installed_players", "play", "play_with_a_program"]
+__all__ = ["LEAD_MS", "SoundDevice", "device_names", "installed_players", "play", "play_with_a_program"]
 
 LEAD_MS = 60.0
 """Lead of a session over a device that requests 20 ms at a time, with a busy event loop."""
@@ -77,11 +75,7 @@ def device_names() -> list[str]:
 
 
 class SoundDevice:
-    """Playback device for frames; leaving the `with` block waits until all are played.
-
-    `instead` is the advice in the `CueError` if there is no device, or it cannot be opened. `backends` are miniaudio's;
-    the default is those of the system.
-    """
+    """Playback device for frames; leaving `with` waits until all are played. `instead` is advice if it cannot open."""
 
     def __init__(
         self, sample_rate: int, instead: str, *, backends: Sequence[Any] | None = None, buffer_ms: int = _BUFFER_MS
@@ -114,7 +108,8 @@ class SoundDevice:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._queue(np.zeros(round(_TAIL_S * self._sample_rate), dtype=np.float32))
+        self._n_written += (n_tail := round(_TAIL_S * self._sample_rate))
+        self._frames.append(np.zeros(n_tail, dtype=np.float32))
         self._ending = True
         try:
             if kind is None:
@@ -127,15 +122,11 @@ class SoundDevice:
         """Samples that wait for the device."""
         return self._n_written - self._n_played
 
-    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32] | None = None) -> None:  # noqa: ARG002
-        """Queue a frame for playback (a `Sink`); do not change it afterwards."""
-        late = self.queued_samples > _LATEST_S * self._sample_rate
-        if not late or mixed.any():
-            self._queue(mixed)
-
-    def _queue(self, frame: NDArray[np.float32]) -> None:
-        self._n_written += len(frame)
-        self._frames.append(frame)
+    def write(self, frame: NDArray[np.float32]) -> None:
+        """Queue a frame for playback; do not change it afterwards."""
+        if self.queued_samples <= _LATEST_S * self._sample_rate or frame.any():
+            self._n_written += len(frame)
+            self._frames.append(frame)
 
     def _source(self) -> Generator[bytes | NDArray[np.float32], int, None]:
         """Feed the device from its callback thread: the requested samples, zeros on underrun."""
@@ -192,15 +183,3 @@ def _succeeds(command: list[str], longest_s: float) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return ended.returncode == 0
-
-
-class Sinks:
-    """Several sinks under one name."""
-
-    def __init__(self, *sinks: Sink) -> None:
-        self._sinks = sinks
-
-    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
-        """Pass a frame to each sink."""
-        for sink in self._sinks:
-            sink.write(mixed, speech)

@@ -1,37 +1,42 @@
-"""One turn from a model server to a WAV file, for `cues demo` and `cues speak`."""
+"""One turn from a model server to a WAV file, and its report, for `cues demo` and `cues speak`."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import signal
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+
+import click
 
 import cues
 import stream
 from cues.cli._files import TurnFiles
-from cues.cli._records import bank_of
-from cues.cli.live.picture import draw_turn, import_matplotlib
-from cues.cli.live.sound_device import LEAD_MS, Sinks, SoundDevice
+from cues.cli._records import bank_of, print_json
+from cues.cli._terminal import console, harmless
+from cues.cli.live.picture import draw_turn
+from cues.cli.live.sound_device import LEAD_MS, SoundDevice
 from cues.errors import MissingFeatureError
-from stream.events import Finish, StreamFailed
+from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.session import VoiceSession
 from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import WallClock
-    from stream.events import ServiceEvent
     from stream.services.source import ChatSource
-    from stream.session.record import TurnRecord
+    from stream.session.record import Seen, Sounded, TurnRecord
 
-__all__ = ["Arrival", "Setup", "Target", "TurnReport", "run_turn"]
+__all__ = ["Arrival", "Target", "TurnReport", "cause_of", "print_timeline", "run_turn"]
 
 _WITHOUT_DEVICE = "without --play the answer goes into files alone"
+_CAUSES: dict[type, str] = {ToolResult: "its result", StreamFailed: "the failure"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,23 +71,6 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """Settings of a turn: stream time, folder and name of the files, the speaker and its language, the pack.
-
-    With `play`, the turn also sounds on the loudspeakers; with `keeps_interrupted`, an interrupted one keeps its files.
-    """
-
-    clock: WallClock
-    out: Path
-    stem: str
-    speaker: str
-    pack: Path | None
-    language: str | None = None
-    play: bool = False
-    keeps_interrupted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnReport:
     """A finished turn: its record, the files, the speaker and the server."""
 
@@ -90,7 +78,35 @@ class TurnReport:
     files: TurnFiles
     speaker: str
     server: str
-    notes: tuple[str, ...] = ()
+
+    def show(self, *, as_json: bool) -> None:
+        """Print the timeline and the files, or only the reason of a failure; exit with 1 if the turn failed."""
+        journal, files = self.journal, self.files
+        if journal.interrupted and not files.kept:
+            raise KeyboardInterrupt
+        if as_json:
+            print_json({"speaker": self.speaker, **journal.as_dict()})
+        elif files.kept:
+            click.echo(f"speaker: {self.speaker}\n")
+            print_timeline(journal)
+            paths = (files.wav, files.speech_wav, files.png, files.json)
+            names = harmless(", ".join(str(path) for path in paths if path.exists()))
+            click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
+        if journal.failure is not None:
+            click.echo(f"cues: {harmless(self._failure())}", err=True)
+            sys.exit(1)
+
+    def _failure(self) -> str:
+        """The failure and its place, in one line."""
+        last = self.journal.seen[-1].event if self.journal.seen else None
+        if not isinstance(last, StreamFailed):
+            return self.journal.failure or ""
+        message = " ".join(last.message.split())
+        if last.code == "connection" and not self.files.kept:
+            message += "; is the server running? `cues speak --replay FILE` works without one"
+        if self.server in message:
+            return message
+        return f"{self.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"
 
 
 class Arrival:
@@ -130,53 +146,53 @@ def _limits(speed: float) -> stream.Limits:
     return stream.Limits(model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s)
 
 
-async def run_turn(target: Target, messages: Sequence[Mapping[str, Any]], setup: Setup, *, title: str) -> TurnReport:
-    """Ask the model, speak its answer with cues, and write the files."""
-    bank = bank_of(setup.pack)
-    clock, arrival = setup.clock, Arrival(setup.clock)
-    importing: list[asyncio.Future[None]] = []
+async def run_turn(
+    target: Target,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    clock: WallClock,
+    out: Path,
+    stem: str,
+    speaker: str,
+    pack: Path | None,
+    language: str | None = None,
+    play: bool = False,
+    keeps_interrupted: bool = True,
+) -> TurnReport:
+    """Ask the model, speak its answer with cues, and write the files `out`/`stem`.*."""
+    bank, arrival = bank_of(pack), Arrival(clock)
     async with contextlib.AsyncExitStack() as stack:
         mixer = stack.enter_context(contextlib.closing(cues.Mixer(SAMPLE_RATE)))
-        speaker = await choose_speaker(setup.speaker, language=setup.language)
-        stack.push_async_callback(speaker.aclose)
-        device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if setup.play else None
-        files = stack.enter_context(TurnFiles(setup.out, setup.stem, SAMPLE_RATE))
+        voice = await choose_speaker(speaker, language=language)
+        stack.push_async_callback(voice.aclose)
+        device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if play else None
+        files = stack.enter_context(TurnFiles(out, stem, SAMPLE_RATE, device))
         session = VoiceSession(
             mixer=mixer,
             router=stream.CueRouter(bank, mixer),
-            speaker=speaker,
-            sink=files if device is None else Sinks(device, files),
+            speaker=voice,
+            sink=files,
             clock=clock,
             limits=_limits(clock.speed),
-            lead_ms=LEAD_MS if device is not None else 10.0,
+            lead_ms=LEAD_MS if play else 10.0,
         )
         stack.enter_context(_barge_in_at_ctrl_c(session))
         source = await stack.enter_async_context(target.opened(arrival.mark))
         events = source.chat(messages, tools=target.tools or None)
-        if device is None:  # Importing in a thread holds up the loop for 30 ms, and a device with it.
-            events = _then_import_matplotlib(events, importing)
-        is_whole = True
+        is_whole = False
         try:
             journal = await session.run(events, bytes_s=lambda: arrival.last_s)
             is_whole = not journal.interrupted
-        except (asyncio.CancelledError, SystemExit):  # SIGTERM
-            is_whole = False
-            raise
         finally:
-            files.kept = (setup.keeps_interrupted or is_whole) and _is_worth_keeping(session.journal)
-    await asyncio.gather(*importing)
-    turn = TurnReport(journal=journal, files=files, speaker=speaker.name, server=target.base_url)
-    return _with_record(turn, {"model": target.model, "speed": clock.speed}, title) if files.kept else turn
-
-
-async def _then_import_matplotlib(
-    events: AsyncGenerator[ServiceEvent, None], importing: list[asyncio.Future[None]]
-) -> AsyncGenerator[ServiceEvent, None]:
-    """The events; then, while the last words are spoken, a thread imports the modules for the picture."""
-    async with contextlib.aclosing(events):
-        async for event in events:
-            yield event
-    importing.append(asyncio.get_running_loop().run_in_executor(None, import_matplotlib))
+            files.kept = (keeps_interrupted or is_whole) and _is_worth_keeping(session.journal)
+    if files.kept:
+        files.write_json({"speaker": voice.name, "model": target.model, "speed": clock.speed, **journal.as_dict()})
+        try:
+            draw_turn(journal, *files.read_sound(), f"{title}; speaker: {voice.name}", files.png)
+        except MissingFeatureError as error:
+            click.echo(f"cues: {error}", err=True)
+    return TurnReport(journal=journal, files=files, speaker=voice.name, server=target.base_url)
 
 
 def _is_worth_keeping(journal: TurnRecord) -> bool:
@@ -186,11 +202,57 @@ def _is_worth_keeping(journal: TurnRecord) -> bool:
     return journal.failure is None and any(isinstance(seen.event, Finish) for seen in journal.seen)
 
 
-def _with_record(turn: TurnReport, about: Mapping[str, Any], title: str) -> TurnReport:
-    """The turn, after its record and picture are written; a missing package for the picture becomes a note."""
-    turn.files.write_json({"speaker": turn.speaker, **about, **turn.journal.as_dict()})
-    try:
-        draw_turn(turn.journal, *turn.files.read_sound(), f"{title}; speaker: {turn.speaker}", turn.files.png)
-    except MissingFeatureError as error:
-        return replace(turn, notes=(str(error),))
-    return turn
+def print_timeline(journal: TurnRecord) -> None:
+    """Print the turn in order of time: text, calls, results, and each cue with its delay."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("time", justify="right", no_wrap=True)
+    table.add_column("what", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for at_s, what, detail in sorted(_rows(journal), key=lambda row: row[0]):
+        table.add_row(f"{at_s:7.3f} s", what, harmless(" ".join(detail.split())))
+    console().print(table)
+
+
+def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
+    rows: list[tuple[float, str, str]] = []
+    for is_text, group in itertools.groupby(journal.seen, lambda seen: isinstance(seen.event, TextDelta)):
+        together = list(group)
+        if is_text:
+            text = "".join(seen.event.text for seen in together if isinstance(seen.event, TextDelta))
+            rows.append((together[0].known_s, "text", text.strip()))
+        else:
+            rows += filter(None, map(_event_row, together))
+    if journal.heard:
+        first, last = journal.heard[0], journal.heard[-1]
+        rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))
+        rows.append((last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"))
+    rows += [
+        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {max(sounded.delay_ms, 0.0):.1f} ms after {cause_of(sounded)}")
+        for sounded in journal.sounded
+    ]
+    if journal.interrupted:
+        rows.append((journal.output_samples / journal.sample_rate, "end", "interrupted"))
+    return rows
+
+
+def cause_of(sounded: Sounded) -> str:
+    """The event that a cue announced, in words."""
+    return _CAUSES.get(type(sounded.seen.event), "the bytes of its call")
+
+
+def _event_row(seen: Seen) -> tuple[float, str, str] | None:
+    match seen.event:
+        case ToolCallStart(tool_name=name):
+            return seen.known_s, "call", f"{name} is being called"
+        case ToolCallEnd(tool_name=name, arguments_json=arguments, status=status):
+            return seen.known_s, "call", f"{name} {arguments}" + ("" if status == "ok" else f" ({status})")
+        case ToolResult(tool_name=name, is_error=is_error, content=content):
+            return seen.known_s, "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
+        case Finish(reason=reason):
+            return seen.known_s, "finish", reason
+        case StreamFailed():
+            return seen.known_s, "failed", "the answer broke off"  # why is the last line of all, on standard error
+        case _:
+            return None

@@ -8,8 +8,7 @@ import signal
 import pytest
 
 from cues.cli._files import TurnFiles
-from cues.cli.live.timeline import report
-from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping
+from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping, print_timeline
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
 from stream.session.record import HeardWord, Seen, Sounded, TurnRecord
 
@@ -46,7 +45,7 @@ def test_an_answer_that_is_interrupted_before_anything_was_heard_ends_like_any_i
         files.kept = _is_worth_keeping(TurnRecord(24000, interrupted=True))
     turn = TurnReport(journal=TurnRecord(24000, interrupted=True), files=files, speaker="nobody", server="nowhere")
     with pytest.raises(KeyboardInterrupt):
-        report(turn, as_json=False)
+        turn.show(as_json=False)
     assert capsys.readouterr().out == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -71,6 +70,12 @@ FAILED = Seen(StreamFailed("no server"), None, 0.0)
 )
 def test_a_turn_is_kept_if_it_was_heard_or_came_to_its_end(journal, kept):
     assert _is_worth_keeping(journal) is kept
+
+
+def test_a_cue_in_the_frame_of_its_event_is_not_shown_before_it(capsys):
+    call = Seen(ToolCallStart("search", "c1", 0), None, 1.000004)
+    print_timeline(TurnRecord(24000, seen=[call], sounded=[Sounded("tool_call", call, 24000, 1.0)]))
+    assert "tool_call, 0.0 ms after the bytes of its call" in capsys.readouterr().out
 
 
 def test_an_interrupted_demo_leaves_the_files_of_a_whole_one(run, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ import cues
 from cues.cli import group
 from cues.cli._page_server import MAX_MESSAGE_BYTES
 from cues.cli.live.browser import app as app_module
-from cues.cli.live.browser.line import Line
+from cues.cli.live.browser.conversation import Line
 from cues.cli.live.scripts import Script, built_in_scripts, script_of
 from cues.cli.live.turn import Target
 from cues.errors import CueError

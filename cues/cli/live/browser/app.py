@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.websockets import WebSocket
 
-    from cues.cli.live.browser.conversation import ConversationOptions
-    from cues.cli.live.browser.line import Line
+    from cues.cli.live.browser.conversation import ConversationOptions, Line
 
 __all__ = ["MAX_PAGES", "MAX_TEXT", "LivePages"]
 
@@ -48,18 +47,14 @@ logger = logging.getLogger(__name__)
 
 
 class LivePages:
-    """The pages that are open, and their conversations.
-
-    `hello` is the first event for each page: who answers, and the scripted turns. Every page gets an event when the
-    files of the pack change, which are checked every `poll_s` seconds.
-    """
+    """The pages that are open, and their conversations; `hello` is the first event for each page."""
 
     def __init__(self, options: ConversationOptions, hello: Mapping[str, Any], poll_s: float = POLL_S) -> None:
         self._options, self._hello, self._poll_s = options, hello, poll_s
         self._lines: set[Line] = set()
 
     def app(self) -> Starlette:
-        """The application; `PageServer` puts a guard in front of it."""
+        """The application, for a `PageServer`."""
         files = resources.files(__package__).joinpath("web").iterdir()
         return Starlette(routes=[*map(_route, files), WebSocketRoute("/socket", self._talk)], lifespan=self._lifespan)
 

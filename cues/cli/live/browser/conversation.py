@@ -1,19 +1,21 @@
-"""The conversation of one page: a question, the model's stream, a session that speaks it, frames to the page."""
+"""The conversation of one page: a question, the model's stream, a session that speaks it, frames and events."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
+import struct
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 import stream
 from cues import Mixer
-from cues.cli.live.browser.line import Line
-from cues.cli.live.timeline import cause_of
-from cues.cli.live.turn import Arrival
+from cues.cli.live.turn import Arrival, cause_of
 from stream.clock import WallClock
 from stream.events import ToolCallStart
 from stream.session import ChatHistory, VoiceSession
@@ -23,6 +25,9 @@ from stream.speech.speaker import SAMPLE_RATE
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from numpy.typing import NDArray
+    from starlette.websockets import WebSocket
+
     from cues.cli._watching import Watched
     from cues.cli.live.turn import Target
     from cues.library.bank import Bank
@@ -31,9 +36,14 @@ if TYPE_CHECKING:
     from stream.session.record import TurnRecord
     from stream.speech.speaker import Speaker
 
-__all__ = ["Conversation", "ConversationOptions"]
+__all__ = ["Conversation", "ConversationOptions", "Line"]
 
 _FRAME_SAMPLES, _FRAME_MS = 480, 20.0
+_HEADER = struct.Struct("<IIff")
+"""Number of the turn, position of the first sample, RMS of the mix and of the speech; `worker.js` reads it."""
+
+_MOST_WAITING = 500
+"""Messages that wait for a page: 10 s of sound."""
 
 logger = logging.getLogger(__name__)
 
@@ -188,3 +198,49 @@ class Conversation:
                 for each in sounded
             ],
         )
+
+
+class Line:
+    """Delivers the frames of a session (a `Sink`) and events to a page in order, each with its `turn` and position.
+
+    `overflowed` is set when 10 s of sound wait: the page does not read. Everything after is dropped.
+    """
+
+    def __init__(self, mixer: Mixer) -> None:
+        self.turn = 0
+        self.overflowed = asyncio.Event()
+        self._mixer = mixer
+        self._waiting: asyncio.Queue[bytes | str] = asyncio.Queue(_MOST_WAITING)
+
+    def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
+        """Take one frame."""
+        header = self._header(self._mixer.position - len(mixed), _rms(mixed), _rms(speech))
+        self._put(header + mixed.astype("<f4", copy=False).tobytes())
+
+    def end_turn(self) -> None:
+        """Mark the end of the turn's sound: a frame without samples."""
+        self._put(self._header(self._mixer.position, 0.0, 0.0))
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Take an event; `at_s` is the present position of the output, seconds, unless it is given."""
+        at_s = self._mixer.position / self._mixer.sample_rate
+        self._put(json.dumps({"type": kind, "turn": self.turn, "at_s": at_s, **fields}))
+
+    async def deliver(self, socket: WebSocket) -> None:
+        """Send what waits, until cancelled."""
+        while True:
+            message = await self._waiting.get()
+            await (socket.send_text(message) if isinstance(message, str) else socket.send_bytes(message))
+
+    def _header(self, position: int, mixed_rms: float, speech_rms: float) -> bytes:
+        return _HEADER.pack(self.turn, position & 0xFFFFFFFF, mixed_rms, speech_rms)
+
+    def _put(self, message: bytes | str) -> None:
+        try:
+            self._waiting.put_nowait(message)
+        except asyncio.QueueFull:
+            self.overflowed.set()
+
+
+def _rms(samples: NDArray[np.float32]) -> float:
+    return float(np.sqrt(np.mean(np.square(samples)))) if len(samples) else 0.0
