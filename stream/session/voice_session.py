@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Sink", "VoiceSession"]
 
 _DEFAULT_LIMITS = Limits()
+_LONGEST_STALL_S = 60.0  # Of stream time; a process that was suspended for longer has nobody who listens to all of it.
 
 
 class Sink(Protocol):
@@ -284,8 +285,10 @@ class VoiceSession:
         return self._start_s + self._mixer.position / self._mixer.sample_rate
 
     def _write_due(self) -> None:
-        """Write all frames that are due, silence too."""
+        """Write all frames that are due, silence too; after a suspend or another jump of the clock go on from there."""
         now_s = self._clock.now()
+        if now_s - self._due_s > _LONGEST_STALL_S:
+            self._start_s += now_s - self._due_s
         while self._due_s <= now_s + 1e-9:
             self._write_frame()
 

@@ -100,8 +100,7 @@ def run_turn(script, *, speaker=None, bank=None, rules=None, tools=None, barge_i
             router=told.router,
             speaker=speaker or VoiceLikeSpeaker(),
             sink=told.tape,
-            clock=LoopClock(),
-            **{"on_event": told.events.append, **options},
+            **{"clock": LoopClock(), "on_event": told.events.append, **options},
         )
         told.history = session.history
         for number, turn in enumerate(script if script and isinstance(script[0], list) else [script]):

@@ -222,3 +222,14 @@ def test_a_sound_of_the_callers_own_does_not_hold_up_a_cancelled_turn():
     told = run_turn(TURN, disturb=interrupted_over_a_loop, barge_in_s=1.1)
     assert told.mixer.active
     assert len(told.tape.mixed) < 3 * RATE
+
+
+def test_a_clock_that_jumps_an_hour_writes_no_hour_of_frames_and_the_answer_goes_on():
+    class Jumping(LoopClock):
+        def now(self):
+            now_s = super().now()
+            return now_s + 3600.0 * (now_s > 2.0)
+
+    jumped, usual = (run_turn(TURN, clock=clock) for clock in (Jumping(), LoopClock()))
+    assert jumped.journal.heard_text == usual.journal.heard_text
+    assert len(jumped.tape.mixed) == pytest.approx(len(usual.tape.mixed), abs=RATE)
