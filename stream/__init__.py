@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from stream.readers.formats.anthropic import AnthropicReader as AnthropicReader
     from stream.readers.formats.chat_completions import OpenAIReader as OpenAIReader
     from stream.readers.formats.gemini import GeminiReader as GeminiReader
-    from stream.readers.formats.live import LiveReader as LiveReader
+    from stream.readers.formats.gemini import LiveReader as LiveReader
     from stream.readers.formats.ollama import OllamaReader as OllamaReader
     from stream.readers.formats.raw_text import TextReader as TextReader
     from stream.readers.formats.realtime import RealtimeReader as RealtimeReader
@@ -80,8 +80,7 @@ _HOMES = {
         "ReasoningDelta ServerError StreamFailed TaskStatus TextDelta ToolCallCancelled ToolCallEnd "
         "ToolCallStart ToolResult ToolsLeftOut TranscriptDelta Usage",
         "stream.readers.formats.anthropic": "AnthropicReader",
-        "stream.readers.formats.gemini": "GeminiReader",
-        "stream.readers.formats.live": "LiveReader",
+        "stream.readers.formats.gemini": "GeminiReader LiveReader",
         "stream.readers.formats.ollama": "OllamaReader",
         "stream.readers.formats.chat_completions": "OpenAIReader",
         "stream.readers.formats.realtime": "RealtimeReader",

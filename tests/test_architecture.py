@@ -79,17 +79,17 @@ FLOORS = {
         ("harmony",),
     ),
     "stream.readers.calls": (
-        ("values", "rounds"),
+        ("values",),
         ("arguments",),
         ("order",),
         ("fragments", "item_calls"),
     ),
     "stream.readers.formats": (
-        ("failures", "finish_reasons", "framing", "audio"),
+        ("failures", "finish_reasons", "framing"),
         ("message_reader", "raw_text"),
         ("chat_completions", "ollama", "block_reader"),
         ("responses", "anthropic", "gemini"),
-        ("realtime", "live"),
+        ("realtime",),
         ("any_format",),
     ),
 }

@@ -5,7 +5,7 @@ order of all calls, `formats` has a file for each wire format. Follow one token 
 next:
 
 1. `formats/any_format` (`AnyReader`) finds the format and its reader. `formats/framing` cuts bytes into messages.
-2. `formats/chat_completions`, `ollama`, `responses`, `realtime`, `anthropic`, `gemini`, `live` know where in a message
+2. `formats/chat_completions`, `ollama`, `responses`, `realtime`, `anthropic`, `gemini` know where in a message
    text, reasoning and calls stand; `raw_text` reads bare text. `message_reader` handles what they find, and the end of
    a stream; `block_reader` adds what formats with typed events share. `failures` unwraps the errors and
    `finish_reasons` knows the reasons of every format.
@@ -15,8 +15,8 @@ next:
    are variations. They use the `Parser` (`text/parser`); `text/__init__` has the order of what is below it.
 5. Calls that came as fields: `calls/fragments` puts together fragments that have an index, `calls/item_calls` those
    that have an item or block of their own.
-6. `calls/order`: all calls and all text in the order of the stream; `rounds` drops what a server sends twice,
-   `arguments` checks and compares arguments. `CallOrder.take` is what `feed` returns.
+6. `calls/order`: all calls and all text in the order of the stream, without what a server sends twice; `arguments`
+   checks and compares arguments. `CallOrder.take` is what `feed` returns.
 
 `options` are the caller's. To add a dialect or a format, see CONTRIBUTING.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stream.events import Event, ToolCallEnd
@@ -36,15 +37,11 @@ _MOST_HELD = 64  # pieces
 _LONGEST_HELD = 64  # characters of a piece
 
 
+@dataclass(slots=True, eq=False)
 class _Assembly:
-    """One structured call as far as its fragments have come."""
-
-    __slots__ = ("call", "pieces", "scanner")
-
-    def __init__(self, call: Call, limit: int) -> None:
-        self.call = call
-        self.pieces = Pieces(limit)
-        self.scanner = JsonScanner()
+    call: Call
+    pieces: Pieces
+    scanner: JsonScanner = field(default_factory=JsonScanner)
 
 
 class CallAssembler:
@@ -95,9 +92,8 @@ class CallAssembler:
 
     def _scan_held(self) -> None:
         if self.held_at is not None:
-            assembly, self.held_at = self._by_index[self.held_at], None
-            piece, self._held = "".join(self._held), []
-            self._append(assembly, piece)
+            held_at, held, self.held_at, self._held = self.held_at, self._held, None, []
+            self._append(self._by_index[held_at], "".join(held))
 
     def take(self, fragments: Iterable[Any], index: object = None) -> None:
         """Take in one array of fragments, as decoded JSON."""
@@ -113,11 +109,10 @@ class CallAssembler:
             if isinstance(number, bool) or not isinstance(number, int | str):
                 number = index
             identity, name = fragment.get("id"), function.get("name")
-            if not isinstance(identity, str):
-                identity = str(identity) if isinstance(identity, int | float) else ""
+            identity = str(identity)[:_LONGEST_NAME] if isinstance(identity, str | int | float) else ""
             name = clean_name(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
             arguments = function.get("parameters") if function.get("arguments") is None else function["arguments"]
-            self._fragment(array, number, identity[:_LONGEST_NAME], name, arguments)
+            self._fragment(array, number, identity, name, arguments)
 
     def _fragment(self, array: int, index: int | str | None, identity: str, name: str, arguments: Any) -> None:
         if not (identity or name or arguments is not None):
@@ -163,11 +158,16 @@ class CallAssembler:
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:
         if self.text_followed:
-            self._complete_bare()
+            # Text and another call have come after these: they have no arguments.
+            for assembly in self._open:
+                if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
+                    self._complete(assembly)
+            self._open = [assembly for assembly in self._open if not assembly.call.status]
+            self.text_followed = False
         if len(self._open) >= _MOST_OPEN:
             self._forget_half()
         call = Call(id=identity, array=array, token=None if index is None else ("index", index))
-        assembly = _Assembly(call, self._order.max_argument_chars)
+        assembly = _Assembly(call, Pieces(self._order.max_argument_chars))
         self._open.append(assembly)
         self._last = assembly
         if index is not None:
@@ -176,22 +176,13 @@ class CallAssembler:
             self._by_id[identity] = assembly
         return assembly
 
-    def _complete_bare(self) -> None:
-        """Complete calls after which text and another call have come: they have no arguments."""
-        for assembly in self._open:
-            if not assembly.pieces.size and assembly.call.name and not assembly.call.status:
-                self._complete(assembly)
-        self._open = [assembly for assembly in self._open if not assembly.call.status]
-        self.text_followed = False
-
     def _forget_half(self) -> None:
         """End the older half of the calls: a server that begins so many and ends none must not fill the memory."""
-        half, self._open = self._open[: _MOST_OPEN // 2], self._open[_MOST_OPEN // 2 :]
+        half, self._open = dict.fromkeys(self._open[: _MOST_OPEN // 2]), self._open[_MOST_OPEN // 2 :]
         for assembly in half:
             self._end(assembly, was_cut=True)
-        forgotten = set(half)
-        self._by_index = {index: one for index, one in self._by_index.items() if one not in forgotten}
-        self._by_id = {identity: one for identity, one in self._by_id.items() if one not in forgotten}
+        self._by_index = {index: one for index, one in self._by_index.items() if one not in half}
+        self._by_id = {identity: one for identity, one in self._by_id.items() if one not in half}
 
     def _append(self, assembly: _Assembly, piece: str) -> None:
         scanner = assembly.scanner

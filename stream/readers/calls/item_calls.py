@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.calls.values import text_of
@@ -21,16 +22,15 @@ _LONGEST_NAME = 1024  # characters of a name or an id
 _MOST_OPEN = 1 << 14
 
 
+@dataclass(slots=True, eq=False)
 class ItemCall:
     """One call as far as it has come."""
 
-    __slots__ = ("call", "free_text", "given", "owner", "pieces")
-
-    def __init__(self, call: Call, pieces: Pieces, *, free_text: bool, owner: str) -> None:
-        self.call, self.pieces = call, pieces
-        self.free_text = free_text  # the arguments are a custom tool's text, and no JSON
-        self.owner = owner  # the response that it belongs to
-        self.given: Any = None  # arguments that came with its beginning; they count if no piece comes
+    call: Call
+    pieces: Pieces
+    free_text: bool  # the arguments are a custom tool's text, and no JSON
+    owner: str  # the response that it belongs to
+    given: Any = None  # arguments that came with its beginning; they count if no piece comes
 
 
 class ItemCalls:
@@ -50,11 +50,8 @@ class ItemCalls:
         known = identity[:_LONGEST_NAME] if isinstance(identity, str) else ""
         # A repeated id with name and arguments is a duplicate; each call without an id stands for itself.
         token = ("item", known or self._count)
-        made, pieces = (
-            Call(id=known, array=self._order.new_array(), token=token),
-            Pieces(self._order.max_argument_chars),
-        )
-        call = ItemCall(made, pieces, free_text=free_text, owner=owner)
+        made = Call(id=known, array=self._order.new_array(), token=token)
+        call = ItemCall(made, Pieces(self._order.max_argument_chars), free_text, owner)
         self._open[call] = None
         self.name(call, name)
         return call

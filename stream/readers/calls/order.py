@@ -1,16 +1,21 @@
-"""The order of events: calls where their first fragment came, text after the calls that it follows."""
+"""The order of events: calls where their first fragment came, text after the calls that it follows.
+
+A server may send a call twice. Calls of one round with the same name and equal arguments are duplicates, and the first
+one stays. They are different calls if both have an index, if both are raw text with ids of their own, or if they stand
+in one array. An equal id makes them one.
+"""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 
 from stream.checks import check_whole_number
 from stream.events import CallStatus, Event, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
 from stream.readers.calls.arguments import canonical, read_arguments
-from stream.readers.calls.rounds import Round
-from stream.readers.text.dialect import Call
+from stream.readers.text.dialect import Call, Token
 
 __all__ = ["CallOrder"]
 
@@ -18,6 +23,53 @@ _MOST_WAITING = 1 << 20  # characters of arguments that wait for an earlier call
 _WEIGHT_OF_TEXT = 16  # beside them: it comes in small pieces
 _MOST_CALLS = 1 << 14  # that are remembered, to know a repeated one and what a result belongs to
 _LONGEST_KEY = 256  # characters; of longer arguments a digest is remembered
+
+
+@dataclass(slots=True)
+class _Group:
+    """Calls that only their tokens and arrays tell apart; counted, so that ten thousand stay cheap."""
+
+    tokens: set[Token] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
+    in_array: Counter[tuple[str, int]] = field(default_factory=Counter)
+    matched: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def repeats(self, call: Call, *, absorbs: bool) -> bool:
+        """Take in a call; return whether it may be one of the others, which it then `absorbs`."""
+        own, twin = call.token[0] if call.token else "", None
+        if call.token and call.token in self.tokens:
+            twin = own
+        else:
+            for kind, count_ in self.kinds.items():
+                # Two calls that both have a token differ if their tokens do.
+                place = (kind, call.array)
+                if (kind != own or not own) and count_ > self.in_array[place] + self.matched[place]:
+                    twin = kind
+                    break
+        self.tokens.add(call.token)
+        self._count(call, 1)
+        if twin is not None and absorbs:
+            # A call absorbs one duplicate of each array: [a, a] beside one a is two calls.
+            self.matched[twin, call.array] += 1
+        return twin is not None
+
+    def forget(self, call: Call) -> None:
+        self.tokens.discard(call.token)
+        self._count(call, -1)
+
+    def _count(self, call: Call, change: int) -> None:
+        own = call.token[0] if call.token else ""
+        self.kinds[own] += change
+        self.in_array[own, call.array] += change
+
+
+@dataclass(slots=True, eq=False)
+class _Round:
+    """The calls since the last round began."""
+
+    calls: int = 0
+    by_name: defaultdict[str, _Group] = field(default_factory=lambda: defaultdict(_Group))
+    by_arguments: defaultdict[tuple[str, str], _Group] = field(default_factory=lambda: defaultdict(_Group))
 
 
 class CallOrder:
@@ -33,7 +85,7 @@ class CallOrder:
         self._waiting: deque[Call | TextDelta] = deque()
         self._texts_waiting = 0
         self._waited = 0  # how much has come since something waits
-        self._round = Round()
+        self._round = _Round()
         self._ids: dict[str, set[tuple[str, str]]] = {}  # id → the names and arguments that it stood for
         self._ids_kept = 0
         self.by_arguments = False  # equal name and arguments are one call, whatever their indexes and ids
@@ -68,7 +120,7 @@ class CallOrder:
             self.silent = False
             self._drop_speculative()
             if self._round.calls:
-                self._round = Round()
+                self._round = _Round()
             self.idle = not self._waiting and self.channel is None
         if self._waiting and self._waited <= _MOST_WAITING:
             self._waiting.append(TextDelta(text, self.channel))
@@ -85,7 +137,7 @@ class CallOrder:
     def reasoning(self, text: str) -> None:
         """Take in reasoning, which starts a new round after a call but never waits."""
         if self._round.calls and not text.isspace():
-            self._round = Round()
+            self._round = _Round()
         if self.reasons and text:
             self._events.append(ReasoningDelta(text))
 
@@ -94,11 +146,12 @@ class CallOrder:
         self.silent = self.idle = False
         self._drop_speculative()
         if self._round.calls >= _MOST_CALLS:
-            self._round = Round()
+            self._round = _Round()
         if self.by_arguments:
             call.token, call.array = None, self.new_array()
         call.home = self._round
-        call.duplicate = self._round.opens(call)
+        call.duplicate = self._round.by_name[call.name].repeats(call, absorbs=False)
+        self._round.calls += 1
         if call.id:
             known = self._stood_for(call.id)
             call.duplicate |= any(key or name == call.name for name, key in known)
@@ -124,19 +177,19 @@ class CallOrder:
             call.home = self._round
             self._waiting.append(call)
         elif status == "ok":
-            call.duplicate = self._repeats(call, call.home) and call.ordinal < 0
+            call.duplicate = self._repeats(call) and call.ordinal < 0
         else:
             call.duplicate = False
-            call.home.gave_up(call)
+            call.home.by_name[call.name].forget(call)  # no later call repeats it
         self._flush()
         if self._waiting:
             self._wait(len(arguments))
 
-    def _repeats(self, call: Call, home: Round) -> bool:
+    def _repeats(self, call: Call) -> bool:
         key = canonical(call.arguments_json)
         if len(key) > _LONGEST_KEY:
             key = blake2b(key.encode("utf-8", "surrogatepass")).hexdigest()
-        repeated = home.repeats(call, key)
+        repeated: bool = call.home.by_arguments[call.name, key].repeats(call, absorbs=True)
         if call.id:
             seen = self._stood_for(call.id)
             repeated |= (call.name, key) in seen
@@ -172,12 +225,9 @@ class CallOrder:
         self._waiting.extendleft(reversed(still_open))
         if not self._waiting:
             self._waited = 0
-        if self._texts_waiting < texts:
-            self._announce_waiting()
-
-    def _announce_waiting(self) -> None:
-        """Announce the calls that only text before them has kept waiting."""
-        for item in self._waiting:
+        if self._texts_waiting == texts:
+            return
+        for item in self._waiting:  # announce the calls that only text before them has kept waiting
             if not isinstance(item, Call):
                 break
             if item.ordinal < 0 and not item.duplicate and item.name and not item.status:
@@ -215,7 +265,7 @@ class CallOrder:
             self._speculative = None
             for call in calls:
                 self.replay(call)
-        self._round = Round()
+        self._round = _Round()
 
     def replay(self, call: Call) -> None:
         """Take in a call that was read in reasoning and has become real."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stream.readers.calls.values import fields_of
 from stream.readers.formats.anthropic import AnthropicReader
 from stream.readers.formats.chat_completions import OpenAIReader
-from stream.readers.formats.gemini import GeminiReader
-from stream.readers.formats.live import LiveReader
+from stream.readers.formats.gemini import GeminiReader, LiveReader
 from stream.readers.formats.ollama import OllamaReader
 from stream.readers.formats.realtime import RealtimeReader
 from stream.readers.formats.responses import ResponsesReader

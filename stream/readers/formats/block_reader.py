@@ -1,18 +1,20 @@
-"""Shared by the readers of formats with typed events: calls with an identity, repeated text, a server's own tools."""
+"""Shared by the readers of formats with typed events: calls as items, repeated text, audio, a server's own tools."""
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import TaskStatus, TranscriptDelta
+from stream.events import AudioDelta, TaskStatus, TranscriptDelta
 from stream.readers.calls.item_calls import ItemCalls
-from stream.readers.formats.audio import audio_of
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import MessageReader
 from stream.readers.text.scanner import MOST_PIECES
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from stream.readers.options import Tools
 
@@ -21,6 +23,7 @@ __all__ = ["BlockReader"]
 _MOST_SAID = 1 << 20  # characters of all parts; beyond them, whole texts that repeat these parts say nothing
 _MOST_PARTS = 1 << 14
 _MOST_TASKS = 1 << 14
+_TELEPHONE_HZ = 8000
 
 
 class BlockReader(MessageReader):
@@ -64,8 +67,7 @@ class BlockReader(MessageReader):
             self._order.emit(TranscriptDelta(text, "assistant"))
 
     def _pass_on_audio(self, data: Any, form: str, rate_hz: int = 24_000) -> None:
-        audio = audio_of(data, form, rate_hz)
-        if audio is not None:
+        if audio := _audio_of(data, form, rate_hz):
             self._last_finish = None
             self._order.emit(audio)
 
@@ -113,3 +115,50 @@ class BlockReader(MessageReader):
 
     def _fail_with(self, error: Any) -> None:
         self._fail(unwrap(error))
+
+
+def _audio_of(data: Any, form: str, rate_hz: int) -> AudioDelta | None:
+    r"""A piece of audio, from base64 or bytes that a client has decoded; `None` if it is empty or not base64.
+
+    G.711 (`"audio/pcmu"`, `"audio/pcma"`) is decoded, another media type with a slash is kept, anything else is PCM.
+
+    >>> _audio_of("/38A", "audio/pcmu", 24_000)
+    AudioDelta(pcm=b'\x00\x00\x00\x00\x84\x82', mime='audio/pcm;rate=8000')
+    """
+    try:
+        pcm = bytes(data) if isinstance(data, bytes | bytearray) else b64decode(data) if isinstance(data, str) else b""
+    except (binascii.Error, ValueError):
+        return None
+    if not pcm:
+        return None
+    if form in _LAWS:
+        low, high = _tables(_LAWS[form])
+        decoded = bytearray(2 * len(pcm))
+        decoded[::2], decoded[1::2] = pcm.translate(low), pcm.translate(high)
+        return AudioDelta(bytes(decoded), f"audio/pcm;rate={_TELEPHONE_HZ}")
+    return AudioDelta(pcm, form if "/" in form and form != "audio/pcm" else f"audio/pcm;rate={rate_hz}")
+
+
+# `cues.signal.g711` has these laws as numpy tables: a reader may not import the engine, nor the engine this package.
+@cache
+def _tables(law: Callable[[int], int]) -> tuple[bytes, bytes]:
+    """The low and the high bytes of all 256 values of G.711 (11/88), tables 2a, 2b and 1a, 1b."""
+    values = [law(byte).to_bytes(2, "little", signed=True) for byte in range(256)]
+    return bytes(value[0] for value in values), bytes(value[1] for value in values)
+
+
+def _mu_law(byte: int) -> int:
+    byte ^= 0xFF
+    size = (((byte & 0x0F) << 3) + 0x84 << ((byte & 0x70) >> 4)) - 0x84
+    return -size if byte & 0x80 else size
+
+
+def _a_law(byte: int) -> int:
+    byte ^= 0x55
+    segment, size = (byte & 0x70) >> 4, ((byte & 0x0F) << 4) + 8
+    if segment:
+        size = size + 0x100 << segment - 1
+    return size if byte & 0x80 else -size
+
+
+_LAWS = {"audio/pcmu": _mu_law, "g711_ulaw": _mu_law, "audio/pcma": _a_law, "g711_alaw": _a_law}

@@ -73,10 +73,8 @@ class MessageDecoder:
                 found.clear()
         if not rest or self.overflowed:
             return
-        is_object = (
-            self._idle and rest[-1] == "}" and "{" in rest[:_BEFORE_AN_OBJECT]
-        )  # of another field more may follow
-        if not (is_object and self._whole(rest, found)):
+        may_be_whole = self._idle and rest[-1] == "}" and "{" in rest[:_BEFORE_AN_OBJECT]  # other fields may go on
+        if not (may_be_whole and self._whole(rest, found)):
             self._part(rest, found)
             self._idle = not (self._head or self._pieces.size or self._held is not None or self._skipped is not None)
         yield from found
@@ -161,8 +159,11 @@ class MessageDecoder:
 
     def _end_line(self, found: list[dict[str, Any]]) -> None:
         line, self._held = self._held, None
-        if line is not None and self._scanner:
-            self._event_goes_on(line, found)
+        if line == "" and self._scanner:  # the end of an event whose object is open
+            self._skipped = self._pieces.text[:_KEPT_OF_A_BAD_LINE]
+            self._forget()
+        elif line is not None and self._scanner and not line.startswith(_OTHER_FIELDS):
+            self._part(line.removeprefix(_FIELD).removeprefix(" "), found)
         if self._scanner:
             self._part("\n", found)
         left = self._head.strip(_BETWEEN).removeprefix(_FIELD).strip(_BETWEEN)
@@ -173,14 +174,6 @@ class MessageDecoder:
         self._head, self._skipped = "", None
         self._held = "" if self._scanner and self._is_event else None
         self._idle = self._scanner is None
-
-    def _event_goes_on(self, line: str, found: list[dict[str, Any]]) -> None:
-        """Take in a further line of an event whose object is open."""
-        if not line:
-            self._skipped = self._pieces.text[:_KEPT_OF_A_BAD_LINE]
-            self._forget()
-        elif not line.startswith(_OTHER_FIELDS):
-            self._part(line.removeprefix(_FIELD).removeprefix(" "), found)
 
     def _check_size(self, size: int) -> None:
         if size > self._longest:

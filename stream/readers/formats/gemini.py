@@ -1,4 +1,4 @@
-"""A reader for Gemini's `streamGenerateContent`: answers in parts, whose calls may stream."""
+"""Readers for Gemini's `streamGenerateContent`, whose calls may stream, and for its Live API, with many turns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stream.events import Event, StreamFailed, Usage
+from stream.events import Event, Interrupted, StreamFailed, ToolCallCancelled, TranscriptDelta, Usage
 from stream.readers.calls.arguments import PartialArguments
 from stream.readers.calls.values import fields_of, listed, text_of
 from stream.readers.formats.block_reader import BlockReader
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from stream.readers.calls.item_calls import ItemCall
     from stream.readers.options import Tools
 
-__all__ = ["GeminiReader", "google_fields", "word_of"]
+__all__ = ["GeminiReader", "LiveReader"]
 
 _HUMPS = re.compile(r"(?<=[a-z])[A-Z]")
 # The server's own tools: the part that begins one, and the part that ends it.
 _BEGINS = {"executable_code": "code_execution", "tool_call": ""}
 _ENDS = ("code_execution_result", "tool_response")
 _OK = ("OUTCOME_OK", "")
+_OF_A_TURN = ("model_turn", "output_transcription", "generation_complete")
 
 
 class GeminiReader(BlockReader):
@@ -51,16 +52,16 @@ class GeminiReader(BlockReader):
     def close(self) -> list[Event]:
         """Return the last events; see `MessageReader.close`."""
         if self._counts is not None:
-            self._usage = usage_of(google_fields(self._counts), *self.COUNTS)
+            self._usage = usage_of(_fields(self._counts), *self.COUNTS)
         return super().close()
 
     def _read(self, fields: Mapping[str, Any]) -> None:
-        answer = google_fields(fields)
+        answer = _fields(fields)
         for candidate in listed(answer.get("candidates")):
-            self._candidate(google_fields(candidate))
+            self._candidate(_fields(candidate))
         self._counts = answer.get("usage_metadata") or self._counts
-        feedback = google_fields(answer.get("prompt_feedback"))
-        if reason := word_of(feedback.get("block_reason")):
+        feedback = _fields(answer.get("prompt_feedback"))
+        if reason := _word(feedback.get("block_reason")):
             message = text_of(feedback.get("block_reason_message")) or f"the prompt was blocked: {reason}"
             self._fail(StreamFailed(message, code=reason))
         elif answer.get("error"):
@@ -69,8 +70,8 @@ class GeminiReader(BlockReader):
     def _candidate(self, candidate: Mapping[str, Any]) -> None:
         if candidate.get("index"):
             return  # one of several answers to one question: the first one is spoken
-        self._parts(google_fields(candidate.get("content")).get("parts"))
-        if reason := word_of(candidate.get("finish_reason")):
+        self._parts(_fields(candidate.get("content")).get("parts"))
+        if reason := _word(candidate.get("finish_reason")):
             self._end_with(reason)
 
     def _end_with(self, reason: str, usage: Usage | None = None) -> None:
@@ -81,23 +82,23 @@ class GeminiReader(BlockReader):
 
     def _parts(self, parts: Any) -> None:
         for part in listed(parts):
-            self._part(google_fields(part))
+            self._part(_fields(part))
 
     def _part(self, part: Mapping[str, Any]) -> None:
         self._pass_on("reasoning" if part.get("thought") else "text", part.get("text"))
         if part.get("function_call") is not None:
-            self._call(google_fields(part["function_call"]))
+            self._call(_fields(part["function_call"]))
         if part.get("inline_data"):
-            blob = google_fields(part["inline_data"])
+            blob = _fields(part["inline_data"])
             form = text_of(blob.get("mime_type"))
             if form.startswith("audio/"):
                 self._pass_on_audio(blob.get("data"), form)
         for name, tool in _BEGINS.items():
-            if (begun := google_fields(part.get(name))) or part.get(name) == {}:
-                self._task_begins(begun.get("id"), word_of(begun.get("tool_type")) or tool)
+            if (begun := _fields(part.get(name))) or part.get(name) == {}:
+                self._task_begins(begun.get("id"), _word(begun.get("tool_type")) or tool)
         for name in _ENDS:
-            if (ended := google_fields(part.get(name))) or part.get(name) == {}:
-                self._task_ends(ended.get("id"), failed=word_of(ended.get("outcome")) not in _OK)
+            if (ended := _fields(part.get(name))) or part.get(name) == {}:
+                self._task_ends(ended.get("id"), failed=_word(ended.get("outcome")) not in _OK)
 
     def _call(self, call: Mapping[str, Any]) -> None:
         """Take in a whole call, or the beginning, a piece or the end of one whose arguments stream."""
@@ -110,7 +111,7 @@ class GeminiReader(BlockReader):
                 return
             self._streaming = begun, PartialArguments(call.get("args"), self._order.max_argument_chars)
         if self._streaming:
-            self._streaming[1].add(map(google_fields, listed(pieces)))
+            self._streaming[1].add(map(_fields, listed(pieces)))
             if not goes_on:
                 self._end_streamed()
 
@@ -124,13 +125,61 @@ class GeminiReader(BlockReader):
         super()._end_calls(was_cut=was_cut)
 
 
-def google_fields(value: Any) -> Mapping[str, Any]:
+class LiveReader(GeminiReader):
+    """Reads a Live session's messages, as JSON or as the package's objects; see `MessageReader` for the parameters.
+
+    Examples
+    --------
+    >>> reader = LiveReader()
+    >>> reader.feed(b'{"serverContent": {"outputTranscription": {"text": "Good night."}}}')
+    [TranscriptDelta(text='Good night.', speaker='assistant')]
+    >>> reader.feed({"serverContent": {"turnComplete": True}}), reader.close()
+    ([Finish(reason='turn_complete')], [])
+    """
+
+    COUNTS: ClassVar[tuple[str, str, str]] = ("prompt_token_count", "response_token_count", "total_token_count")
+
+    def __init__(self, tools: Tools = None, **options: Any) -> None:
+        super().__init__(tools, **options)
+        self._finished = True  # a session that closes between turns is complete
+
+    def _read(self, fields: Mapping[str, Any]) -> None:
+        message = _fields(fields)
+        self._counts = message.get("usage_metadata") or self._counts
+        self._content(_fields(message.get("server_content")))
+        for call in listed(_fields(message.get("tool_call")).get("function_calls")):
+            self._finished = False
+            self._call(_fields(call))
+        for identity in listed(_fields(message.get("tool_call_cancellation")).get("ids")):
+            if self._streaming and self._streaming[0].call.id == identity:
+                self._end_streamed(cut=True)
+            elif isinstance(identity, str):
+                self._order.emit(ToolCallCancelled(identity))
+        if message.get("error"):
+            self._fail_with(message)
+
+    def _content(self, content: Mapping[str, Any]) -> None:
+        if content.get("interrupted"):
+            self._order.emit(Interrupted())
+        heard = _fields(content.get("input_transcription")).get("text")
+        if heard and isinstance(heard, str):
+            self._order.emit(TranscriptDelta(heard, "user"))
+        if any(content.get(name) for name in _OF_A_TURN):
+            self._finished = False
+        self._pass_on("transcript", _fields(content.get("output_transcription")).get("text"))
+        self._parts(_fields(content.get("model_turn")).get("parts"))
+        if content.get("turn_complete"):
+            usage, self._counts, self._last_finish = usage_of(_fields(self._counts), *self.COUNTS), None, None
+            self._end_with(_word(content.get("turn_complete_reason")) or "turn_complete", usage)
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
     """A message's fields by the names that `google-genai` has for them: in snake case."""
     fields = fields_of(value)
     return {_snake(name): inner for name, inner in fields.items()} if fields is value else fields
 
 
-def word_of(value: Any) -> str:
+def _word(value: Any) -> str:
     """The text of a value that is a text, or an enum's; `""` for others."""
     found = getattr(value, "value", value)
     return found if isinstance(found, str) else ""

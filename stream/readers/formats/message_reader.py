@@ -21,10 +21,10 @@ from stream.readers.text.table import table_for
 __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
 
 REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
+_CONTENT = ("content", "result", "output")  # fields of a result
 _KEPT_OF_A_MISFIT = 200
 
 
-# More than 20 methods, of a few lines each: text, calls, results and the end of a stream are alike in every format.
 class MessageReader(ABC):
     """Reads decoded messages; each format's reader finds text, reasoning and calls in them.
 
@@ -108,8 +108,8 @@ class MessageReader(ABC):
     def check_line(self) -> list[Event]:
         """Return the events so far, and a failure if a line is too long."""
         if self._decoder is not None and self._decoder.overflowed and not self._failed:
-            longest = self._max_line_chars
-            self._fail(StreamFailed(f"a line is longer than {longest} characters", code="line_too_long"))
+            message = f"a line is longer than {self._max_line_chars} characters"
+            self._fail(StreamFailed(message, code="line_too_long"))
         return self._take()
 
     def take_over(self, other: MessageReader) -> Self:
@@ -129,8 +129,6 @@ class MessageReader(ABC):
         """Note a decoded value that came in place of a message; the stream goes on."""
         if self._misfit is None:
             self._misfit = dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
-
-    # --- what a message holds -------------------------------------------------------------------------------------
 
     def _text(self, text: str) -> None:
         if delta := self._lone(text):
@@ -162,10 +160,10 @@ class MessageReader(ABC):
             return
         if not entries:
             self._empty_array = True
-            return
-        if self._machine is not None:
-            self._machine.note_structured_call()
-        self._calls.take(entries, index)
+        else:
+            if self._machine is not None:
+                self._machine.note_structured_call()
+            self._calls.take(entries, index)
 
     def _results(self, results: Any) -> None:
         """Pass on the results of tools that the server has run; they end the round."""
@@ -182,9 +180,8 @@ class MessageReader(ABC):
         if known := next(fits, None):
             calls.remove(known)
             identity, name = identity or known[0], name or known[1]
-        error = result.get("error")
-        failed = bool(error) or result.get("is_error") is True
-        content = error or next((result[key] for key in ("content", "result", "output") if key in result), result)
+        failed = bool(result.get("error")) or result.get("is_error") is True
+        content = result.get("error") or next((result[key] for key in _CONTENT if key in result), result)
         text = content if isinstance(content, str) else dumps(content)
         return ToolResult(tool_name=name, tool_call_id=identity, is_error=failed, content=text, by_server=True)
 
@@ -193,8 +190,6 @@ class MessageReader(ABC):
         self._task_id = text_of(fields.get("task_id")) or self._task_id
         if isinstance(status, str) and status:
             self._order.emit(TaskStatus(self._task_id, status))
-
-    # --- how it ends ----------------------------------------------------------------------------------------------
 
     def _end_round(self, *, was_cut: bool) -> None:
         if self._machine is not None:
@@ -274,9 +269,5 @@ def channel_of(*places: Mapping[str, Any]) -> str | None:
 def usage_of(usage: Any, prompt: str, completion: str, total: str) -> Usage | None:
     """Token counts, by a format's names for them; `None` if there are none."""
     fields = fields_of(usage)
-    found = Usage(
-        prompt_tokens=count(fields.get(prompt)),
-        completion_tokens=count(fields.get(completion)),
-        total_tokens=count(fields.get(total)),
-    )
+    found = Usage(*(count(fields.get(name)) for name in (prompt, completion, total)))
     return None if found == Usage() else found

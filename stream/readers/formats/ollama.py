@@ -59,8 +59,7 @@ class OllamaReader(MessageReader):
     def _read(self, line: Mapping[str, Any]) -> None:
         if line.get("task_status"):
             self._task_status(line)
-        message = line.get("message")
-        if isinstance(message, Mapping):
+        if isinstance(message := line.get("message"), Mapping):
             self._message(message, line)
         else:
             self._between(line)
@@ -101,18 +100,8 @@ class OllamaReader(MessageReader):
 
 def _usage_of(line: Mapping[str, Any]) -> Usage | None:
     prompt, completion = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
-    usage = Usage(
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        total_tokens=None if prompt is None or completion is None else prompt + completion,
-        load_ms=_milliseconds(line.get("load_duration")),
-        prompt_eval_ms=_milliseconds(line.get("prompt_eval_duration")),
-        eval_ms=_milliseconds(line.get("eval_duration")),
-        total_ms=_milliseconds(line.get("total_duration")),
-    )
+    total = None if prompt is None or completion is None else prompt + completion
+    times = {name: number(line.get(f"{name}_duration")) for name in ("load", "prompt_eval", "eval", "total")}
+    times_ms = {f"{name}_ms": time / _NS_PER_MS for name, time in times.items() if time is not None}
+    usage = Usage(prompt, completion, total, **times_ms)
     return None if usage == Usage() else usage
-
-
-def _milliseconds(nanoseconds: Any) -> float | None:
-    found = number(nanoseconds)
-    return None if found is None else found / _NS_PER_MS

@@ -138,9 +138,7 @@ class ResponsesReader(BlockReader):
         if kind in _CALLS:
             self._whole_call(event, item)
         elif kind in _TASKS:
-            identity = self._tasks_at.pop(_place(event), None)
-            if identity is None:
-                identity = text_of(item.get("id"))
+            identity = self._tasks_at.pop(_place(event), text_of(item.get("id")))
             self._task_ends(identity, failed=item.get("status") in ("failed", "incomplete") or bool(item.get("error")))
         else:
             self._parts_of(event, item)
@@ -166,7 +164,6 @@ class ResponsesReader(BlockReader):
         return call
 
     def _begun(self, event: Mapping[str, Any], item: Mapping[str, Any]) -> ItemCall:
-        """Return the call that an item belongs to, which begins with it or goes on."""
         call = self._call_of(event, item) or self._start(event, item)
         self._items.name(call, item.get("name"))
         return call

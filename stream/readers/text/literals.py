@@ -12,7 +12,7 @@ from stream.readers.text.scanner import JsonScanner, Pieces
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["WORDS", "LiteralSyntaxError", "json_arguments", "json_scalar", "json_value", "read_keywords"]
+__all__ = ["WORDS", "json_arguments", "json_scalar", "json_value", "read_keywords"]
 
 _LONGEST_SCALAR = 1024  # a key, a name, an id
 
@@ -69,12 +69,8 @@ def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
     parser.settle(draft, draft.arguments)
 
 
-class LiteralSyntaxError(ValueError):
-    """A text is not a list of keyword arguments with literal values."""
-
-
 def read_keywords(source: str) -> dict[str, Any]:
-    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `LiteralSyntaxError`.
+    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `Unreadable`.
 
     >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
     {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
@@ -83,10 +79,10 @@ def read_keywords(source: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     while reader.kind:
         name = reader.take("word")
-        reader.mark("=")
+        reader.take("mark", "=")
         found[name] = reader.value(0)
         if reader.kind:
-            reader.mark(",")
+            reader.take("mark", ",")
     return found
 
 
@@ -94,51 +90,36 @@ class _Reader:
     """One token of look-ahead over a source."""
 
     def __init__(self, source: str) -> None:
-        self.source = source
-        self.position = 0
-        self.kind = ""
-        self.text = ""
-        self.advance()
+        self.source, self.position = source, 0
+        self.kind = self.text = ""
+        self.take("")
 
-    def advance(self) -> None:
+    def take(self, kind: str, text: str | None = None) -> str:
+        """Return the token, which must be of a kind and may have to have a text, and go on to the next one."""
+        taken = self.text
         match = _TOKEN.match(self.source, self.position)
-        if match:
-            self.kind = match.lastgroup or ""
-            self.text = match.group(self.kind)
-            self.position = match.end()
-        elif self.position < len(self.source):
-            raise LiteralSyntaxError(self.source)
-        else:
-            self.kind = self.text = ""
-
-    def take(self, kind: str) -> str:
-        if self.kind != kind:
-            raise LiteralSyntaxError(self.source)
-        text = self.text
-        self.advance()
-        return text
-
-    def mark(self, text: str) -> None:
-        if self.text != text:
-            raise LiteralSyntaxError(self.source)
-        self.take("mark")
+        if self.kind != kind or text not in (None, taken) or (not match and self.position < len(self.source)):
+            raise Unreadable
+        self.kind = (match.lastgroup or "") if match else ""
+        self.text, self.position = (match[self.kind], match.end()) if match else ("", self.position)
+        return taken
 
     def value(self, depth: int) -> Any:
         if self.kind == "string":
-            parts = []
+            text = ""
             while self.kind == "string":  # neighbouring strings are one, as in Python
-                parts.append(_unquote(self.take("string")))
-            return "".join(parts)
+                text += _unquote(self.take("string"))
+            return text
         if self.kind == "number":
             text = self.take("number")
             if len(text) > _LONGEST_NUMBER:
-                raise LiteralSyntaxError(self.source)
+                raise Unreadable
             return float(text) if any(mark in text for mark in ".eE") else int(text)
         if self.kind == "word" and self.text in WORDS:
             return WORDS[self.take("word")]
         if self.kind == "mark" and self.text in _CLOSERS and depth < _DEEPEST:
             return self._group(self.take("mark"), depth)
-        raise LiteralSyntaxError(self.source)
+        raise Unreadable
 
     def _group(self, opener: str, depth: int) -> Any:
         keys: list[str] = []
@@ -147,16 +128,16 @@ class _Reader:
         while self.text != closer or self.kind != "mark":
             value = self.value(depth + 1)
             if opener == "{":
-                keys.append(value if isinstance(value, str) else str(value))
-                self.mark(":")
+                keys.append(str(value))
+                self.take("mark", ":")
                 value = self.value(depth + 1)
             values.append(value)
             if self.kind == "mark" and self.text == ",":  # it may lack after the last value
-                self.advance()
+                self.take("mark")
                 commas += 1
             elif self.text != closer:
-                raise LiteralSyntaxError(self.source)
-        self.advance()
+                raise Unreadable
+        self.take("mark")
         if opener == "{":
             return dict(zip(keys, values, strict=True))
         return values[0] if opener == "(" and len(values) == 1 and not commas else values

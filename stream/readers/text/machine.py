@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from stream.events import TextDelta
-    from stream.readers.text.scanner import JsonScanner
 
 __all__ = ["NOTHING_KNOWN", "TextMachine"]
 
@@ -135,8 +134,6 @@ class TextMachine:
             return bool(half) and not parser.fenced and not self._table.begins_marker(half, fresh=parser.line.fresh)
         return row.weak
 
-    # --- the loop -------------------------------------------------------------------------------------------------
-
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
         try:
             if start == "reasoning":
@@ -210,11 +207,12 @@ class TextMachine:
             if self._superseded and not row.weak:
                 parser.held.clear()
             parser.release()
-            if outcome.scanner:
-                yield from _json_text(parser, outcome.scanner)
+            while scanner := outcome.scanner:  # markers in a JSON value are text, too
+                parser.pass_text(scanner.scan(parser.buffer, parser.position) - parser.position)
+                if scanner.done or scanner.failed:
+                    break
+                yield from parser.more()
         self._row = None
-
-    # --- for the readers of bodies --------------------------------------------------------------------------------
 
     def attempt(self, row: Dialect, size: int) -> Reading[None]:
         """Read what a marker of this row and size announces; raises `NotACall` if it is text."""
@@ -321,18 +319,6 @@ def _inline_code(parser: Parser) -> Reading[None]:
         yield from parser.more()
 
 
-def _json_text(parser: Parser, scanner: JsonScanner) -> Reading[None]:
-    """Pass a JSON value to its end without a search for markers."""
-    while True:
-        parser.pass_text(scanner.scan(parser.buffer, parser.position) - parser.position)
-        if scanner.done or scanner.failed:
-            return
-        yield from parser.more()
-
-
-# --- calls that cannot be read ---------------------------------------------------------------------------------------
-
-
 def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]:
     """End a call that cannot be read, and skip its rest: to its closing marker, else to the end of the line.
 
@@ -347,7 +333,8 @@ def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]
         end = match.start() if match else len(parser.buffer)
         if parser.recording:
             end = min(end, parser.position + _LONGEST_DETOUR - detour)
-        detour += _skip(parser, end - parser.position)
+        detour += parser.recording * (end - parser.position)
+        parser.take(end - parser.position)
         if match is None or end < match.start():
             if detour < _LONGEST_DETOUR:
                 yield from _more_or_release(parser)
@@ -364,21 +351,18 @@ def _skip_malformed(parser: Parser, row: Dialect, table: Table) -> Reading[None]
                     parser.position = brackets[1].end() - 1
                 return
             parser.recording = True
-            detour += _skip(parser, 1)
+            detour += 1
+            parser.take(1)
             continue
         found = table.row_at(match)
         if found is None:
             yield from _more_or_release(parser)
         elif (found.weak and not found.fence) or not (found.calls or found.token or found.fence):
-            detour += _skip(parser, len(match.group()))
+            detour += parser.recording * len(match.group())
+            parser.take(len(match.group()))
         else:
             break
     parser.release()
-
-
-def _skip(parser: Parser, size: int) -> int:
-    parser.take(size)
-    return size if parser.recording else 0
 
 
 def _more_or_release(parser: Parser) -> Reading[None]:

@@ -28,11 +28,6 @@ class LineState:
         self.odd_ticks = False  # the last run of backticks on this line has opened inline code
         self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
 
-    @property
-    def at_word(self) -> bool:
-        """Whether a word can begin here."""
-        return not self.previous or self.previous.isspace()
-
     def note(self, text: str) -> None:
         """Update the state for text that was passed on."""
         tail = text[text.rfind("\n") + 1 :]

@@ -67,11 +67,11 @@ ROWS = (
     Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in _ALIASES), heads=_ALIAS, closers=(">",)),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
-    # --- forms without a marker
+    # Forms without a marker.
     Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
     Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
     Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True),
-    # --- no calls
+    # No calls.
     Dialect(name="reasoning", markers=tuple(reasoning.BLOCKS), read=reasoning.read_block, calls=False),
     Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]"),
             read=blocks.drop_result, calls=False),

@@ -109,24 +109,20 @@ def _calls(parser: Parser, fence: str) -> Reading[None]:
     found = False
     while True:
         yield from parser.skip_space()
-        if found and (yield from _ends(parser, fence)):
-            parser.ended_call = True
-            return
+        try:
+            if found and (yield from parser.accept(fence)):
+                parser.ended_call = True
+                return
+        except CutOff:
+            parser.commit()  # half of the fence's end isn't text either
+            parser.take_to(None)
+            raise
         row, size = yield from parser.dispatcher.row_here()
         if row is None or row.fence or not (row.calls or (found and not row.weak)):
             raise NotACall
         parser.line.fresh = True
         yield from parser.dispatcher.attempt(row, size)
         found = True
-
-
-def _ends(parser: Parser, fence: str) -> Reading[bool]:
-    try:
-        return (yield from parser.accept(fence))
-    except CutOff:
-        parser.commit()  # half of the fence's end isn't text either
-        parser.take_to(None)
-        raise
 
 
 def _text_to(parser: Parser, fence: str) -> Reading[None]:

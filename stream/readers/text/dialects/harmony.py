@@ -139,18 +139,16 @@ def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     parser.commit()
     if channel == "assistantanalysis":
         yield from reasoning_block(parser, *_GLUED_END)
-    elif channel == "assistantcommentary" and (yield from _is_call(parser)):
-        yield from _glued_call(parser)
-    elif not parser.sink.silent:
-        parser.sink.text("\n")
-
-
-def _is_call(parser: Parser) -> Reading[bool]:
+        return
     try:
-        return (yield from parser.test(_CALL)) is not None
+        is_call = channel == "assistantcommentary" and (yield from parser.test(_CALL))
     except CutOff:
         _cut_call(parser)
         raise
+    if is_call:
+        yield from _glued_call(parser)
+    elif not parser.sink.silent:
+        parser.sink.text("\n")
 
 
 def _cut_call(parser: Parser) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, call_array
-from stream.readers.text.literals import LiteralSyntaxError, json_value, read_keywords
+from stream.readers.text.literals import json_value, read_keywords
 from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern
 from stream.readers.text.scanner import Pieces
 
@@ -188,18 +188,14 @@ def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
     if len(source) > parser.max_argument_chars:
         parser.settle(draft, source)  # past the cap: what is left of it says nothing
         return
-    try:
-        arguments = read_keywords(source)
-    except LiteralSyntaxError:
-        raise Unreadable from None
-    parser.settle(draft, json.dumps(arguments, ensure_ascii=False))
+    parser.settle(draft, json.dumps(read_keywords(source), ensure_ascii=False))
 
 
 def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
     declared = parser.declared or frozenset()
     try:
-        found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if parser.line.at_word else None
+        found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if not parser.line.previous.strip() else None
     except CutOff:
         cut = CUT_IN_SEPARATOR.match(parser.buffer, parser.position)
         if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:

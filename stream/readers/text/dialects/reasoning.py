@@ -83,8 +83,6 @@ class _Inside:
         self._raw: list[str] = []  # what may be the text of calls
         self._raw_start = self._raw_end = 0  # where it stands in what the inner machine was fed
 
-    # --- what the nested machine finds
-
     @property
     def has_calls(self) -> bool:
         return bool(self._last or self._calls)
@@ -107,8 +105,6 @@ class _Inside:
         while self._kept > self.max_argument_chars and len(self._calls) + len(self._last) > 1:
             dropped = (self._calls or self._last).pop(0)
             self._kept -= _LEAST_OF_A_CALL + len(dropped.arguments_json)
-
-    # --- the block
 
     def feed(self, text: str) -> None:
         if text:
