@@ -1,7 +1,5 @@
 """Tasks for the tests of the batch runner: worker processes import them from here."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -41,8 +39,6 @@ class KillOnce:
 
 @dataclass(frozen=True, slots=True)
 class KillAlways:
-    """A task that no worker survives."""
-
     file: str
 
     def run(self):
@@ -63,8 +59,6 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """A task that fails by itself."""
-
     file: str
 
     def run(self):
@@ -73,8 +67,6 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """A task that meets a full disk."""
-
     file: str
 
     def run(self):

@@ -18,6 +18,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 import cues
 from cues.mixing.backends import entries, selection
+from tests.support.mixing_scripts import random_command
 
 DTYPES = ["f4", "f4", "f4", "f4", "f8", "f2", "i2", "c8", "O", ">f4", "?", "U3", "M8[s]", [("a", "f4")], "V4"]
 SHAPES = [(480,), (480,), (480,), (7,), (1,), (0,), (), (2, 240), (480, 1), (1, 480), (5000,), (3000,)]
@@ -148,18 +149,6 @@ def without_addresses(told):
     return [part.split(" at 0x")[0] if isinstance(part, str) else part for part in told]
 
 
-def act(mixer, rng, cue, voices):
-    kind = rng.integers(12)
-    if kind == 0:
-        voices.append(mixer.play(cue, loop=bool(rng.integers(2)), at=mixer.position + int(rng.integers(0, 900))))
-    elif kind == 1 and voices:
-        voices.pop().stop()
-    elif kind == 2:
-        mixer.release()
-    elif kind == 3:
-        mixer.resume()
-
-
 def main():
     faulthandler.enable()
     n_calls, seed = (int(number) for number in [*sys.argv[1:], "4000", "1"][:2])
@@ -177,7 +166,7 @@ def main():
         name, make = ("mix", call) if number % 3 else ("mix_pcm16", raw_call)
         told = []
         for mixer, its_voices, way in zip(mixers, voices, WAYS, strict=True):
-            act(mixer, np.random.default_rng([seed, number, 1]), cue, its_voices)
+            random_command(np.random.default_rng([seed, number, 1]), [cue])(mixer, its_voices)
             args, kwargs = make(np.random.default_rng([seed, number, 2]))
             before = references(args, kwargs)
             told.append(without_addresses(outcome(way(mixer, name), args, kwargs)))

@@ -3,28 +3,21 @@
 Each command is written down with its sample as the mixer takes it, so a second mixer can get the same.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import cues
 from cues.mixing.voice import Playback
 from tests.support.listening import new_clicks
-from tests.support.mixing_scripts import tone
+from tests.support.mixing_scripts import random_command, soft_cues
 from tests.support.threads import run_together
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 FRAME = 480
 MOST_BEND = 6.5e-4
-OPTIONS: dict[str, Any] = {"voices": 3}
+OPTIONS = {"voices": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +41,12 @@ class Batch:
 class Logged(list):
     """An inbox that writes down what is taken from it, and at which sample."""
 
-    def __init__(self, mixer: cues.Mixer) -> None:
+    def __init__(self, mixer):
         super().__init__()
         self._mixer = mixer
-        self.log: list[Batch] = []
+        self.log = []
 
-    def __getitem__(self, part: Any) -> Any:
+    def __getitem__(self, part):
         taken = super().__getitem__(part)
         commands = [Command(c.__name__, arguments, _gain(arguments)) for c, arguments in taken]
         late = self._mixer._scheduler._planned_at == self._mixer.position
@@ -61,7 +54,7 @@ class Logged(list):
         return taken
 
 
-def _gain(arguments: tuple[Any, ...]) -> float:
+def _gain(arguments):
     return arguments[0].gain if arguments and isinstance(arguments[0], Playback) else 0.0
 
 
@@ -69,74 +62,44 @@ def _gain(arguments: tuple[Any, ...]) -> float:
 class Storm:
     """One run: the output, the commands with their samples, the mixer, and how many cues were played."""
 
-    out: NDArray[np.float32]
+    out: np.ndarray
     log: list[Batch]
     mixer: cues.Mixer
     voices: list[cues.Voice]
 
     @property
-    def onsets(self) -> list[int | None]:
+    def onsets(self):
         """Onset of each voice, in the order in which the mixer took them."""
         return [c.arguments[0].onset for batch in self.log for c in batch.commands if c.name == "schedule"]
 
 
-def soft_cues() -> list[cues.Cue]:
-    """Cues without clicks of their own, one that loops, and one with a silent part."""
-    tick = np.zeros(6000)
-    tick[:960] = tone(960, 700.0).samples
-    return [
-        tone(9000),
-        tone(3600, 880.0),
-        tone(5000, 440.0),
-        cues.Cue(name="tick", samples=tick, loop=True),
-    ]
-
-
-def act(mixer: cues.Mixer, bank: list[cues.Cue], voices: list[cues.Voice], rng: np.random.Generator) -> None:
-    """One random command."""
-    kind = rng.integers(12)
-    if kind < 6 or not voices:
-        at = None if rng.random() < 0.7 else mixer.position + int(rng.integers(-500, 4000))
-        placement = str(rng.choice(["overlay", "overlay", "replace", "in_pause"]))
-        cue, gain_db, priority = bank[rng.integers(len(bank))], float(rng.uniform(-12, 3)), int(rng.integers(3))
-        voices.append(mixer.play(cue, at=at, gain_db=gain_db, placement=placement, priority=priority))  # type: ignore[arg-type]
-    elif kind < 9:
-        voices[rng.integers(max(0, len(voices) - 8), len(voices))].stop(float(rng.uniform(0, 60)))
-    elif kind == 9:
-        voices[-1].gain_db = float(rng.uniform(-20, 3))
-    elif kind == 10:
-        mixer.release(float(rng.uniform(0, 60)))
-    else:
-        mixer.resume()
-
-
-def storm(talk: NDArray[np.float32], n_events: int, n_threads: int, seed: int) -> Storm:
+def storm(talk, n_events, n_threads, seed):
     """Mix `talk` in frames of 20 ms while threads give `n_events` commands, spread over it."""
     mixer, bank = cues.Mixer(**OPTIONS), soft_cues()
     inbox = mixer._scheduler._inbox = Logged(mixer)
-    played: list[list[cues.Voice]] = [[] for _ in range(n_threads)]
+    played = [[] for _ in range(n_threads)]
     given = [0] * n_threads
     apart = len(talk) // (n_events // n_threads)  # samples from one command of a thread to its next
 
     changed, out = threading.Condition(), []
 
-    def give(number: int) -> None:
+    def give(number):
         rng = np.random.default_rng([seed, number])
         try:
             for k in range(n_events // n_threads):
                 with changed:
                     changed.wait_for(lambda k=k: mixer.position >= k * apart - FRAME)
-                act(mixer, bank, played[number], rng)
+                random_command(rng, bank)(mixer, played[number])
                 note(number, k + 1)
         finally:
             note(number, n_events)
 
-    def note(number: int, n_given: int) -> None:
+    def note(number, n_given):
         with changed:
             given[number] = n_given
             changed.notify_all()
 
-    def mix() -> None:
+    def mix():
         for k in range(0, len(talk), FRAME):
             # A thread may be a few commands late and not more: neither side leaves the other behind.
             with changed:
@@ -151,12 +114,12 @@ def storm(talk: NDArray[np.float32], n_events: int, n_threads: int, seed: int) -
     return Storm(np.concatenate(out), inbox.log, mixer, [voice for voices in played for voice in voices])
 
 
-def again(first: Storm, speech: NDArray[np.float32], cut: Callable[[], int], *, silent: bool = False) -> Storm:
+def again(first, speech, cut, *, silent=False):
     """The same commands at the same samples on other frames; with `silent` for cues of zeros."""
     mixer = cues.Mixer(**OPTIONS)
     talk = np.zeros(len(first.out), dtype=np.float32)
     talk[: len(speech)] = speech
-    twins: dict[int, cues.Voice] = {}
+    twins = {}
     inbox = mixer._scheduler._inbox = Logged(mixer)
     out = []
     for batch in [*first.log, Batch(len(talk), late=False, commands=[])]:
@@ -171,20 +134,20 @@ def again(first: Storm, speech: NDArray[np.float32], cut: Callable[[], int], *, 
     return Storm(np.concatenate(out), inbox.log, mixer, list(twins.values()))
 
 
-def _twin(thing: Any, gain: float, mixer: cues.Mixer, twins: dict[int, cues.Voice], *, silent: bool) -> Any:
+def _twin(thing, gain, mixer, twins, *, silent):
     """The other mixer's voice as it was when the mixer took it; anything else as it is."""
     if not isinstance(thing, Playback):
         return thing
     if id(thing) not in twins:
         cue = cues.Cue(name="silent", samples=np.zeros(len(thing.cue.samples))) if silent else thing.cue
-        voice = mixer.play(cue, at=thing.at, loop=thing.cue.loop, priority=thing.priority, placement=thing.placement)
+        voice = mixer.play(cue, at=thing.at, loop=thing.original[1], priority=thing.priority, placement=thing.placement)
         mixer._scheduler._inbox.pop()
         twins[id(thing)] = voice
         voice._playback.gain = gain
     return twins[id(thing)]._playback
 
 
-def faults_of(first: Storm, talk: NDArray[np.float32]) -> list[str]:
+def faults_of(first, talk):
     """Each rule that a storm broke: clicks, lost voices, a gain that bends too sharply."""
     faults = []
     speech = np.zeros(len(first.out), dtype=np.float32)
@@ -203,17 +166,3 @@ def faults_of(first: Storm, talk: NDArray[np.float32]) -> list[str]:
     if bend > MOST_BEND:
         faults.append(f"the speech's gain bends by {bend:.1e} per sample²")
     return faults
-
-
-def differences(first: Storm, talk: NDArray[np.float32], seed: int) -> list[str]:
-    """Frame lengths on which the commands that were written down gave another output.
-
-    Where one thread gives the commands, frames do not matter to the bit: `test_mixer_properties.py`.
-    """
-    rng = np.random.default_rng([seed, 99])
-    found = []
-    for longest in (700, 5000):
-        twin = again(first, talk, lambda longest=longest: int(rng.integers(1, longest)))
-        if not np.array_equal(twin.out, first.out) or twin.onsets != first.onsets:
-            found.append(f"another output on frames of up to {longest} samples")
-    return found

@@ -1,20 +1,12 @@
 """Threads that take turns as often as the interpreter can, and fail together."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-__all__ = ["forced_switching", "run_together"]
 
 
 @contextmanager
-def forced_switching() -> Iterator[None]:
+def forced_switching():
     """Let threads take turns as often as the interpreter can."""
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -24,12 +16,12 @@ def forced_switching() -> Iterator[None]:
         sys.setswitchinterval(interval_s)
 
 
-def run_together(*acts: Callable[[], object]) -> None:
+def run_together(*acts):
     """Run each act in a thread of its own under forced switching, and raise what one of them raises."""
-    raised: list[BaseException] = []
+    raised = []
     start = threading.Barrier(len(acts))
 
-    def guarded(act: Callable[[], object]) -> None:
+    def guarded(act):
         start.wait()
         try:
             act()
