@@ -30,8 +30,7 @@ def serving(script, ask, **options):
 
 async def completion(root):
     async with openai.AsyncOpenAI(base_url=f"{root}/v1", api_key="none", max_retries=0) as client:
-        answer = await client.chat.completions.create(model="m", messages=[])
-    choice = answer.choices[0]
+        choice = (await client.chat.completions.create(model="m", messages=[])).choices[0]
     calls = [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls or ()]
     return calls, choice.message.content or "", choice.finish_reason
 
@@ -39,10 +38,12 @@ async def completion(root):
 async def native(root):
     async with httpx2.AsyncClient() as client:
         answer = (await client.post(f"{root}/api/chat", json={"messages": [], "stream": False})).json()
-    calls = [
-        (call["function"]["name"], call["function"]["arguments"]) for call in answer["message"].get("tool_calls", ())
-    ]
-    return calls, answer["message"]["content"], answer["done_reason"]
+    functions = [call["function"] for call in answer["message"].get("tool_calls", ())]
+    return (
+        [(each["name"], each["arguments"]) for each in functions],
+        answer["message"]["content"],
+        answer["done_reason"],
+    )
 
 
 SAMPLES = [
@@ -58,15 +59,11 @@ SAMPLES = [
 @pytest.mark.parametrize(("name", "ask", "calls", "reason"), SAMPLES, ids=[sample[0] for sample in SAMPLES])
 def test_a_whole_answer_of_a_local_server_has_what_its_stream_has(name, ask, calls, reason):
     recording = load_recording(samples_folder() / name)
-    streamed = list(stream.read_sync(recording.messages(), reader=_reader(recording)))
+    streamed = list(stream.read_sync([recording.body]))
     found, text, finish = serving([recording], ask)
     ends = [(event.tool_name, event.arguments) for event in streamed if isinstance(event, stream.ToolCallEnd)]
     assert (found, len(found), finish) == (ends, calls, reason)
     assert text.strip() == "".join(event.text for event in streamed if isinstance(event, stream.TextDelta)).strip()
-
-
-def _reader(recording):
-    return stream.OllamaReader() if recording.api == "ollama" else stream.OpenAIReader()
 
 
 @pytest.mark.parametrize(
@@ -80,22 +77,23 @@ def test_a_servers_quirks_with_calls_are_gone_in_its_whole_answer(name):
 PATHS = {"chat": "/v1/chat/completions", "ollama": "/api/chat"}
 
 
-def _message(api, body):
-    """The words of an error in the form of an API; any other form raises."""
-    return body["error"] if api == "ollama" else body["error"]["message"]
-
-
-@pytest.mark.parametrize("api", PATHS)
-def test_another_path_is_refused_in_the_form_of_the_server_that_was_asked(api):
-    other = scenario("fork-error-in-done" if api == "chat" else "vllm-fragments")
+def refused(api, script, **request):
+    """The status of an answer, and its words in the form of the API; any other form raises."""
 
     async def ask(root):
         async with httpx2.AsyncClient() as client:
-            return await client.post(root + PATHS[api], json={"stream": True})
+            return await client.post(root + PATHS[api], **request)
 
-    answer = serving(other, ask)
-    assert answer.status_code == 404
-    assert "this replay answers" in _message(api, answer.json())
+    answer = serving(scenario(script), ask)
+    error = answer.json()["error"]
+    return answer.status_code, error if api == "ollama" else error["message"]
+
+
+@pytest.mark.parametrize(("api", "other"), [("chat", "fork-error-in-done"), ("ollama", "vllm-fragments")])
+def test_another_path_is_refused_in_the_form_of_the_server_that_was_asked(api, other):
+    status, message = refused(api, other, json={"stream": True})
+    assert status == 404
+    assert "this replay answers" in message
 
 
 @pytest.mark.parametrize("api", PATHS)
@@ -105,13 +103,9 @@ def test_another_path_is_refused_in_the_form_of_the_server_that_was_asked(api):
     ids=["cut", "none", "list", "number", "bytes", "deep"],
 )
 def test_a_body_that_is_no_object_is_refused_in_the_form_of_the_api(api, body):
-    async def ask(root):
-        async with httpx2.AsyncClient() as client:
-            return await client.post(root + PATHS[api], content=body)
-
-    answer = serving(scenario("ollama-plain-text"), ask)
-    assert answer.status_code == 400
-    assert "cannot be parsed" in _message(api, answer.json())
+    status, message = refused(api, "ollama-plain-text", content=body)
+    assert status == 400
+    assert "cannot be parsed" in message
 
 
 def test_pages_answer_and_head_has_their_headers_without_a_body():
@@ -119,14 +113,13 @@ def test_pages_answer_and_head_has_their_headers_without_a_body():
         async with httpx2.AsyncClient() as client:
             pages = [await client.get(root + path) for path in ("/v1/models", "/api/tags", "/api/version")]
             heads = [await client.head(root + path) for path in ("/v1/models", "/api/version", "/nothing")]
-            again = await client.get(root + "/api/version")  # on the same connection
-        return pages, heads, again
+        return pages, heads
 
-    pages, heads, again = serving(scenario("ollama-plain-text"), ask)
+    pages, heads = serving(scenario("ollama-plain-text"), ask)
     assert [page.status_code for page in pages] == [200, 200, 200]
     assert pages[1].json()["models"][0]["name"] == pages[0].json()["data"][0]["id"] == "replay"
     assert [(head.status_code, head.content) for head in heads] == [(200, b""), (200, b""), (404, b"")]
-    assert heads[1].headers["content-length"] == again.headers["content-length"]
+    assert heads[1].headers["content-length"] == pages[2].headers["content-length"]
 
 
 def test_every_answer_is_reported_with_its_status():

@@ -1,7 +1,5 @@
 """Recordings on disk: what is one, what is not, and that nothing of it is lost."""
 
-import json
-
 import pytest
 
 from stream.errors import RecordingError
@@ -43,18 +41,13 @@ def test_an_empty_body_is_a_recording_of_its_suffix(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
-    [
-        ("picture.sse", b"\x89PNG\r\n", "begins with"),
-        ("page.txt", b"<html>", "begins with"),
-        ("empty.txt", b"", "begins with"),
-    ],
+    ("name", "content"),
+    [("picture.sse", b"\x89PNG\r\n"), ("page.txt", b"<html>"), ("empty.txt", b"")],
 )
-def test_a_file_that_is_no_recording_is_refused_with_its_name(tmp_path, name, content, says):
+def test_a_file_that_is_no_recording_is_refused_with_its_name(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(RecordingError, match=says) as error:
+    with pytest.raises(RecordingError, match=f"{name} .*begins with"):
         load_recording(tmp_path / name)
-    assert name in str(error.value)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
@@ -79,12 +72,3 @@ def test_a_side_file_that_does_not_fit_is_refused(tmp_path, side, says):
     (tmp_path / "x.http.json").write_text(side)
     with pytest.raises(RecordingError, match=says):
         load_recording(tmp_path / "x.sse")
-
-
-def test_the_scripted_turn_of_the_demo_says_that_it_is_scripted():
-    folder = samples_folder()
-    script = json.loads((folder / "demo.json").read_text(encoding="utf-8"))
-    recorded, scripted = script["turns"]
-    assert load_recording(folder / recorded).request is not None
-    assert "scripted" in scripted
-    assert (folder / scripted).read_bytes().startswith(b": a scripted continuation")
