@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.errors import StreamTypeError, StreamValueError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number", "did_you_mean"]
+__all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number"]
 
 
 def check_number(name: str, value: object) -> Any:
@@ -56,13 +52,3 @@ def check_patterns(name: str, value: object, example: str) -> None:
     """
     if not are_texts(value):
         raise StreamTypeError(f'{name} is {value!r}; it must be patterns, as ("{example}",)')
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message with the known name closest to `name`; empty if none is close.
-
-    >>> did_you_mean("sucess", ["error", "success"])
-    "; did you mean 'success'?"
-    """
-    near = get_close_matches(name, [*known], n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -43,10 +43,7 @@ class RouterStats:
 
 
 class _Throttle:
-    """Limits how often cues sound: users turn off a system that beeps for each of ten calls.
-
-    It coalesces repeated cues and thins bursts (a token bucket); time is in output samples.
-    """
+    """Coalesces repeated cues and thins bursts (a token bucket): users turn off what beeps for each of ten calls."""
 
     def __init__(self, rules: CueRules, sample_rate: int, now: int) -> None:
         self._rules, self._rate = rules, sample_rate
@@ -54,7 +51,7 @@ class _Throttle:
         self._tokens, self._tokens_at = float(rules.burst), now
 
     def admit(self, cue: str, now: int) -> Literal["play", "coalesce", "thin"]:
-        """The verdict on `cue` at `now`; a cue that may play is counted."""
+        """The verdict on `cue` at output sample `now`; a cue that may play is counted."""
         last = self.last_onset.get(cue)
         if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * self._rate:
             return "coalesce"
@@ -69,10 +66,7 @@ class _Throttle:
 
 
 class CuePlayer:
-    """Plays cues for events, and keeps those that sound or wait.
-
-    The parameters, and `stats`, `spans`, `after_words` and `on_played`, are those of `CueRouter`.
-    """
+    """Plays cues for events, and keeps those that sound or wait; parameters and attributes as in `CueRouter`."""
 
     def __init__(
         self, bank: Mapping[str, Cue], mixer: Mixer, rules: CueRules, now_samples: Callable[[], int] | None

@@ -28,7 +28,7 @@ from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clie
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
-from stream.routing.router_arguments import check_bank, check_cue_names, check_mixer
+from stream.routing.router_arguments import check_arguments, check_cue_names
 from stream.routing.rules import DEFAULT_RULES, CueRules
 from stream.routing.turn_state import NEVER, Phase, TurnState
 from stream.routing.waiting_sound import WaitingSound
@@ -62,7 +62,6 @@ def _one_at_a_time(
     return alone
 
 
-# More than 250 lines and 20 methods: the public face of routing. Half of it is documentation.
 class CueRouter:
     """Plays cues for the events of a stream.
 
@@ -113,8 +112,7 @@ class CueRouter:
         now_samples: Callable[[], int] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        check_bank(bank, rules)
-        check_mixer(mixer)
+        check_arguments(bank, mixer, rules)
         self._lock = RLock()
         self._rules = rules
         self._tools = KnownTools(declared_names(tools), rules.server_tools)
@@ -136,11 +134,10 @@ class CueRouter:
 
         Errors are those of `CueRouter`; the router is then unchanged.
         """
-        check_mixer(mixer)
-        if bank is not None:
-            check_bank(bank, self._rules)
+        bank = self._player.bank if bank is None else bank
+        check_arguments(bank, mixer, self._rules)
         self.barge_in()
-        self._player.use_mixer(self._player.bank if bank is None else bank, mixer)
+        self._player.use_mixer(bank, mixer)
         self._begin_on_mixer()
 
     # Events.

@@ -6,43 +6,33 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cues.cue import Cue
-from stream.checks import did_you_mean
+from cues.errors import did_you_mean
 from stream.errors import StreamTypeError, StreamValueError
 from stream.routing.rules import MOTIF, CueRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_bank", "check_cue_names", "check_mixer"]
-
-_OF_A_MIXER = ("play", "heard", "position", "sample_rate")
+__all__ = ["check_arguments", "check_cue_names"]
 
 
-def check_mixer(mixer: object) -> None:
-    """Raise `StreamTypeError` if `mixer` cannot play cues or has no position."""
-    if not all(hasattr(mixer, name) for name in _OF_A_MIXER):
-        raise StreamTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer (the bank comes first, then the mixer)")
-
-
-def check_bank(bank: object, rules: object) -> None:
-    """Raise a `StreamError` unless `rules` are `CueRules`, and `bank` is a mapping with the cues that they name.
-
-    A default of the rules may be missing.
-    """
+def check_arguments(bank: object, mixer: object, rules: object) -> None:
+    """Raise a `StreamError` unless the bank has the cues that are set in the rules; their defaults may be missing."""
     if not isinstance(rules, CueRules):
         raise StreamTypeError(f"rules is {rules!r}; it must be stream.CueRules(…)")
     if not isinstance(bank, Mapping):
         call = f"cues.load_bank({bank!r})" if isinstance(bank, str) else "cues.load_bank()"
         raise StreamTypeError(f"bank is {bank!r}; it must be a mapping of cues by name, as {call} returns")
-    for where, name in rules.cues_written():
-        if name not in bank and not _is_motif(name):
+    for where, name, is_default in rules.cues():
+        if name not in bank and not is_default and not _is_motif(name):
             raise StreamValueError(
                 f"rules: {where} is {name!r}, and no cue has that name; the bank holds {_listed(bank)}"
                 f"{did_you_mean(name, bank)}"
             )
-    for name in rules.cue_names():
         if name in bank and not _is_motif(name) and not isinstance(bank[name], Cue):
             raise StreamTypeError(f"bank[{name!r}] is {type(bank[name]).__name__}; it must be a cues.Cue")
+    if not all(hasattr(mixer, name) for name in ("play", "heard", "position", "sample_rate")):
+        raise StreamTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer (the bank comes first, then the mixer)")
 
 
 def check_cue_names(names: Iterable[object], bank: Mapping[str, Cue], rules: CueRules) -> None:
@@ -50,7 +40,7 @@ def check_cue_names(names: Iterable[object], bank: Mapping[str, Cue], rules: Cue
     for name in names:
         if not isinstance(name, str):
             raise StreamTypeError(f"{name!r} is not the name of a cue; names are given one by one")
-        known = {**dict.fromkeys(bank), **dict.fromkeys(rules.cue_names())}
+        known = {**dict.fromkeys(bank), **dict.fromkeys(cue for _, cue, _ in rules.cues())}
         if name not in known and name not in bank and not _is_motif(name):
             raise StreamValueError(f"no cue is named {name!r}; there are {_listed(known)}{did_you_mean(name, known)}")
 

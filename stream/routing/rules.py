@@ -19,8 +19,18 @@ AGENT_TOOLS = ("spawn_agent", "delegate", "run_sub_agent")
 """Patterns for tools that delegate to another agent."""
 MOTIF = "motif"
 """The cue made from a tool's name; `"motif:NAME"` is the cue of tool NAME."""
-_CUES_OF_TOOLS = ("agent", "tool_call")
-_OTHER_CUES = ("success", "error", "incomplete", "malformed", "invented", "failed", "working", "thinking")
+CUES = (
+    "agent",
+    "tool_call",
+    "success",
+    "error",
+    "incomplete",
+    "malformed",
+    "invented",
+    "failed",
+    "working",
+    "thinking",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +109,7 @@ class CueRules:
             if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more, and finite")
         check_whole_number("burst", self.burst, 1)
-        for name in (*_CUES_OF_TOOLS, *_OTHER_CUES):
+        for name in CUES:
             _check_cue(name, getattr(self, name))
         _check_pairs("tools", self.tools, "a pattern for tools' names and a cue", '(("read_*", "agent"),)')
         for pattern, cue in self.tools:
@@ -113,37 +123,21 @@ class CueRules:
                     f"placement is {placement!r}; it must be one of {', '.join(get_args(Placement))}"
                 )
 
-    def cue_names(self) -> list[str]:
-        """The names of the cues that these rules may play, without `"motif"`, which stands for many."""
-        return [name for _, name in self._cues()]
-
-    def cues_written(self) -> list[tuple[str, str]]:
-        """The cues that differ from the defaults: (where, name)."""
+    def cues(self) -> list[tuple[str, str, bool]]:
+        """The cues that these rules may play: where, name, whether it is a default. `"motif"` stands for many."""
         defaults = {field.name: field.default for field in fields(self)}
-        return [(where, name) for where, name in self._cues() if defaults.get(where) != name]
-
-    def _cues(self) -> list[tuple[str, str]]:
-        """(where, name) of each named cue."""
-        of_tools = [(f"tools {pattern!r}", cue) for pattern, cue in self.tools if cue != MOTIF]
-        of_tools += [(where, cue) for where in _CUES_OF_TOOLS if (cue := getattr(self, where)) != MOTIF]
-        others = [(where, getattr(self, where)) for where in _OTHER_CUES]
-        others += [("placements", cue) for cue, _ in self.placements]
-        return [(where, cue) for where, cue in (*of_tools, *others) if cue]
+        of_tools = [(f"tools {pattern!r}", cue) for pattern, cue in self.tools]
+        of_tools += [("agent", self.agent), ("tool_call", self.tool_call)]
+        others = [(where, getattr(self, where)) for where in CUES[2:]] + [
+            ("placements", cue) for cue, _ in self.placements
+        ]
+        named = [*((where, cue) for where, cue in of_tools if cue != MOTIF), *others]
+        return [(where, cue, defaults.get(where) == cue) for where, cue in named if cue]
 
     def cue_for_tool(self, tool_name: str) -> str | None:
-        """The cue for a call of `tool_name`.
-
-        Examples
-        --------
-        >>> DEFAULT_RULES.cue_for_tool("delegate"), DEFAULT_RULES.cue_for_tool("read_file")
-        ('agent', 'tool_call')
-        """
-        for pattern, cue in self.tools:
-            if fnmatchcase(tool_name, pattern):
-                return cue
-        if any(fnmatchcase(tool_name, pattern) for pattern in self.agent_tools):
-            return self.agent
-        return self.tool_call
+        """The cue for a call of `tool_name`."""
+        every = (*self.tools, *((pattern, self.agent) for pattern in self.agent_tools), ("*", self.tool_call))
+        return next(cue for pattern, cue in every if fnmatchcase(tool_name, pattern))
 
     def placement_of(self, cue: str) -> Placement:
         """The placement of `cue`."""

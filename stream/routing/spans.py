@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING
-
-from stream.notifying import notify
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["Span", "Spans"]
+__all__ = ["Span", "Spans", "notify"]
 
 _KEPT = 256
+_News = TypeVar("_News")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +114,12 @@ class Spans:
         if latest is None or (latest.end_samples is not None and latest.end_samples <= end):
             return
         self.change(latest, latest.start_samples, max(end, latest.start_samples))
+
+
+def notify(listeners: Iterable[Callable[[_News], None]], news: _News) -> None:
+    """Call every listener and log its exceptions: a failed display must neither end speech nor block a barge-in."""
+    for listener in listeners:
+        try:
+            listener(news)
+        except Exception:
+            logger.exception("%r raised on %s", listener, type(news).__name__)

@@ -13,7 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from stream.checks import are_texts, did_you_mean
+from cues.errors import did_you_mean
+from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
 from stream.services.chat_request import text_of
 from stream.services.redaction import logged_list

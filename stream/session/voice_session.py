@@ -16,8 +16,8 @@ import cues
 from stream.clock import Clock, WallClock
 from stream.errors import StreamError, StreamValueError
 from stream.events import Event, Interrupted, StreamFailed, TextDelta, ToolResult
-from stream.notifying import notify
 from stream.routing.rules import Limits
+from stream.routing.spans import notify
 from stream.session.history import ChatHistory, heard_text
 from stream.session.record import HeardWord, Seen, TurnRecord
 from stream.session.transcript import News, transcript_of
