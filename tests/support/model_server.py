@@ -1,21 +1,19 @@
 """A connection to a scripted model server on loopback, and what came of it."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass, field
 
+import pytest
+
 import stream
-from stream.events import (
-    ReasoningDelta,
-    StreamFailed,
-    TextDelta,
-    ToolCallEnd,
-    ToolResult,
-)
+from stream.events import ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, ToolResult
 from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 
 QUESTION = [{"role": "user", "content": "What is in my folder?"}]
+BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 QUICK = stream.services.Retries(attempts=3, wait_s=0.0, wait_max_s=0.05, timeout_s=5.0)
 
 
@@ -111,6 +109,37 @@ def recovering(name, endpoint="chat", attempts=None, **options):
         messages=messages,
         wrap=lambda c: stream.services.Recovery(wrapped(c), attempts=attempts, **options),
     )
+
+
+class Twice:
+    """A source that asks the same question twice."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    async def chat(self, messages, **fields):
+        for _ in range(2):
+            async for event in self.connection.chat(messages, **fields):
+                yield event
+
+
+class Files:
+    """A classifier that takes every question for one about files."""
+
+    def classify(self, _):
+        return "files"
+
+
+@contextlib.asynccontextmanager
+async def raw_server(answer):
+    """The address of a server whose connections are given to `answer(reader, writer)`, after a request's head."""
+
+    async def connected(reader, writer):
+        await answer(await reader.readuntil(b"\r\n\r\n"), reader, writer)
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def says(*turns, **options):

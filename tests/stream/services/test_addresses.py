@@ -11,9 +11,7 @@ from stream.events import TextDelta
 from stream.replay.server import ReplayServer
 from stream.services import connection as connection_module
 from stream.services.addresses import api_and_address, key_for
-from tests.support.model_server import QUESTION, chat, says, tool
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import QUESTION, chat, raw_server, says, tool
 
 
 @pytest.mark.parametrize(
@@ -167,16 +165,13 @@ def test_the_key_is_sent_as_a_bearer_token_and_none_without_one(monkeypatch, api
     async def go():
         heads = []
 
-        async def answer(reader, writer):
-            heads.append(await reader.readuntil(b"\r\n\r\n"))
+        async def answer(head, _reader, writer):
+            heads.append(head)
             writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-            writer.close()
 
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with stream.connect(url, "m", api=api, api_key=key) as connection:
-                await connection.learn()
-                [_ async for _ in connection.chat(QUESTION)]
+        async with raw_server(answer) as url, stream.connect(url, "m", api=api, api_key=key) as connection:
+            await connection.learn()
+            [_ async for _ in connection.chat(QUESTION)]
         return heads
 
     for head in asyncio.run(asyncio.wait_for(go(), 20.0)):

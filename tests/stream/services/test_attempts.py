@@ -7,30 +7,17 @@ import pytest
 
 import stream
 from stream.events import ToolResult
-from tests.support.model_server import LIST_DIRECTORY, READ_FILE, TOOLS, chat, recovering, says
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, LIST_DIRECTORY, READ_FILE, TOOLS, chat, recovering, says
 
 
-def test_the_first_question_of_a_conversation_is_counted_and_logged(caplog):
+def test_first_questions_and_retries_are_counted_apart_and_logged(caplog):
     attempts = stream.services.Attempts()
     with caplog.at_level(logging.INFO, logger="stream"):
-        recovering("ollama-plain-text", attempts=attempts)
-        recovering("ollama-empty-tool-calls", attempts=attempts)
-    assert "First query: success" in caplog.text
-    assert "First query: failure" in caplog.text
-    assert attempts.rate("qwen3:8b", "first_query") == 0.5
-
-
-def test_a_retry_is_counted_apart_and_logged_with_its_number(caplog):
-    attempts = stream.services.Attempts()
-    with caplog.at_level(logging.INFO, logger="stream"):
-        recovering("ollama-empty-tool-calls", attempts=attempts)
-        recovering("ollama-silent", attempts=attempts)
-    assert "Retry 1: success" in caplog.text
-    assert "Retry 1: failure" in caplog.text
-    assert attempts.rate("qwen3:8b", "retry") == 0.5
-    assert attempts.rate("qwen3:8b", "first_query") == 0.0
+        for name in ("ollama-plain-text", "ollama-empty-tool-calls", "ollama-plain-text", "ollama-silent"):
+            recovering(name, attempts=attempts)
+    for line in ("First query: success", "First query: failure", "Retry 1: success", "Retry 1: failure"):
+        assert line in caplog.text
+    assert attempts.rate("qwen3:8b", "first_query") == attempts.rate("qwen3:8b", "retry") == 0.5
 
 
 def test_a_greeting_before_the_first_question_makes_it_no_later_one():
@@ -63,9 +50,6 @@ def test_the_counts_are_text_for_prometheus():
     assert 'cue_engine_empty_answers_total{model="a \\"model\\""} 1' in text
     assert text.endswith("\n")
     assert all(line.startswith(("#", "cue_engine_")) for line in text.splitlines())
-
-
-# Results of tools
 
 
 @BOTH

@@ -7,20 +7,18 @@ import pytest
 import stream
 from stream.events import Finish, TaskStatus, TextDelta, ToolCallEnd, ToolResult, Usage
 from stream.replay.server import ReplayServer
-from tests.support.model_server import QUESTION, TOOLS, chat, says
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, QUESTION, TOOLS, chat, says
 
 
 @pytest.mark.parametrize("tools", [None, []], ids=["none", "an empty list"])
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+@BOTH
 def test_without_tools_the_request_is_as_if_tools_did_not_exist(endpoint, tools):
     exchange = chat("ollama-plain-text", endpoint=endpoint, tools=tools, tool_choice="required")
     assert set(exchange.bodies[0]) <= {"model", "messages", "stream", "stream_options"}
     assert exchange.bodies[0]["messages"] == QUESTION
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+@BOTH
 def test_without_calls_only_text_usage_and_the_end_come(endpoint):
     plain = chat("ollama-plain-text", endpoint=endpoint)
     offered = chat("ollama-plain-text", endpoint=endpoint, tools=TOOLS, model="mistral")
@@ -29,7 +27,7 @@ def test_without_calls_only_text_usage_and_the_end_come(endpoint):
     assert plain.text == "It is sunny in Paris."
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+@BOTH
 def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     bare = chat("ollama-plain-text", endpoint=endpoint)
     stacked = chat(
@@ -41,7 +39,7 @@ def test_services_in_front_change_nothing_of_a_stream_without_tools(endpoint):
     assert stacked.bodies == bare.bodies
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+@BOTH
 def test_the_usage_comes_before_the_end_of_the_answer(endpoint):
     assert chat("ollama-plain-text", endpoint=endpoint).order == ["TextDelta", "Usage", "Finish"]
     called = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
@@ -122,7 +120,7 @@ def test_reads_that_cut_lines_and_characters_anywhere_change_nothing(endpoint):
     assert exchange.calls == [("list_directory", {"path": "/home/Zoë"})]
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+@BOTH
 def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
     exchange = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
     assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]

@@ -10,9 +10,7 @@ import pytest
 import stream
 from stream.events import Usage
 from stream.replay.recording import Recording
-from tests.support.model_server import TOOLS, chat, says
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, TOOLS, Files, Twice, chat, says
 
 
 @BOTH
@@ -40,11 +38,6 @@ def test_the_caller_decides_about_parallel_calls_before_the_table(endpoint, want
         wrap=lambda c: stream.services.ToolTiers(stream.services.Recovery(c), classifier=Files()),
     )
     assert exchange.bodies[0]["parallel_tool_calls"] is wanted
-
-
-class Files:
-    def classify(self, _):
-        return "files"
 
 
 @pytest.mark.parametrize(
@@ -107,18 +100,6 @@ class Refusing:
             if asked and what in self.refused:
                 return answered(REFUSES[what], 400)
         return self.turns.answer(path, request)
-
-
-class Twice:
-    """Asks the same question twice."""
-
-    def __init__(self, connection):
-        self.connection = connection
-
-    async def chat(self, messages, **fields):
-        for _ in range(2):
-            async for event in self.connection.chat(messages, **fields):
-                yield event
 
 
 @BOTH

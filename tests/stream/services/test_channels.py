@@ -10,10 +10,8 @@ import stream
 from stream.events import TextDelta
 from stream.session import VoiceSession
 from stream.speech.voice_like import VoiceLikeSpeaker
-from tests.support.model_server import chat
+from tests.support.model_server import BOTH, chat
 from tests.support.virtual_clock import VirtualClock
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 @pytest.mark.parametrize(

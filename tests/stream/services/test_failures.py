@@ -9,17 +9,7 @@ import pytest
 import stream
 from stream.events import StreamFailed
 from stream.replay.recording import Recording
-from tests.support.model_server import QUESTION, chat, says
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-
-
-def test_an_error_in_the_done_line_keeps_status_code_detail_and_retry_time():
-    exchange = chat("fork-error-in-done", endpoint="ollama")
-    assert exchange.text == "Working on it."
-    assert exchange.events[-1] == StreamFailed(
-        "Request failed", code="BadGateway", status=502, retry_after_ms=5000, request_id="r-1"
-    )
+from tests.support.model_server import BOTH, QUESTION, chat, raw_server, says
 
 
 @pytest.mark.parametrize(
@@ -119,12 +109,6 @@ def test_each_retry_is_one_line_with_its_number_status_and_wait(caplog, endpoint
 
 
 @BOTH
-def test_the_wait_that_a_server_asks_for_is_kept_where_it_is_short(endpoint):
-    busy = refusal(503, headers={"retry-after-ms": "10"})
-    assert chat(Flaky([busy], says([["say", "Now."]])), endpoint=endpoint).text == "Now."
-
-
-@BOTH
 @pytest.mark.parametrize("status", [400, 401, 404])
 def test_a_request_that_is_wrong_is_not_sent_again(endpoint, status):
     exchange = chat(Flaky([refusal(status)] * 2, says([["say", "Never."]])), endpoint=endpoint)
@@ -178,18 +162,14 @@ RAW = {
 def test_a_failure_says_what_happened_where_and_what_to_do(endpoint, case):
     head, body, says_so = RAW[case]
 
-    async def go():
-        async def answer(reader, writer):
-            await reader.readuntil(b"\r\n\r\n")
-            length = b"" if b"content-length" in head else b"\r\ncontent-length: %d" % len(body)
-            writer.write(b"HTTP/1.1 " + head + length + b"\r\nconnection: close\r\n\r\n" + body)
-            await writer.drain()
-            writer.close()
+    async def answer(_head, _reader, writer):
+        length = b"" if b"content-length" in head else b"\r\ncontent-length: %d" % len(body)
+        writer.write(b"HTTP/1.1 " + head + length + b"\r\nconnection: close\r\n\r\n" + body)
+        await writer.drain()
 
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-            async with stream.connect(url, "m", api=endpoint, **ONCE) as connection:
-                return [event async for event in connection.chat(QUESTION)]
+    async def go():
+        async with raw_server(answer) as url, stream.connect(f"{url}/v1", "m", api=endpoint, **ONCE) as connection:
+            return [event async for event in connection.chat(QUESTION)]
 
     *_, failed = asyncio.run(asyncio.wait_for(go(), 20.0))
     assert says_so in failed.message
@@ -209,8 +189,7 @@ def test_an_error_page_without_an_end_is_read_in_part(api):
     async def go():
         closed = asyncio.Event()
 
-        async def refuse(reader, writer):
-            await reader.readuntil(b"\r\n\r\n")
+        async def refuse(_head, _reader, writer):
             writer.write(b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n")
             try:
                 while True:
@@ -219,11 +198,9 @@ def test_an_error_page_without_an_end_is_read_in_part(api):
             except ConnectionError:
                 closed.set()
 
-        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with stream.connect(url, "m", api=api, api_key="k") as connection:
-                (failed,) = [event async for event in connection.chat(QUESTION)]
-                await closed.wait()
+        async with raw_server(refuse) as url, stream.connect(url, "m", api=api, api_key="k") as connection:
+            (failed,) = [event async for event in connection.chat(QUESTION)]
+            await closed.wait()
         return failed
 
     failed = asyncio.run(asyncio.wait_for(go(), 60.0))

@@ -10,9 +10,8 @@ import stream
 from stream.replay.scenarios import scenario
 from stream.services.redaction import logged_arguments, logged_list, logged_name
 from tests.support.all_logs import all_logs
-from tests.support.model_server import QUESTION, TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 RUNNER, VALIDATION = "stream.services.runner", "stream.services.validation"
 CONNECTION = "stream.services.connection"
 
@@ -139,15 +138,6 @@ def test_the_invalid_calls_of_an_answer_are_one_warning_with_model_count_and_nam
 )
 @BOTH
 def test_tools_that_are_left_out_are_one_warning_for_a_conversation(endpoint, name, model, message):
-    class Twice:
-        def __init__(self, connection):
-            self.connection = connection
-
-        async def chat(self, messages, **fields):
-            for _ in range(2):
-                async for event in self.connection.chat(messages, **fields):
-                    yield event
-
     with all_logs() as heard:
         exchange = chat(name, endpoint=endpoint, model=model, tools=TOOLS, wrap=Twice)
     assert len(exchange.of(stream.ToolsLeftOut)) == 2

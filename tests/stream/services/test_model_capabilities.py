@@ -9,9 +9,7 @@ import pytest
 import stream
 from stream.errors import StreamValueError
 from stream.services.models import CHOICES, _table, capabilities_of, guidance, translate_tools
-from tests.support.model_server import QUESTION, READ_FILE, TOOLS, chat, says, tool
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, QUESTION, READ_FILE, TOOLS, chat, says, tool
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,6 @@ def test_a_name_is_written_as_each_side_expects_it(written, local, cloud):
     assert stream.services.normalize_model(written, "cloud") == cloud
 
 
-@pytest.mark.parametrize("target", ["local", "cloud"])
-@pytest.mark.parametrize("written", [name for name, _, _ in NAMES])
-def test_a_name_that_is_as_expected_stays(written, target):
-    once = stream.services.normalize_model(written, target)
-    assert stream.services.normalize_model(once, target) == once
-
-
 @pytest.mark.parametrize("model", ["", "  ", None])
 def test_an_empty_name_is_refused(model):
     with pytest.raises(StreamValueError, match="model"):

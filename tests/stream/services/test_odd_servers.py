@@ -12,7 +12,7 @@ from stream.events import Finish, StreamFailed, TextDelta, ToolResult
 from stream.readers.formats.failures import failed_by
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer
-from tests.support.model_server import QUESTION, tool
+from tests.support.model_server import QUESTION, raw_server, tool
 
 TOOLS = [tool("f", lambda **_: "ran")]
 DEEP = {size: "[" * size + "]" * size for size in (500, 900, 5000)}
@@ -254,33 +254,22 @@ PAGES = [
 ]
 
 
-@contextlib.asynccontextmanager
-async def answering(body):
-    """A server that answers every request with this body."""
-
-    async def answer(reader, writer):
-        head = await reader.readuntil(b"\r\n\r\n")
-        size = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-        await reader.readexactly(int(size[0].split(b":")[1]) if size else 0)
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
-        writer.write(head.encode() + b"connection: close\r\n\r\n" + body)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 @pytest.mark.parametrize("value", VALUES)
 def test_pages_about_a_model_of_any_kind_raise_nothing(value):
-    async def go():
-        for page in PAGES:
-            body = page.replace("@", VALUES[value]).encode()
-            async with answering(body) as url, stream.connect(url, "m") as connection:
-                assert isinstance((await connection.learn()).tools, bool)
+    async def answer(head, reader, writer):
+        size = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        await reader.readexactly(int(size[0].split(b":")[1]) if size else 0)
+        kind = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        writer.write(kind + b"content-length: %d\r\n\r\n" % len(body) + body)
+        await writer.drain()
 
-    asyncio.run(asyncio.wait_for(go(), 60.0))
+    async def go():
+        async with raw_server(answer) as url, stream.connect(url, "m") as connection:
+            return await connection.learn()
+
+    for page in PAGES:
+        body = page.replace("@", VALUES[value]).encode()
+        assert isinstance(asyncio.run(asyncio.wait_for(go(), 20.0)).tools, bool)
 
 
 @pytest.mark.parametrize(
@@ -299,19 +288,14 @@ def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
     async def go():
         over = asyncio.Event()
 
-        async def answer(reader, writer):
-            await reader.readuntil(b"\r\n\r\n")
+        async def answer(_head, _reader, writer):
             kind = b"text/event-stream" if endpoint == "chat" else b"application/x-ndjson"
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ntransfer-encoding: chunked\r\n\r\n")
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await over.wait()  # and says nothing more
-            writer.close()
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        async with server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with stream.connect(url, "m", api=endpoint) as connection:
-                events = [event async for event in connection.chat(QUESTION)]
+        async with raw_server(answer) as url, stream.connect(url, "m", api=endpoint) as connection:
+            events = [event async for event in connection.chat(QUESTION)]
             over.set()
         return events
 

@@ -8,9 +8,7 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import EmptyToolCalls, StreamFailed
 from stream.services.recovery import DIRECT_ANSWER
-from tests.support.model_server import QUESTION, chat, recovering, says, tool
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, QUESTION, Twice, chat, recovering, says, tool
 
 EMPTY = pytest.mark.parametrize(
     ("name", "endpoint"),
@@ -97,20 +95,8 @@ def test_the_fallbacks_tools_are_loaded_when_it_comes_to_that_and_never_offered_
         loads.append(1)
         return [search]
 
-    async def twice(connection):
-        recovery = stream.services.Recovery(connection, fallback=stream.services.Fallback(load_tools=load))
-        for _ in range(2):
-            async for event in recovery.chat(QUESTION):
-                yield event
-
-    class Twice:
-        def __init__(self, connection):
-            self.connection = connection
-
-        def chat(self, _):
-            return twice(self.connection)
-
-    exchange = chat(server, wrap=Twice)
+    fallback = stream.services.Fallback(load_tools=load)
+    exchange = chat(server, wrap=lambda c: Twice(stream.services.Recovery(c, fallback=fallback)))
     asked = [[entry["function"]["name"] for entry in body.get("tools", ())] for body in exchange.bodies]
     assert asked == [[], ["web_search"], ["web_search"], [], ["web_search"], ["web_search"]]
     assert len(loads) == 2

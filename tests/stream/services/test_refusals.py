@@ -5,9 +5,8 @@ import json
 import pytest
 
 from stream.events import StreamFailed, ToolsLeftOut
-from tests.support.model_server import TOOLS, chat, says
+from tests.support.model_server import BOTH, TOOLS, chat, says
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 EXTRA = [{"type": "extra_forbidden", "loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]
 OF_TOOLS = {
     "Ollama": (400, {"error": {"message": "registry.ollama.ai/library/gemma3:4b does not support tools"}}),

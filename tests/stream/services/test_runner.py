@@ -8,9 +8,8 @@ import stream
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.replay.scenarios import names
-from tests.support.model_server import TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, TOOLS, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 SERVER_RUNS = [
     (name, endpoint)
     for name in names()

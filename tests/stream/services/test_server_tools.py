@@ -8,10 +8,9 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.replay.behavior import Behavior
-from tests.support.model_server import TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, TOOLS, chat, says, tool
 from tests.support.routing import Pipeline
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 FORK = Behavior(role_everywhere=True, empty_content=True, same_index=True, task=True)
 DISCOVER, DISCOVERED = ["call", "mcp_discover", {"pattern": "*file*"}], ["call", "read_text_file", {"path": "a"}]
 RESULT, ANSWER = ["results", ["a"]], ["say", "It is empty."]

@@ -4,9 +4,7 @@ import pytest
 
 import stream
 from stream.events import ToolResult
-from tests.support.model_server import chat, says, tool
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
+from tests.support.model_server import BOTH, chat, says
 
 
 def listed(group, names, call=None):
@@ -76,22 +74,6 @@ def test_a_general_question_gets_no_tools(endpoint, question):
     assert offered(question, endpoint) == []
 
 
-def test_a_general_question_whose_answer_is_empty_goes_to_the_fallback():
-    search = tool("web_search", lambda: "The web says so.")
-    exchange = chat(
-        "ollama-needs-search",
-        tools=ALL,
-        messages=[{"role": "user", "content": "Who wrote Faust?"}],
-        wrap=lambda c: stream.services.ToolTiers(
-            stream.services.Recovery(c, fallback=stream.services.Fallback(load_tools=lambda: [search]))
-        ),
-    )
-    assert "tools" not in exchange.bodies[0]
-    assert exchange.of(stream.AskedAgain) == [stream.AskedAgain(2, "fallback")]
-    assert [entry["function"]["name"] for entry in exchange.bodies[1]["tools"]] == ["web_search"]
-    assert exchange.text == "The web says so."
-
-
 def test_the_browsers_tools_come_with_the_fallback_and_later_questions_get_their_own_tier():
     async def browse(name, _):
         return f"{name} says so"
@@ -130,19 +112,6 @@ def test_a_small_model_gets_the_tools_of_the_fallback_that_a_browser_needs():
     needed = {"browser_navigate", "browser_snapshot", "browser_click", "browser_type"}
     assert len(offered) == 8
     assert needed <= {entry["function"]["name"] for entry in offered}
-
-
-def test_the_classifier_and_the_tiers_can_be_replaced(tmp_path):
-    class Always:
-        async def classify(self, _):
-            return "mail"
-
-    file = tmp_path / "tiers.toml"
-    file.write_text('[[tier]]\nname = "mail"\ntools = ["send_.*"]\nkeywords = ["write to"]\n')
-    tiers = stream.services.load_tiers(file)
-    tools = [*ALL, tool("send_mail")]
-    assert offered("anything", tools=tools, tiers=tiers, classifier=Always()) == ["send_mail"]
-    assert offered("Write to Anna", tools=tools, tiers=tiers) == ["send_mail"]
 
 
 def test_a_choice_that_the_tier_does_not_offer_is_left_out():

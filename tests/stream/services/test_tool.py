@@ -123,29 +123,6 @@ def test_what_is_no_tool_is_refused_with_what_is_wrong(source, error, says):
         stream.Tool.of(source)
 
 
-def sample(folder, name, **arguments):
-    one = next(tool for tool in stream.services.filesystem_tools(folder) if tool.name == name)
-    return one.function(**arguments)
-
-
-def test_the_sample_tools_list_and_read_one_folder(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "b.txt").write_text("grüß dich", encoding="utf-8")
-    assert sample(tmp_path, "list_directory") == ["b.txt", "sub/"]
-    assert sample(tmp_path, "read_file", path="b.txt") == "grüß dich"
-
-
-@pytest.mark.parametrize("path", ["..", "../other.txt", "/etc/passwd", "sub/../../other.txt", "link"])
-def test_the_sample_tools_see_nothing_outside_of_their_folder(tmp_path, path):
-    root = tmp_path / "root"
-    root.mkdir()
-    (tmp_path / "other.txt").write_text("secret")
-    (root / "link").symlink_to(tmp_path / "other.txt")
-    for name in ("list_directory", "read_file"):
-        with pytest.raises(PermissionError, match="out of the folder"):
-            sample(root, name, path=path)
-
-
 def test_a_server_that_runs_the_filesystem_tools_is_sent_their_definitions_as_they_stand():
     path = {"list_directory": "Directory path", "read_file": "File path"}
     says = {"list_directory": "List contents of a directory", "read_file": "Read contents of a file"}

@@ -9,9 +9,8 @@ import pytest
 
 import stream
 from stream.events import ToolCallEnd, ToolResult
-from tests.support.model_server import QUESTION, chat, says, tool
+from tests.support.model_server import BOTH, QUESTION, chat, says, tool
 
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 TOGETHER = pytest.mark.parametrize("parallel", [True, False], ids=["together", "one by one"])
 
 

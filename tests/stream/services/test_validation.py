@@ -7,10 +7,8 @@ import pytest
 import stream
 from stream.errors import StreamValueError
 from stream.events import ToolCallEnd, ToolResult
-from tests.support.model_server import READ_FILE, TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, READ_FILE, TOOLS, chat, says, tool
 from tests.support.routing import ALL, Pipeline, bank
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def validator(strictness="on", **properties):

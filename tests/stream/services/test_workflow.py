@@ -1,17 +1,8 @@
 """All services together, from the question to the answer."""
 
-import pytest
-
 import stream
 from stream.events import ToolCallStart
-from tests.support.model_server import TOOLS, chat, says
-
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
-
-
-class Files:
-    def classify(self, _):
-        return "files"
+from tests.support.model_server import BOTH, TOOLS, Files, chat, says
 
 
 @BOTH
