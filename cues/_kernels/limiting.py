@@ -16,56 +16,33 @@ __all__ = ["limit"]
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
 _CEILING, _LOUD, _LARGEST = _F(layout.CEILING), _F(layout.LOUD), _F(layout.LARGEST_SAMPLE)
-_AT_REST = _F(layout.AT_REST)
-_CHUNK = 512
+_AT_REST, _ONE_BITS = _F(layout.AT_REST), np.int32(0x3F800000)
+_CHUNK, _BLOCK = 512, 64
 _HELD_BYTES = 4 * (_CHUNK + 640)  # a latency is 1.5 ms, of 384 kHz at most
 
 
 @kernel
-def needed_gain(ring: np.ndarray, table: np.ndarray, newest: int, mask: int) -> np.float32:
-    """The gain that keeps the signal between two samples, `TAPS/2` before the newest, under the ceiling."""
-    peak = max(abs(ring[(newest - layout.TAPS // 2) & mask]), abs(ring[(newest - layout.TAPS // 2 + 1) & mask]))
-    for phase in range(layout.PHASES - 1):
-        between = _ZERO
-        for tap in range(layout.TAPS):
-            between += table[phase * layout.TAPS + tap] * ring[(newest - layout.TAPS + 1 + tap) & mask]
-        peak = max(peak, abs(between))
-    return _CEILING / peak if peak > _CEILING else _ONE
-
-
-@kernel
-def read_ring(ring: int, size: int, at: int, target: int, n: int) -> None:
-    """Copy `n` values of a ring, the first one at absolute position `at`."""
-    start = at & (size - 1)
+def read_ring(ring: int, size: int, end: int, target: int, n: int) -> None:
+    """Copy the `n` values of a ring before absolute position `end`."""
+    start = (end - n) & (size - 1)
     first = min(n, size - start)
     copy(ring + 4 * start, target, first)
     copy(ring, target + 4 * first, n - first)
 
 
 @kernel
-def write_ring(ring: int, size: int, at: int, source: int, n: int) -> None:
-    """The reverse of `read_ring`."""
-    start = at & (size - 1)
-    first = min(n, size - start)
-    copy(source, ring + 4 * start, first)
-    copy(source + 4 * first, ring, n - first)
-
-
-@kernel
-def delay(ring: int, size: int, now: int, latency: int, samples: int, n: int) -> None:  # noqa: PLR0917
-    """Delay up to `_CHUNK` quiet samples in place."""
-    held = stack(_HELD_BYTES)
-    read_ring(ring, size, now - latency, held, latency)
-    copy(samples, held + 4 * latency, n)
-    copy(held, samples, n)
+def write_ring(ring: int, size: int, end: int, source: int, n: int) -> None:
+    """The reverse of `read_ring`; of more values than fit, the last ones stay."""
     kept = min(n, size)
-    write_ring(ring, size, now + n - kept, held + 4 * (latency + n - kept), kept)
+    start = (end - kept) & (size - 1)
+    first = min(kept, size - start)
+    copy(source + 4 * (n - kept), ring + 4 * start, first)
+    copy(source + 4 * (n - kept + first), ring, kept - first)
 
 
 @kernel
 def quiet_samples(samples: int, n: int) -> int:
-    """How many samples, of at most `_CHUNK`, come before the first one that is loud."""
-    n = min(n, _CHUNK)
+    """How many samples come before the first one that is loud."""
     if float_of_bits(peak_bits(samples, n)) <= _LOUD:
         return n
     x = carray(float32_at(samples), n)
@@ -76,69 +53,145 @@ def quiet_samples(samples: int, n: int) -> int:
 
 
 @kernel
+def fill(values: int, n: int) -> None:
+    """Set `n` values to 1."""
+    x = carray(float32_at(values), n)
+    for i in range(n):
+        x[i] = _ONE
+
+
+@kernel
+def any_below_one(values: int, n: int) -> bool:
+    """Whether one of `n` positive values is below 1."""
+    bits = carray(int32_at(values), n)
+    lowest = _ONE_BITS
+    for i in range(n):
+        lowest = min(lowest, bits[i])
+    return bool(lowest < _ONE_BITS)
+
+
+@kernel
+def find_needed_gains(signal: int, table: int, needed: int, n: int) -> None:
+    """Write the gains that keep the middles of `n` windows of a signal under the ceiling.
+
+    A phase is a loop over windows: a sum over taps must keep its order, and cannot be vectorized.
+    """
+    x = carray(float32_at(signal), n + layout.TAPS)
+    peaks = carray(float32_at(needed), n)
+    for i in range(n):
+        peaks[i] = max(abs(x[i + layout.TAPS // 2 - 1]), abs(x[i + layout.TAPS // 2]))
+    for phase in range(layout.PHASES - 1):
+        taps = carray(float32_at(table + 4 * layout.TAPS * phase), layout.TAPS)
+        for i in range(n):
+            between = _ZERO
+            for tap in range(layout.TAPS):
+                between += taps[tap] * x[i + tap]
+            peaks[i] = max(peaks[i], abs(between))
+    for i in range(n):
+        peaks[i] = _CEILING / peaks[i] if peaks[i] > _CEILING else _ONE
+
+
+@kernel
+def find_needs(signal: int, table: int, needed: int, n: int) -> bool:
+    """`find_needed_gains` where a sample is loud, else 1; whether one is."""
+    found = False
+    for start in range(0, n, _BLOCK):
+        size = min(n - start, _BLOCK)
+        if float_of_bits(peak_bits(signal + 4 * start, size + layout.TAPS - 1)) > _LOUD:
+            find_needed_gains(signal + 4 * start, table, needed + 4 * start, size)
+            found = True
+        else:
+            fill(needed + 4 * start, size)
+    return found
+
+
+@kernel
+def release(needed: int, gains: int, attack: int, n: int, state: Any) -> None:
+    """Write `n` gains: as low as needed within the last `attack` samples at once, back to 1 slowly."""
+    lowest = carray(float32_at(gains), n)
+    copy(needed, gains, n)
+    for k in range(1, attack + 1):
+        needs = carray(float32_at(needed + 4 * k), n)
+        for i in range(n):
+            lowest[i] = min(lowest[i], needs[i])
+    gain, rate = state[layout.LIMITER_GAIN_F32], state[layout.LIMITER_RELEASE_F32]
+    at: Any = np.int64(0)
+    while at < n:
+        risen = gain + (_ONE - gain) * rate
+        while at < n and lowest[at] == _ONE and risen <= _AT_REST:  # a loop of its own has the shortest way to the next
+            lowest[at] = gain = risen
+            risen = gain + (_ONE - gain) * rate
+            at += 1
+        if at < n:
+            gain = min(lowest[at], risen) if lowest[at] < _ONE else _ONE
+            lowest[at] = gain
+            at += 1
+    state[layout.LIMITER_GAIN_F32] = gain
+
+
+@kernel
+def turn_down(samples: int, gains: int, window: int, attack: int, n: int) -> int:
+    """Multiply `n` samples by the smoothed gains; how many were turned down."""
+    y, depths = carray(float32_at(samples), n), carray(float32_at(stack(_HELD_BYTES)), n)
+    for i in range(n):
+        depths[i] = _ZERO
+    for k in range(attack + 1):
+        gain, weight = carray(float32_at(gains + 4 * (attack - k)), n), carray(float32_at(window), attack + 1)[k]
+        for i in range(n):
+            depths[i] += weight * (_ONE - gain[i])
+    count = 0
+    for i in range(n):
+        y[i] = y[i] * (_ONE - depths[i])
+        count += int(depths[i] > _ZERO)
+    return count
+
+
+@kernel
 def limit(limiter: int, channel: int, samples: int, n: int) -> int:
     """Delay `n` samples of a channel and hold them under the ceiling, in place; how many were turned down."""
     first = carray(int32_at(limiter), 2 * layout.LIMITER_HEADER_WORDS)
     attack = np.int64(first[layout.LIMITER_ATTACK_I32])
-    mask, gain_mask = np.int64(first[layout.LIMITER_MASK_I32]), np.int64(first[layout.LIMITER_GAIN_MASK_I32])
-    state = limiter + channel * (8 * layout.LIMITER_HEADER_WORDS + 4 * (mask + 1) + 8 * (gain_mask + 1))
+    size, n_gains = np.int64(first[layout.LIMITER_MASK_I32]) + 1, np.int64(first[layout.LIMITER_GAIN_MASK_I32]) + 1
+    state = limiter + channel * (8 * layout.LIMITER_HEADER_WORDS + 4 * size + 8 * n_gains)
     words = carray(int64_at(state), layout.LIMITER_HEADER_WORDS)
     floats = carray(float32_at(state), 2 * layout.LIMITER_HEADER_WORDS)
-    weights = (layout.PHASES - 1) * layout.TAPS
-    table = carray(float32_at(words[layout.LIMITER_TABLE_I64]), weights + attack + 1)
-    ring_at = state + 8 * layout.LIMITER_HEADER_WORDS
-    ring = carray(float32_at(ring_at), mask + 1)
-    needed = carray(float32_at(ring_at + 4 * (mask + 1)), gain_mask + 1)
-    gains = carray(float32_at(ring_at + 4 * (mask + 1) + 4 * (gain_mask + 1)), gain_mask + 1)
-    y = carray(float32_at(samples), n)
+    table, ring = words[layout.LIMITER_TABLE_I64], state + 8 * layout.LIMITER_HEADER_WORDS
+    needed_ring, gain_ring = ring + 4 * size, ring + 4 * (size + n_gains)
     latency = attack + layout.TAPS // 2
-    now = words[layout.LIMITER_TIME_I64]
-    loud, dip = words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64]
-    turn = words[layout.LIMITER_TURN_UNTIL_I64]
-    gain, release = floats[layout.LIMITER_GAIN_F32], floats[layout.LIMITER_RELEASE_F32]
+    past = max(latency, np.int64(layout.TAPS - 1))
+    signal, needed, gains = stack(_HELD_BYTES), stack(_HELD_BYTES), stack(_HELD_BYTES)
     limited = 0
-    i: Any = np.int64(0)
-    while i < n:
-        if gain == _ONE and now >= max(loud, dip, turn):
-            quiet = quiet_samples(samples + 4 * i, n - i)
-            if quiet > 0:
-                delay(ring_at, mask + 1, now, latency, samples + 4 * i, quiet)
-                needed[:] = _ONE
-                gains[:] = _ONE
-                i += quiet
-                now += quiet
-                continue
-        sample = min(max(y[i], -_LARGEST), _LARGEST)
-        ring[now & mask] = sample
-        if abs(sample) > _LOUD:
-            loud = now + layout.TAPS
-        need = _ONE
-        if now < loud:
-            need = needed_gain(ring, table, now, mask)
-        needed[now & gain_mask] = need
-        if need < _ONE:
-            dip = now + attack + 1
-        if now < dip or gain < _ONE:
-            lowest = _ONE
-            for k in range(attack + 1):
-                lowest = min(lowest, needed[(now - k) & gain_mask])
-            gain = min(lowest, gain + (_ONE - gain) * release)
-            if lowest == _ONE and gain > _AT_REST:
-                gain = _ONE
-            turn = now + attack + 1
-        gains[now & gain_mask] = gain
-        delayed = ring[(now - latency) & mask]
-        if now < turn:
-            smooth = _ZERO
-            for k in range(attack + 1):
-                smooth += table[weights + k] * (_ONE - gains[(now - k) & gain_mask])
-            delayed = delayed * (_ONE - smooth)
-            limited += int(smooth > _ZERO)
-        y[i] = delayed
-        now += 1
-        i += 1
-    words[layout.LIMITER_TIME_I64] = now
-    words[layout.LIMITER_LOUD_UNTIL_I64], words[layout.LIMITER_DIP_UNTIL_I64] = loud, dip
-    words[layout.LIMITER_TURN_UNTIL_I64] = turn
-    floats[layout.LIMITER_GAIN_F32] = gain
+    done: Any = np.int64(0)
+    while done < n:
+        now, here, step = words[layout.LIMITER_TIME_I64], samples + 4 * done, min(n - done, _CHUNK)
+        quiet: Any = np.int64(0)
+        if floats[layout.LIMITER_GAIN_F32] == _ONE and now >= words[layout.LIMITER_BUSY_UNTIL_I64]:
+            quiet = quiet_samples(here, step)
+            step = quiet if quiet > 0 else step
+        end = now + step
+        read_ring(ring, size, now, signal, past)
+        x, y = carray(float32_at(signal + 4 * past), step), carray(float32_at(here), step)
+        for i in range(step):
+            x[i] = min(max(y[i], -_LARGEST), _LARGEST)
+        write_ring(ring, size, end, signal + 4 * past, step)
+        copy(signal + 4 * (past - latency), here, step)
+        if quiet > 0:
+            fill(needed_ring, 2 * n_gains)
+        else:
+            is_loud = find_needs(signal + 4 * (past - layout.TAPS + 1), table, needed + 4 * attack, step)
+            read_ring(needed_ring, n_gains, now, needed, attack)
+            read_ring(gain_ring, n_gains, now, gains, attack)
+            write_ring(needed_ring, n_gains, end, needed + 4 * attack, step)
+            if floats[layout.LIMITER_GAIN_F32] < _ONE or any_below_one(needed, attack + step):
+                release(needed, gains + 4 * attack, attack, step, floats)
+            else:
+                fill(gains + 4 * attack, step)
+            write_ring(gain_ring, n_gains, end, gains + 4 * attack, step)
+            if any_below_one(gains, attack + step):
+                limited += turn_down(here, gains, table + 4 * (layout.PHASES - 1) * layout.TAPS, attack, step)
+                is_loud = True
+            if is_loud:
+                words[layout.LIMITER_BUSY_UNTIL_I64] = end + layout.TAPS + attack
+        words[layout.LIMITER_TIME_I64] = end
+        done += step
     return limited

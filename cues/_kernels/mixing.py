@@ -332,12 +332,17 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
         if i + 2 < n_rows and carray(int32_at(row + 2 * row_bytes), 24)[layout.FLAGS_I32] != 0:
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
-        if carray(int32_at(row), 24)[layout.FLAGS_I32] == 0 and not is_due(row, n):
+        flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
+        if is_due(row, n) or (flags & layout.FLAG_YIELD and yields(row) and peak_bits(source + frame, n) > SPEECH_BITS):
+            found[count] = i
+            count += 1
+        elif flags == 0:
             carray(int64_at(row), 12)[layout.POSITION_I64] += n
             if source != target:
                 copy(source + frame, target + frame, n)
-        elif try_to_mix(row, source + frame, target + frame, n) == layout.REFUSED:
-            found[count] = i
-            count += 1
+        elif flags & ~layout.IDLE_FLAGS:
+            mix_row(row, source + frame, target + frame, n)
+        else:
+            mix_or_pass(row, source + frame, target + frame, n)
         frame += 4 * n
     return count

@@ -107,9 +107,7 @@ class Limiter(NotCopyable):
             latest = np.arange(max(0, len(values) - len(kept)), len(values))
             kept[(latest + now + n - len(values)) % len(kept)] = values[latest]
         state[layout.LIMITER_TIME_I64] = now + n
-        state[[layout.LIMITER_LOUD_UNTIL_I64, layout.LIMITER_DIP_UNTIL_I64, layout.LIMITER_TURN_UNTIL_I64]] = (
-            now + n + layout.TAPS + attack
-        )
+        state[layout.LIMITER_BUSY_UNTIL_I64] = now + n + layout.TAPS + attack
         return int((down > 0).sum())
 
     @staticmethod

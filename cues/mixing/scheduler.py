@@ -161,8 +161,10 @@ class Scheduler:
         """The sample of the next change; plans first if one is due now."""
         words = self.row.words
         # A command may be applied before its mark is set; only `plan` clears the mark.
-        if words[layout.WAKE_I64] < 0 or words[layout.POSITION_I64] >= self._planned_to or self._inbox:
-            return self.plan()
+        if words[layout.WAKE_I64] < 0 or self._inbox:
+            self.plan()
+        while words[layout.POSITION_I64] >= self._planned_to:  # a waiting sound that was stolen may begin at once
+            self.plan()
         return self._planned_to
 
     def mix(self, source: Samples, target: Samples | None) -> Samples:

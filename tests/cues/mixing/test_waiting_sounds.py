@@ -59,6 +59,15 @@ def test_all_frames_give_the_same_bits():
     np.testing.assert_array_equal(outs[0], outs[2])
 
 
+@pytest.mark.parametrize("frame", [1 << 20, 480])
+def test_one_that_is_stolen_in_its_fade_waits_again(frame):
+    mixer = cues.Mixer(voices=1, limiter=True)
+    voice = mixer.play(LOOP, wait=Wait(), priority=1)
+    mixer.play(tone(600), at=1300, priority=1)
+    mixed(mixer, talk(1000, 100.0, 4000), lambda: frame)
+    assert voice.stretches == [(0, 1300), (1900, None)]
+
+
 def test_an_answer_before_its_begin_cancels_it():
     mixer = cues.Mixer()
     voice = mixer.play(LOOP, wait=Wait(patience=2000, until_heard_from=1200))
