@@ -70,24 +70,10 @@ def run_batch(
     still_good: Callable[[Row], bool] = lambda _: True,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Run:
-    """Run the remaining `tasks`, and write the table of all results.
+    """Run the remaining `tasks` on `workers` processes or a Dask cluster, and write the table of all results to `path`.
 
-    A task runs again only if it failed, its file changed or its result is not `still_good` (its output is gone, for
-    example), so an interrupted run resumes. If the table cannot be written, or on Ctrl-C, the error counts the results
-    that are kept.
-
-    Parameters
-    ----------
-    path : Path
-        `.csv` or `.jsonl` file for the results; another extension is a `CueValueError`.
-    workers : int, optional
-        Processes; the default is one per core.
-    dask : str, optional
-        Address of a Dask scheduler to use instead.
-    fresh : bool
-        Discard the results of earlier runs.
-    progress : callable
-        Called with the number of finished tasks, failed ones included: at the start and after each further one.
+    A task runs again only if it failed, its file changed, its result is not `still_good`, or the run is `fresh`.
+    `progress` gets the number of finished tasks. An error of the table, or Ctrl-C, says how many results are kept.
     """
     table = Table(path, columns)
     keys = [key_of(task) for task in tasks]

@@ -12,9 +12,9 @@ from cues.cli import _options
 from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, number, print_json, sound_of
 from cues.cli._terminal import NARROW, console, harmless, name_table
-from cues.meters.bands import CENTERS_HZ, octave_levels_db
 from cues.meters.similarity import similarity
 from cues.show.plots import draw_spectrogram, new_figure
+from cues.signal.spectra import CENTERS_HZ, octave_levels_db
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

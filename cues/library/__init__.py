@@ -1,4 +1,4 @@
 """The bank of cues: audio files and packs, the cache of finished cues, lint and export.
 
-Read `pack` and `audiofile` (input), `shaping` and `normalize` (processing), `bank` and `cache`, `lint` and `export`.
+Read `pack` and `audiofile` (input), `shaping` (processing), `bank` and `cache`, `lint` and `export`.
 """

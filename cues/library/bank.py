@@ -16,7 +16,7 @@ from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, di
 from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
-from cues.library.shaping import Loop, looped, trimmed, with_soft_edges
+from cues.library.shaping import Loop, leveled, looped, trimmed, with_soft_edges
 from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules, usual_lu, usually_loops
 from cues.synthesis.motifs import motif
 from cues.units import checked_number, checked_sample_rate
@@ -203,7 +203,6 @@ def errors_in(override: Override) -> Iterator[None]:
 
 
 def _rendered(spec: Spec, sample_rate: int, level: Mapping[str, Any]) -> Finished:
-    from cues.library.normalize import leveled
     from cues.synthesis.render import render
 
     return leveled(render(spec, sample_rate), sample_rate, **level)
@@ -224,7 +223,6 @@ def _from_file(name: str, path: Path, override: Override, sample_rate: int, leve
     }
 
     def make() -> Finished:
-        from cues.library.normalize import leveled
         from cues.signal.resample import resample
 
         samples = resample(*decoded(data, override.file_name), sample_rate)

@@ -10,8 +10,8 @@ from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Problem, as_problems, sound_problems
-from cues.library.normalize import CEILING_DBTP, MAX_GAIN_DB
 from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
+from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 

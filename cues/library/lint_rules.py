@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues.library.normalize import SILENCE_LUFS
-from cues.library.shaping import trimmed
+from cues.library.shaping import SILENCE_LUFS, trimmed
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
 from cues.meters.telephone import BAND_HZ

@@ -1,23 +1,31 @@
-"""Processing of recorded sounds: trimming, edge fades, seamless loops."""
+"""Processing of sounds: trimming, edge fades, seamless loops, and loudness normalization by one gain."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.errors import CueValueError
 from cues.signal.fades import MIN_FADE_MS, raised_cosine
-from cues.units import ms_to_samples
+from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Loop", "looped", "padded", "trimmed", "with_soft_edges"]
+    from cues.meters.levels import Measurement
 
-SEAM_MS = 20.0
-"""Length of a loop's crossfade (ms)."""
+__all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "Loop", "leveled", "looped", "trimmed", "with_soft_edges"]
+
+CEILING_DBTP = -3.0
+"""Highest true peak of a cue (dBTP)."""
+MAX_GAIN_DB = 20.0
+"""Largest gain towards the target (dB): more would raise noise. Attenuation has no limit."""
+SILENCE_LUFS = -70.0
+_METER_ERROR_DB = 0.05  # worst case of 16-times oversampling, which reads low
+_SEAM_MS = 20.0  # a loop's crossfade
 _TRIM_DB = -60.0
 _ROUNDING = 2.0 / 32768.0  # dither and rounding of 16-bit samples, on top of a ramp
 
@@ -66,12 +74,6 @@ def _edges(samples: NDArray[np.float32], sample_rate: int) -> tuple[NDArray[np.f
     return ramp, [side for side in sides if (np.abs(side) > ceiling).any()]
 
 
-def padded(samples: NDArray[np.float32], sample_rate: int, period_ms: float) -> NDArray[np.float32]:
-    """`samples`, padded with silence to `period_ms`."""
-    missing = ms_to_samples(period_ms, sample_rate) - len(samples)
-    return np.pad(samples, (0, max(0, missing)))
-
-
 def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArray[np.float32]:
     """One period of a seamless loop; raises if the bounds are outside the sound or less than 20 ms apart.
 
@@ -81,25 +83,50 @@ def looped(samples: NDArray[np.float32], sample_rate: int, loop: Loop) -> NDArra
     """
     start = ms_to_samples(loop.start_ms, sample_rate)
     end = len(samples) if loop.end_ms is None else ms_to_samples(loop.end_ms, sample_rate)
-    seam = ms_to_samples(SEAM_MS, sample_rate)
+    seam = ms_to_samples(_SEAM_MS, sample_rate)
     if not (start >= 0 and start + seam <= end <= len(samples)):
         raise CueValueError(
             f"the loop runs from {1000 * start / sample_rate:.1f} to {1000 * end / sample_rate:.1f} ms; "
             f"it must lie inside the "
-            f"sound's {1000 * len(samples) / sample_rate:.1f} ms and be at least {SEAM_MS:g} ms long"
+            f"sound's {1000 * len(samples) / sample_rate:.1f} ms and be at least {_SEAM_MS:g} ms long"
         )
     if loop.period_ms is not None:
-        return padded(with_soft_edges(samples[start:end], sample_rate), sample_rate, loop.period_ms)
+        missing = ms_to_samples(loop.period_ms, sample_rate) - (end - start)
+        return np.pad(with_soft_edges(samples[start:end], sample_rate), (0, max(0, missing)))
     _, hard = _edges(samples[start:end], sample_rate)
     if not hard:
         return samples[start:end]
-    return _closed(samples, start, end, min(seam, (end - start) // 4))
-
-
-def _closed(samples: NDArray[np.float32], start: int, end: int, seam: int) -> NDArray[np.float32]:
-    if start < seam:
-        start += seam
+    seam = min(seam, (end - start) // 4)
+    start += seam if start < seam else 0
     before, body = samples[start - seam : start], samples[start:end].copy()
-    rise = raised_cosine(seam).astype(np.float32)
-    body[-seam:] += rise * (before - body[-seam:])
+    body[-seam:] += raised_cosine(seam).astype(np.float32) * (before - body[-seam:])
     return body
+
+
+def leveled(
+    samples: NDArray[np.float32], sample_rate: int, *, target_lufs: float | None, gain_db: float = 0.0
+) -> tuple[NDArray[np.float32], Measurement]:
+    """`samples` (float32) times one gain, true peak ≤ −3 dBTP, and its levels; raises for silence (below −70 LUFS).
+
+    The gain brings `m100_max` to `target_lufs` (None keeps the loudness), by 20 dB at most, and adds `gain_db`.
+    `missed_lu` of the result is against both.
+    """
+    from cues.meters.loudness import measure  # a bank from the cache needs no meter
+
+    before = measure(samples, sample_rate)
+    if before.m100_max_lufs < SILENCE_LUFS:
+        raise CueValueError(
+            f"the sound is silent: its loudest 100 ms have {before.m100_max_lufs:.1f} LUFS; "
+            f"more than {SILENCE_LUFS:g} LUFS are needed",
+            fix="replace the file with an audible sound",
+        )
+    total_db = gain_db
+    if target_lufs is not None:
+        total_db += min(MAX_GAIN_DB, target_lufs - before.m100_max_lufs)
+    total_db = min(total_db, CEILING_DBTP - _METER_ERROR_DB - before.true_peak_dbtp)
+    result = samples * np.float32(db_to_gain(total_db))
+    after = measure(result, sample_rate)
+    assert math.isfinite(after.m100_max_lufs)
+    if target_lufs is None:
+        return result, after
+    return result, replace(after, missed_lu=after.m100_max_lufs - target_lufs - gain_db)

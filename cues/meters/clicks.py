@@ -22,20 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "THRESHOLD_DB", "find_clicks", "residual"]
 
 ORDER = 12
-THRESHOLD_DB = 24.0
-"""Least level of a click's error above the errors around it, dB."""
+THRESHOLD_DB = 24.0  # of a click's error above the errors around it
 
 _FRAME_S, _WINDOW_S = 0.040, 0.060
 _BLOCK_S = 0.001
 _NEAR_BLOCKS, _FAR_BLOCKS, _ROW_BLOCKS = 2, 9, 25
 _SILENT_LEVEL = 3.2e-5
-_SMALLEST = 1e-3
-"""Least error of a click (−60 dBFS)."""
-_ALONE = 1.4
-"""Least ratio of a click's error to the peaks around it; excludes glottal pulses, which come in rows."""
+_SMALLEST = 1e-3  # error of a click: −60 dBFS
+_ALONE = 1.4  # least ratio to the peaks around it; excludes glottal pulses, which come in rows
 _APART_S = 0.005
-_MARGIN = 0.8
-"""Tolerance factor for candidates: an error depends this much on the position of its frame and block."""
+_MARGIN = 0.8  # for candidates: an error depends this much on the position of its frame and block
 _CENTERINGS = 3
 # Shorter sounds do not repay the loading of the compiled loop.
 _LONG_SAMPLES = 200_000
@@ -65,10 +61,13 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
     compiled = len(mono) >= _LONG_SAMPLES
     errors = _errors(mono, sample_rate, compiled)
     clicks: dict[int, float] = {}
-    for candidate in _candidates(errors, block):
-        at, error = _click_near(mono, candidate, sample_rate, block, compiled)
-        if error and at <= len(mono):
-            clicks[at] = error
+    blocks = errors[: len(errors) // block * block].reshape(-1, block)
+    peaks = _peaks(blocks)
+    for b in np.flatnonzero(peaks > _MARGIN * _thresholds(blocks)).tolist():
+        if _alone(peaks, b, _MARGIN * _ALONE):
+            at, error = _click_near(mono, b * block + int(blocks[b].argmax()), sample_rate, block, compiled)
+            if error and at <= len(mono):
+                clicks[at] = error
     return _apart(clicks, round(_APART_S * sample_rate))
 
 
@@ -89,14 +88,6 @@ def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float
         past = np.lib.stride_tricks.sliding_window_view(padded[start : start + hop + ORDER - 1], ORDER)[:, ::-1]
         errors[frame] = padded[start + ORDER : start + ORDER + hop] - past @ predictor
     return errors.reshape(-1).astype(np.float32)
-
-
-def _candidates(errors: NDArray[np.float32], block: int) -> list[int]:
-    """Positions of possible clicks: the largest error of each block that nearly meets both limits."""
-    blocks = errors[: len(errors) // block * block].reshape(-1, block)
-    peaks = _peaks(blocks)
-    near = np.flatnonzero(peaks > _MARGIN * _thresholds(blocks)).tolist()
-    return [b * block + int(blocks[b].argmax()) for b in near if _alone(peaks, b, _MARGIN * _ALONE)]
 
 
 def _click_near(
@@ -175,12 +166,7 @@ def _padded(samples: NDArray[np.float32], hop: int, length: int) -> NDArray[np.f
 
 
 def _thresholds(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Threshold of the errors in each block."""
-    return np.maximum(_levels_around(blocks) * db_to_gain(THRESHOLD_DB), _SMALLEST)
-
-
-def _levels_around(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """RMS of the blocks before and after each block, without the nearest ones."""
+    """Threshold of the errors in each block, from the RMS of the blocks before and after, without the nearest ones."""
     energy = np.pad(np.einsum("ij,ij->i", blocks, blocks).astype(np.float64), _FAR_BLOCKS)
     total = np.concatenate([np.zeros(1), np.cumsum(energy)])
     n_blocks, n_samples = blocks.shape
@@ -189,8 +175,9 @@ def _levels_around(blocks: NDArray[np.float32]) -> NDArray[np.float64]:
         total[start + reach : start + reach + n_blocks] - total[start : start + n_blocks]
         for start in (0, _FAR_BLOCKS + _NEAR_BLOCKS)
     )
-    levels: NDArray[np.float64] = np.sqrt(np.maximum(before + after, 0.0) / (2 * reach * n_samples))
-    return np.maximum(levels, _SILENT_LEVEL)
+    levels = np.maximum(np.sqrt(np.maximum(before + after, 0.0) / (2 * reach * n_samples)), _SILENT_LEVEL)
+    thresholds: NDArray[np.float64] = np.maximum(levels * db_to_gain(THRESHOLD_DB), _SMALLEST)
+    return thresholds
 
 
 def _peaks(blocks: NDArray[np.float32]) -> NDArray[np.float32]:

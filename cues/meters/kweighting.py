@@ -62,8 +62,13 @@ def design(sample_rate: int) -> KWeighting:
     hz = _fit_grid(sample_rate)
     target = np.log(_power(REFERENCE, hz, _REFERENCE_RATE))
     x = np.sin(np.pi * hz / sample_rate) ** 2
-    start = _start(sample_rate)
-    return _factored(*_fit(x, target, start))
+    # Start from the reference's quadratics, with their roots at the same frequencies.
+    scale = (_REFERENCE_RATE / sample_rate) ** 2
+    start = [0.0]
+    for c in (REFERENCE.shelf_b, (1.0, *REFERENCE.shelf_a), (1.0, *REFERENCE.high_pass_a)):
+        lead, linear, constant = _quadratic(*c)
+        start += [linear / lead * scale, constant / lead * scale**2]
+    return _factored(*_fit(x, target, np.array(start)))
 
 
 @lru_cache(maxsize=64)
@@ -127,16 +132,6 @@ def _fit_grid(sample_rate: int) -> NDArray[np.float64]:
     """
     top = (0.498 if sample_rate >= _FULL_BAND_RATE else 0.475) * min(sample_rate, _REFERENCE_RATE)
     return np.concatenate([np.geomspace(15.0, top, 60), top * np.sin(np.linspace(0.05, 0.5 * np.pi, 300))])
-
-
-def _start(sample_rate: int) -> NDArray[np.float64]:
-    """Initial parameters: the reference's quadratics, with their roots at the same frequencies."""
-    scale = (_REFERENCE_RATE / sample_rate) ** 2
-    guess = []
-    for c in (REFERENCE.shelf_b, (1.0, *REFERENCE.shelf_a), (1.0, *REFERENCE.high_pass_a)):
-        lead, linear, constant = _quadratic(*c)
-        guess += [linear / lead * scale, constant / lead * scale**2]
-    return np.array([0.0, *guess])
 
 
 def _fit(

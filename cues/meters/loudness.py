@@ -143,12 +143,9 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     return _integrated(hops * 2.0 if dual_mono else hops, sample_rate)
 
 
-def loudness_curve(samples: NDArray[np.floating], sample_rate: int, window_s: float = 0.1) -> NDArray[np.float64]:
-    """Ungated loudness of a sliding window, LUFS, at least about −121; with 100 ms its maximum is `m100_max_lufs`.
-
-    Point `k` of `n_samples + 1` is the window that ends after `k` samples; silence precedes them.
-    """
-    window = round(window_s * sample_rate)
+def loudness_curve(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
+    """Ungated loudness of the 100 ms that end after `k = 0 … n_samples` samples, LUFS, at least about −121."""
+    window = round(0.1 * sample_rate)
     energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])
     mean_squares: NDArray[np.float64] = np.maximum((energy[window:] - energy[:-window]) / window, 1e-12)
     return OFFSET_LU + 10.0 * np.log10(mean_squares)

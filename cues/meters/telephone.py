@@ -17,22 +17,16 @@ __all__ = ["BAND_HZ", "RATE_HZ", "over_telephone"]
 
 RATE_HZ = 8000
 BAND_HZ = (300.0, 3400.0)
-_EDGE_HZ = (100.0, 300.0)
-"""Widths of the transitions below and above the band, to the ends of the mask in G.712, Hz."""
+_EDGE_HZ = (100.0, 300.0)  # widths of the transitions below and above the band, to the ends of the mask in G.712
 
 
 def over_telephone(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float32]:
-    """`samples` over a telephone, at `RATE_HZ`, by the 300–3400 Hz band of ITU-T G.712 (11/2001)."""
-    narrow = _band_passed(resample(mono_float32(samples), sample_rate, RATE_HZ))
-    return samples_of_bytes(bytes_of_samples(narrow.astype(np.float32)))
-
-
-def _band_passed(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The band, with raised-cosine transitions and zero phase; padding prevents wrap-around."""
-    size = len(samples) + RATE_HZ // 10
+    """`samples` over a telephone, at `RATE_HZ`, by the 300–3400 Hz band of ITU-T G.712 (11/2001), with zero phase."""
+    narrow = resample(mono_float32(samples), sample_rate, RATE_HZ)
+    size = len(narrow) + RATE_HZ // 10  # padding prevents wrap-around
     hz = np.fft.rfftfreq(size, 1.0 / RATE_HZ)
     rise = np.clip((hz - (BAND_HZ[0] - _EDGE_HZ[0])) / _EDGE_HZ[0], 0.0, 1.0)
     fall = np.clip((BAND_HZ[1] + _EDGE_HZ[1] - hz) / _EDGE_HZ[1], 0.0, 1.0)
     gain = 0.25 * (1.0 - np.cos(np.pi * rise)) * (1.0 - np.cos(np.pi * fall))
-    passed: NDArray[np.float64] = np.fft.irfft(np.fft.rfft(samples, size) * gain, size)[: len(samples)]
-    return passed
+    passed = np.fft.irfft(np.fft.rfft(narrow, size) * gain, size)[: len(narrow)]
+    return samples_of_bytes(bytes_of_samples(passed.astype(np.float32)))

@@ -16,8 +16,6 @@ from cues.units import checked_sample_rate, checked_whole_number, gain_to_db
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues._kernels.machine_code import MachineCode
-
 __all__ = ["FINE_OVERSAMPLING", "TAPS", "in_silence", "interpolated_peak", "true_peak_dbtp"]
 
 FINE_OVERSAMPLING = 16
@@ -63,14 +61,18 @@ def true_peak_dbtp(samples: NDArray[np.floating], sample_rate: int = 24000, over
     oversampling = checked_whole_number("oversampling", oversampling, 1, _MAX_OVERSAMPLING)
     kernels = load_kernels() if oversampling == _QUICK_OVERSAMPLING and len(mono) >= _LONG_SAMPLES else None
     if kernels is not None:
-        return gain_to_db(_compiled_quick_peak(kernels, mono))
-    mono_float32(mono)
+        bits = kernels.peak_4x(mono.ctypes.data, len(mono), _quick_halves().ctypes.data)
+        peak = float(np.array(bits, dtype=np.int32).view(np.float32))
+        if math.isfinite(peak):
+            return gain_to_db(peak)
+    mono_float32(mono)  # raises for NaN and infinity
+    peak = float(np.abs(mono).max())
     if oversampling == _QUICK_OVERSAMPLING:
-        return gain_to_db(_quick_peak(mono))
-    sample_peak = float(np.abs(mono).max())
-    return gain_to_db(
-        sample_peak if oversampling == 1 else interpolated_peak(in_silence(mono), oversampling, sample_peak)
-    )
+        filters = _filters(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
+        peak = _fir_peak(np.pad(mono, _QUICK_TAPS - 1), filters, peak)
+    elif oversampling > 1:
+        peak = interpolated_peak(in_silence(mono), oversampling, peak)
+    return gain_to_db(peak)
 
 
 def in_silence(samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -132,20 +134,6 @@ def _side_by_side(filters: NDArray[np.float32]) -> NDArray[np.float32]:
 @lru_cache(maxsize=16)
 def _filters(oversampling: int, taps: int, band: float) -> NDArray[np.float32]:
     return phases(oversampling, taps, band).astype(np.float32)
-
-
-def _compiled_quick_peak(kernels: MachineCode, samples: NDArray[np.float32]) -> float:
-    bits = kernels.peak_4x(samples.ctypes.data, len(samples), _quick_halves().ctypes.data)
-    peak = float(np.array(bits, dtype=np.int32).view(np.float32))
-    if not math.isfinite(peak):
-        mono_float32(samples)
-    return peak
-
-
-def _quick_peak(samples: NDArray[np.float32]) -> float:
-    """Quick true peak in numpy: the twin of the compiled loop, for short sounds."""
-    filters = _filters(_QUICK_OVERSAMPLING, _QUICK_TAPS, _QUICK_BAND)
-    return _fir_peak(np.pad(samples, _QUICK_TAPS - 1), filters, float(np.abs(samples).max()))
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,4 @@
-"""Plots of sounds: waveform, spectrogram and loudness over time (needs matplotlib).
-
-The `draw_…` functions draw on the caller's axes; `picture` stacks all three. Figures are made without `pyplot`, so
-matplotlib's global state does not change.
-"""
+"""Plots of sounds: waveform, spectrogram and loudness over time (matplotlib, without the global state of `pyplot`)."""
 
 from __future__ import annotations
 
@@ -43,7 +39,7 @@ __all__ = [
 # The colors of the pages, after Okabe and Ito: people with any kind of color vision tell them apart.
 SPEECH_COLOR, CUE_COLOR, CALL_COLOR, ERROR_COLOR = "#0072b2", "#b35900", "#7a3e96", "#c1272d"
 _FLOOR_DB = -90.0
-_LOWEST_HZ, _ROWS = 80.0, 192
+_LOWEST_HZ, _TOP_HZ, _ROWS = 80.0, 6000.0, 192
 _TICKS_HZ = (100, 300, 1000, 3000, 10000)
 
 
@@ -69,9 +65,7 @@ def draw_waveform(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
     axes.grid(alpha=0.25)
 
 
-def draw_spectrogram(
-    axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, floor_db: float = _FLOOR_DB
-) -> QuadMesh:
+def draw_spectrogram(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -> QuadMesh:
     """Draw the spectrogram: time in seconds, frequency in Hz (logarithmic), level in dB below the loudest point.
 
     Parameters
@@ -81,13 +75,11 @@ def draw_spectrogram(
         Full scale ±1.0.
     sample_rate : int
         Hz.
-    floor_db : float
-        Darkest level, dB, below 0.
 
     Returns
     -------
     QuadMesh
-        For a color bar.
+        For a color bar; the darkest level is −90 dB.
     """
     length = 1 << max(6, round(np.log2(0.021 * sample_rate)))
     hop = max(length // 32, len(samples) // 1500, 1)
@@ -97,9 +89,9 @@ def draw_spectrogram(
     edges_hz = np.geomspace(_LOWEST_HZ, sample_rate / 2.0, _ROWS + 1)
     row_hz = np.sqrt(edges_hz[1:] * edges_hz[:-1])
     rows = power[:, np.minimum(np.rint(row_hz * size / sample_rate).astype(int), size // 2)]
-    level_db = 10.0 * np.log10(np.maximum(rows / max(power.max(), 1e-30), 10.0 ** (floor_db / 10.0)))
+    level_db = 10.0 * np.log10(np.maximum(rows / max(power.max(), 1e-30), 10.0 ** (_FLOOR_DB / 10.0)))
     edges_s = np.append(centers, centers[-1] + hop) / sample_rate - 0.5 * hop / sample_rate
-    image = axes.pcolormesh(edges_s, edges_hz, level_db.T, cmap="magma", vmin=floor_db, vmax=0.0, rasterized=True)
+    image = axes.pcolormesh(edges_s, edges_hz, level_db.T, cmap="magma", vmin=_FLOOR_DB, vmax=0.0, rasterized=True)
     for edge_hz in BAND_HZ:
         axes.axhline(edge_hz, color="white", linewidth=0.6, alpha=0.5, linestyle=":")
     axes.set_yscale("log")
@@ -113,8 +105,8 @@ def draw_spectrogram(
     return image
 
 
-def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *, window_s: float = 0.1) -> None:
-    """Draw the K-weighted, ungated loudness of a sliding window; with 100 ms its maximum is `m100_max`.
+def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int) -> None:
+    """Draw the K-weighted, ungated loudness of the last 100 ms at each moment; its maximum is `m100_max`.
 
     Parameters
     ----------
@@ -123,18 +115,15 @@ def draw_loudness(axes: Axes, samples: NDArray[np.floating], sample_rate: int, *
         Full scale ±1.0.
     sample_rate : int
         Hz, 8000 … 192,000.
-    window_s : float
-        Length of the window, s; each point is at the end of its window.
     """
-    after = np.zeros(round(window_s * sample_rate))
-    loudness = loudness_curve(np.concatenate([samples, after]), sample_rate, window_s)
+    loudness = loudness_curve(np.pad(samples, (0, sample_rate // 10)), sample_rate)
     t_s = np.arange(len(loudness)) / sample_rate
     axes.plot(t_s, loudness, color=SPEECH_COLOR, linewidth=1.0)
     axes.set_xlim(0.0, len(samples) / sample_rate)
     top = float(loudness.max())
     axes.set_ylim(top - 45.0, top + 5.0)
     axes.axhline(top, color=SPEECH_COLOR, linewidth=0.6, linestyle=":")
-    axes.set_ylabel(f"LUFS ({1000 * window_s:.0f} ms)")
+    axes.set_ylabel("LUFS (100 ms)")
     axes.set_xlabel("time (s)")
     axes.grid(alpha=0.25)
 
@@ -163,17 +152,13 @@ def picture(cue: Cue) -> Figure:
     return figure
 
 
-def overview(bank: Mapping[str, Cue], *, top_hz: float = 6000.0) -> Figure:
-    """Figure with waveforms and spectrograms of all cues on one scale of amplitude, with their notes.
-
-    Each axis is as long as its sound; a loop is drawn twice.
+def overview(bank: Mapping[str, Cue]) -> Figure:
+    """Figure with waveforms and spectrograms of all cues on one scale of amplitude, with their notes, loops twice.
 
     Parameters
     ----------
     bank : Mapping of str to Cue
         At least one cue.
-    top_hz : float
-        Highest frequency drawn, Hz.
 
     Raises
     ------
@@ -188,7 +173,7 @@ def overview(bank: Mapping[str, Cue], *, top_hz: float = 6000.0) -> Figure:
         draw_waveform(waveform, samples, cue.sample_rate)
         waveform.set_ylim(-reach, reach)
         draw_spectrogram(spectrogram, samples, cue.sample_rate)
-        spectrogram.set_ylim(_LOWEST_HZ, top_hz)
+        spectrogram.set_ylim(_LOWEST_HZ, _TOP_HZ)
         notes = " ".join(heard_notes(cue.samples, cue.sample_rate)).replace(">", " → ")
         waveform.set_ylabel(f"{cue.name}\n{notes}", rotation=0, ha="right", va="center")
         spectrogram.set_ylabel("Hz")

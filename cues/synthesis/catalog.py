@@ -1,16 +1,4 @@
-"""The built-in cues: eight in C major, distinguished by rhythm and number of notes.
-
-| cue | notes | rhythm |
-| --- | --- | --- |
-| `tool_call` | E5 A5 | two even notes, overlapping |
-| `agent` | C5 E5 G5 | three even notes |
-| `error` | one falling tone from A4 | a single glide |
-| `success` | G5 C6 | short, long |
-| `working` | C5 | one tick in 2.4 s |
-| `thinking` | G4 | one long swelling note in 2.4 s |
-| `listening` | G5 | one short note |
-| `attention` | A5 A5 | two equal notes with a gap |
-"""
+"""The built-in cues: eight in C major, distinguished by rhythm and number of notes."""
 
 from __future__ import annotations
 

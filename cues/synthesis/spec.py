@@ -161,7 +161,12 @@ class Note(_Checked):
 
     def __post_init__(self) -> None:
         if isinstance(self.hz, str):
-            object.__setattr__(self, "hz", _hz_of(self.hz))
+            if (hz := note_hz(self.hz)) is None:
+                raise CueValueError(
+                    f"Note.hz is {self.hz!r}; it must be a number from 20 to 20000 Hz, or a note such as 'C5' or 'Bb4'",
+                    fix="write a letter from A to G, # or b where the note has one, and the octave",
+                )
+            object.__setattr__(self, "hz", hz)
         _Checked.__post_init__(self)
 
 
@@ -247,16 +252,6 @@ class Spec(_Checked):
             if field in values:
                 values[field] = kind(**_fields(kind, values[field]))
         return cls(**values)
-
-
-def _hz_of(name: str) -> float:
-    hz = note_hz(name)
-    if hz is None:
-        raise CueValueError(
-            f"Note.hz is {name!r}; it must be a number from 20 to 20000 Hz, or a note such as 'C5', 'A#4' or 'Bb4'",
-            fix="write a letter from A to G, # or b where the note has one, and the octave",
-        )
-    return hz
 
 
 def _with_hz(table: object) -> object:

@@ -9,6 +9,8 @@ from stream.events import InvalidToolCall, TaskStatus, ToolCallEnd, ToolCallStar
 from stream.routing.rules import MOTIF
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stream.events import ServiceEvent
     from stream.known_tools import KnownInStream
     from stream.routing.player import CuePlayer, Played
@@ -26,6 +28,11 @@ class CallCues:
 
     def __init__(self, turn: TurnState, player: CuePlayer, rules: CueRules) -> None:
         self._turn, self._calls, self._player, self._rules = turn, turn.calls, player, rules
+
+    def prepare(self, tool_names: Iterable[str]) -> None:
+        """Have the bank make the cues of these tools now, so that no first call waits for its motif."""
+        for cue in filter(None, map(self._cue_for_tool, tool_names)):
+            self._player.bank.get(cue)
 
     def handle(self, event: ServiceEvent, known: KnownInStream) -> Played | None:
         """Follow an event of a call; others do nothing."""

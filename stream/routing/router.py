@@ -115,7 +115,8 @@ class CueRouter:
         check_arguments(bank, mixer, rules)
         self._lock = RLock()
         self._rules = rules
-        self._tools = KnownTools(declared_names(tools), rules.server_tools)
+        self._declared = declared_names(tools)
+        self._tools = KnownTools(self._declared, rules.server_tools)
         self._known = KnownInStream(self._tools)
         self._player = CuePlayer(bank, mixer, rules, now_samples)
         self._turn = TurnState(self._next_word)
@@ -125,6 +126,7 @@ class CueRouter:
         self._begin_on_mixer()
 
     def _begin_on_mixer(self) -> None:
+        self._call_cues.prepare(self._declared or ())
         self._waiting = WaitingSound(self._player.mixer, self._player.spans, patience_s=self._rules.working_after_s)
         self.alive()
 

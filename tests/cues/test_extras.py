@@ -45,13 +45,10 @@ def test_the_command_names_where_the_package_came_from(installed, direct_url, co
     assert cues.extras.pip_install("page") == command
 
 
-def test_in_the_clone_itself_the_command_is_short(installed, monkeypatch, tmp_path):
+def test_in_the_clone_itself_the_command_is_short_and_a_pip_of_another_environment_is_not_named(
+    installed, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
-    installed(json.dumps({"url": tmp_path.as_uri(), "dir_info": {}}))
-    assert cues.extras.pip_install("page") == "pip install '.[page]'"
-
-
-def test_a_pip_of_another_environment_is_not_named(installed, monkeypatch):
-    installed(None)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/pip")
-    assert cues.extras.pip_install("page") == f"{sys.executable} -m pip install 'cue-engine[page]'"
+    installed(json.dumps({"url": tmp_path.as_uri(), "dir_info": {}}))
+    assert cues.extras.pip_install("page") == f"{sys.executable} -m pip install '.[page]'"

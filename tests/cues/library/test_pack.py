@@ -34,17 +34,16 @@ def test_a_file_takes_the_place_of_a_built_in_cue(pack):
     np.testing.assert_array_equal(bank["agent"].samples, cues.load_bank()["agent"].samples)
 
 
-def test_a_pack_may_leave_the_loudness_as_it_is(pack):
-    cue = cues.load_bank(written(pack, '[cues]\nagent = { file = "beep.wav", normalize = false }'))["agent"]
-    assert cue.measured.true_peak_dbtp == pytest.approx(20 * np.log10(0.3), abs=0.05)
-
-
-def test_silence_is_trimmed_if_asked(pack):
+def test_a_file_keeps_its_loudness_or_loses_its_silence_if_asked(pack):
     soundfile.write(pack / "long.wav", np.pad(BEEP, 20000), 44100)
-    text = '[cues]\nagent = { file = "long.wav", trim = true }\nerror = "long.wav"'
+    text = (
+        '[cues]\nagent = { file = "long.wav", trim = true }\nerror = "long.wav"\n'
+        'success = { file = "beep.wav", normalize = false }'
+    )
     bank = cues.load_bank(written(pack, text))
     assert 1000 * bank["agent"].duration_s == pytest.approx(310, abs=3)
     assert 1000 * bank["error"].duration_s == pytest.approx(1207, abs=3)
+    assert bank["success"].measured.true_peak_dbtp == pytest.approx(20 * np.log10(0.3), abs=0.05)
 
 
 def test_a_spec_can_be_given_or_borrowed(pack):
@@ -96,35 +95,20 @@ def test_a_rule_may_ask_for_motifs(pack):
     assert "motif:x_1" not in list(bank)
 
 
-def test_a_folder_of_files_named_after_cues_is_a_pack(tmp_path):
-    soundfile.write(tmp_path / "tool_call.wav", BEEP, 44100)
-    soundfile.write(tmp_path / "error.flac", BEEP, 44100)
-    (tmp_path / "LICENSE.txt").write_text("mine")
-    bank = cues.load_bank(tmp_path)
-    assert (bank["tool_call"].spec, bank["error"].spec) == (None, None)
-    assert bank["agent"].spec is not None
-    assert bank.pack_dir == tmp_path
-
-
 WRONG = [
     ("tool_call = 3", r"\[cues\] tool_call is 3; it must be a file name or a table"),
     ('tool_call = "none.wav"', r"tool_call is 'none.wav'; there is no such file in"),
     ('tool_call = "../beep.wav"', r"tool_call is '../beep.wav'; it must lie inside the pack's folder"),
-    ('tool_call = "/etc/passwd"', r"tool_call is '/etc/passwd'; it must lie inside"),
     ('tool_call = "link.wav"', r"tool_call is 'link.wav'; it must lie inside"),
     ('tool_call = "a\\u0000b"', "it must be a file name"),
-    ('tool_call = ""', "tool_call is ''; it must be a regular file"),
     ('tool_cal = "beep.wav"', r"\[cues\] tool_cal: no rule names it, and it is not one of tool_call, agent"),
     ("mail = { gain_db = 1 }\n[rules]\nx = 'mail'", "mail: has neither file nor spec"),
     ('motif = "beep.wav"\n[rules]\nx = "motif"', "'motif': the name is taken"),
     ('agent = { file = "beep.wav", spec = "error" }', "agent: has both file and spec"),
     ('agent = { fille = "beep.wav" }', "agent 'fille' is unknown; a cue has file, spec, gain_db"),
-    ("agent = { file = 3 }", "agent.file is 3; it must be the name of a file"),
     ('agent = { file = "beep.wav", gain_db = "loud" }', "agent.gain_db is 'loud'; it must be a number from -40 to 20"),
     ('agent = { file = "beep.wav", gain_db = 21 }', "agent.gain_db is 21; it must be from -40 to 20"),
-    ('agent = { file = "beep.wav", gain_db = nan }', "agent.gain_db is nan"),
     ('agent = { file = "beep.wav", target_lu = true }', "agent.target_lu is True; it must be a number from -40 to 10"),
-    ('agent = { file = "beep.wav", normalize = 1 }', "agent.normalize is 1; it must be true or false"),
     ('agent = { file = "beep.wav", loop = "yes" }', "agent.loop is 'yes'; it must be true, false or a table"),
     ('agent = { file = "beep.wav", loop = { from = 1 } }', "agent.loop 'from' is unknown; a loop has start_ms, end_ms"),
     ('agent = { file = "beep.wav", loop = { end_ms = 301 } }', "from 0.0 to 301.0 ms; it must lie inside"),
@@ -133,21 +117,16 @@ WRONG = [
     ("agent = { loop = { period_ms = 500 } }", "agent.loop is {'period_ms': 500}; it is for files"),
     (f"agent = {{ gain_db = 1{400 * '0'} }}", "agent.gain_db is 10+; it must be from -40 to 20"),
     (f"agent = {{ gain_db = 1{5000 * '0'} }}", "is not valid TOML"),
-    (f"agent = {{ spec = {{ notes = [{{ hz = 1{400 * '0'}, length_ms = 90 }}] }} }}", "Note.hz is 10+; it must be"),
     ('"../../out" = "beep.wav"\n[rules]\nx = "../../out"', r"\[cues\] '../../out': no name for a cue"),
     ('"" = "beep.wav"\n[rules]\nx = ""', "'': no name for a cue"),
-    ('"\\u001b[31m" = "beep.wav"\n[rules]\nx = "\\u001b[31m"', r"'\\x1b\[31m': no name for a cue"),
-    ("agent = { normalize = false }", "agent.normalize is False; it is for files"),
     ('agent = "text.wav"', "agent: .*text.wav: cannot be read as audio"),
     ('agent = "silent.wav"', "agent: the sound is silent"),
     ("[rules]\nx = 'bell'", r"\[rules\] 'x' is 'bell'; no cue of that name; it must be one of tool_call"),
-    ("[rules]\nx = 7", r"\[rules\] 'x' is 7; it must be the name of a cue"),
     ("[[pack]]", r"\[pack\] is \[{}\]; it must be a table"),
     ("[sounds]", "'sounds' is unknown; the file has pack, cues, rules"),
     ("a" + 600 * ".a" + " = 1", "line 2 has 600 dots; at most 500 are allowed"),
     ("#" * 200_000, "has 200008 bytes; at most 131072 are allowed"),
     ("agent = ", "is not valid TOML"),
-    ("agent = '\x00'", "is not valid TOML"),
 ]  # fmt: skip
 
 
@@ -208,7 +187,13 @@ def test_the_argument_goes_before_the_variable_and_that_before_the_configuration
 @pytest.mark.parametrize("ending", ["mp3", "aiff", "flac", "ogg", "au"])
 def test_a_file_of_any_format_that_is_read_becomes_a_cue_with_and_without_a_pack_toml(tmp_path, ending):
     soundfile.write(tmp_path / f"agent.{ending}", BEEP, 44100)
-    plain = cues.load_bank(tmp_path)["agent"]
+    for name in ("LICENSE.txt", "agent.json", "agent.png", "overview.png", "README.md", ".agent.wav.part"):
+        (tmp_path / name).write_text("not a sound")
+    bank = cues.load_bank(tmp_path)
+    assert bank.pack_dir == tmp_path
+    assert bank["error"].spec is not None
+    plain = bank["agent"]
+    assert plain.spec is None
     assert plain.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
     named = cues.load_bank(written(tmp_path, f'[cues]\nagent = "agent.{ending}"'))["agent"]
     np.testing.assert_array_equal(named.samples, plain.samples)
@@ -220,10 +205,3 @@ def test_a_file_that_looks_like_a_cue_and_cannot_be_read_is_refused_by_name(tmp_
     (tmp_path / name).write_bytes(b"sound of another kind")
     with pytest.raises(cues.PackError, match=f"{name}: its name does not end as audio that can be read"):
         cues.load_bank(tmp_path)
-
-
-def test_what_an_export_writes_beside_its_sounds_is_no_sound(tmp_path):
-    soundfile.write(tmp_path / "agent.wav", BEEP, 44100)
-    for name in ("agent.json", "agent.png", "overview.png", "README.md", ".agent.wav.part"):
-        (tmp_path / name).write_text("{}")
-    assert cues.load_bank(tmp_path)["agent"].spec is None

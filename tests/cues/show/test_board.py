@@ -101,21 +101,15 @@ def test_what_is_heard_is_what_the_mixer_makes_of_speech_and_cue(page, name):
     np.testing.assert_allclose(pcm(sounds["cards"][number][0]["alone"]) / 32767, cue.samples, atol=0.51 / 32767)
 
 
-def test_the_speech_is_in_the_page_once_and_the_page_stays_small(page):
+def test_the_page_is_small_and_loads_nothing_and_only_its_own_script_may_run(page):
     assert page.count(pcm_text(SPEECH)) == 1
     assert len(page) < 3 * 2**20
-
-
-def test_the_page_loads_nothing(page):
     for tag, attributes in Page(page).elements:
         for name in ("src", "href", "srcset", "data", "action", "poster"):
             value = attributes.get(name)
             assert value is None or value.startswith(("data:", "#")), (tag, name)
     assert "@import" not in page
     assert "url(" not in page
-
-
-def test_only_its_own_script_may_run(page):
     policy = next(a["content"] for a in Page(page).all("meta") if a.get("http-equiv") == "Content-Security-Policy")
     assert policy.startswith("default-src 'none'")
     (text,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)

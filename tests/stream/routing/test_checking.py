@@ -92,6 +92,13 @@ def test_a_cue_that_was_written_into_the_rules_must_be_in_the_bank(option, messa
     assert pipeline.handle(ToolCallStart("read_file")) == ["mine"]
 
 
+def test_motifs_of_declared_tools_are_made_when_a_router_begins(monkeypatch):
+    bank = cues.load_bank(sample_rate=9000)
+    CueRouter(bank, cues.Mixer(9000), rules=CueRules(tool_call="motif"), tools=["prepared_3"])
+    monkeypatch.setattr("cues.synthesis.render.render", None)
+    assert bank["motif:prepared_3"].spec == cues.motif("prepared_3")
+
+
 @pytest.mark.parametrize(
     ("option", "sounds"),
     [
