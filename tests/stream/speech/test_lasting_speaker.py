@@ -46,8 +46,6 @@ class KeptAlive(Line):
 class DiesAtFirstText(Line):
     """The first connection of all dies when it is to speak."""
 
-    first = False
-
     async def speak(self, phrase):
         if self.first:
             raise SpeakerError("the line is dead")
@@ -55,7 +53,7 @@ class DiesAtFirstText(Line):
             yield speech
 
 
-class EndsAtFirstText(DiesAtFirstText):
+class EndsAtFirstText(Line):
     """The first connection of all is closed by the server when it is to speak."""
 
     async def __aiter__(self):

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,21 +31,21 @@ def spoken(words):
     return phrases
 
 
-def test_a_phrase_ends_where_a_reader_takes_breath():
-    words = ["Well,", " yes:", " it", " is", " 3.5", " km", ' ("far").', " Go"]
-    assert spoken(words) == ["Well,", "yes:", 'it is 3.5 km ("far").', "Go"]
-
-
-def test_marks_of_other_scripts_end_a_phrase_too():
-    assert spoken(["東京。", " 行く", " よ!"]) == ["東京。", "行く よ!"]
-
-
-def test_a_listener_does_not_wait_for_a_mark_that_never_comes():
-    assert [len(phrase.split()) for phrase in spoken([" word"] * 30)] == [12, 12, 6]
-
-
-def test_white_space_alone_is_no_phrase():
-    assert spoken([" ", "\n"]) == []
+@pytest.mark.parametrize(
+    ("words", "phrases"),
+    [
+        (
+            ["Well,", " yes:", " it", " is", " 3.5", " km", ' ("far").', " Go"],
+            ["Well,", "yes:", 'it is 3.5 km ("far").', "Go"],
+        ),
+        (["東京。", " 行く", " よ!"], ["東京。", "行く よ!"]),
+        ([" word"] * 30, [" ".join(["word"] * n) for n in (12, 12, 6)]),
+        ([" ", "\n"], []),
+    ],
+    ids=["where a reader takes breath", "marks of other scripts", "no mark in twelve words", "white space"],
+)
+def test_a_phrase_ends_at_a_mark_or_after_twelve_words(words, phrases):
+    assert spoken(words) == phrases
 
 
 @given(st.lists(st.text(alphabet="ab,. ", min_size=1, max_size=6), max_size=40))
