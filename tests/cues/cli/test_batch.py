@@ -50,13 +50,6 @@ def test_without_dask_nothing_is_touched(run, calls, tmp_path, monkeypatch):
     assert (tmp_path / "measures.csv").read_bytes() == before
 
 
-def test_a_cluster_that_cannot_be_reached_leaves_no_table(run, calls, tmp_path):
-    result = run("batch", "measure", "calls", "--dask", "nonsense://127.0.0.1:1")
-    assert result.code == 1
-    assert "no Dask scheduler at nonsense://127.0.0.1:1" in result.err
-    assert not list(tmp_path.glob("measures*"))
-
-
 def test_measure_as_json_keeps_its_keys(run, calls):
     summary = json.loads(run("batch", "measure", "calls", "--json", "--workers", 1).out)
     assert list(summary) == [
@@ -128,28 +121,6 @@ def test_kernels_that_have_to_be_compiled_are_announced(run, calls, tmp_path, mo
     monkeypatch.setattr("cues._kernels.folders.user_cache_dir", lambda: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert run("batch", "measure", "calls", "--workers", 1).err.startswith(told)
-
-
-def cut_short(path):
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def test_a_recording_that_was_cut_short_is_a_row_that_says_so_and_the_rest_is_done(run, calls, tmp_path):
-    cut_short(calls / "a.wav")
-    result = run("batch", "measure", "calls", "--workers", 1)
-    assert result.code == 1
-    assert [row["status"] for row in table(tmp_path / "measures.csv")] == ["failed", "ok"]
-    # The path has a column of its own.
-    assert table(tmp_path / "measures.csv")[0]["error"].startswith("is cut off: its header promises 96000 bytes")
-
-
-def test_half_files_that_an_earlier_run_left_are_gone_after_the_next(run, calls, tmp_path):
-    (calls / "plan.csv").write_text("file,cue,time_s\na.wav,agent,0.2\n")
-    (tmp_path / "mixed").mkdir()
-    (tmp_path / "mixed" / ".a.wav.ab_d1234.cues-part").touch()
-    (tmp_path / "mixed" / ".mine.wav.ab_d1234.cues-part").touch()
-    assert run("batch", "mix", "calls/plan.csv", "--workers", 1).code == 0
-    assert [path.name for path in (tmp_path / "mixed").glob(".*")] == [".mine.wav.ab_d1234.cues-part"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

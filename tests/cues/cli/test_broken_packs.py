@@ -83,7 +83,7 @@ def folder(tmp_path):
     return pack
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pack=PACKS | st.binary(max_size=40) | st.text(max_size=40))
 def test_no_command_ends_in_a_traceback(run, folder, pack):
     data = pack if isinstance(pack, bytes) else pack.encode("utf-8", "replace") if isinstance(pack, str) else None

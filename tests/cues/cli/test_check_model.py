@@ -3,14 +3,12 @@
 import asyncio
 import json
 import tomllib
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 import stream
 from cues.cli.check_model import command
-from stream.replay.recording import Recording
 from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 from stream.services.models import capabilities_of
@@ -185,19 +183,3 @@ def test_without_options_the_variables_name_the_server_and_the_model(monkeypatch
     monkeypatch.setenv("ACTOR_MODEL", "qwen3:8b")
     result = CliRunner().invoke(command, [])
     assert result.output.startswith("qwen3:8b (chat): the check failed: cannot reach http://127.0.0.1:9/")
-
-
-ODD = {
-    "ollama": ["null", '{"message": 5}', '{"message": {"content": [1], "tool_calls": [5, {"function": 5}]}}'],
-    "chat": ["5", '{"choices": [5, {"delta": 5}]}', '{"choices": [{"delta": {"content": [1], "tool_calls": [5]}}]}'],
-}
-
-
-@pytest.mark.parametrize("endpoint", ODD)
-def test_values_of_any_type_in_any_place_are_passed_over(endpoint):
-    lines = [*ODD[endpoint], '{"choices": [{"delta": {}, "finish_reason": "stop"}], "done": true}']
-    body = "".join(f"{line}\n" if endpoint == "ollama" else f"data: {line}\n\n" for line in lines).encode()
-    recording = Recording(name="own", kind="ndjson" if endpoint == "ollama" else "sse", body=body)
-    server = SimpleNamespace(as_recorded=False, pages={}, answer=lambda _path, _request: recording)
-    report = check(server, endpoint)
-    assert (report.form, report.calls, report.failure) == ("none", 0, None)

@@ -60,13 +60,9 @@ def texts(figure, row):
 
 def test_the_title_says_what_happens(drawn):
     assert drawn(turn())._suptitle.get_text() == "The model calls get_weather; 0 ms later its cue sounds"
+    assert imread(drawn.file).shape[1] == 1000
     plain = TurnRecord(RATE)
     assert drawn(plain, SPEECH)._suptitle.get_text() == "An answer, as it was heard"
-
-
-def test_the_picture_is_1000_pixels_wide(drawn):
-    drawn(turn())
-    assert imread(drawn.file).shape[1] == 1000
 
 
 def test_no_word_covers_another_one(drawn):
