@@ -93,7 +93,6 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             self._feed()
 
     def _queue(self, samples: NDArray[np.float32]) -> None:
-        """Add speech to the current segment."""
         segment = self._segments[-1]
         if len(samples) and not segment.interrupted:
             self._waiting.append(samples)
@@ -127,8 +126,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
         if self._paused:
             return
         self._paused = True
-        n_back = self._paced.pause(_FADE_MS)
-        if n_back:
+        if n_back := self._paced.pause(_FADE_MS):
             self._waiting.appendleft(self._recent[-n_back:])
             self._n_fed -= n_back
 
@@ -263,9 +261,9 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
 
     def _until_next_s(self) -> float | None:
         """Seconds until a report or the end of the sink's segment is due."""
-        heard_at_s = self._segments[0].heard_at_s if self._segments else None
-        ends_at_s = self._silent_from_s + _SEGMENT_PAUSE_S if self._sink_has_sound else None
-        due_s = [at_s for at_s in (heard_at_s, ends_at_s) if at_s is not None]
+        due_s = [segment.heard_at_s for segment in self._segments if segment.heard_at_s is not None]
+        if self._sink_has_sound:
+            due_s.append(self._silent_from_s + _SEGMENT_PAUSE_S)
         return max(min(due_s) - self._paced.clock.now(), 0.0) if due_s else None
 
     def _samples(self, frame: rtc.AudioFrame) -> NDArray[np.float32]:

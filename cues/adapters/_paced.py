@@ -61,14 +61,7 @@ class PacedCues(PipelineCues):
         check_options(options, PacedOptions)
         self.clock, self.lead_ms = options.get("clock") or WallClock(), options.get("lead_ms", 80.0)
         self._first_lead_ms, self._silence_lead_ms = self.lead_ms if is_constant else None, silence_lead_ms
-        super().__init__(
-            sample_rate=sample_rate,
-            bank=options.get("bank"),
-            rules=options.get("rules"),
-            tools=options.get("tools"),
-            now_s=self.clock.now,
-            limits=options.get("limits"),
-        )
+        super().__init__(options, sample_rate=sample_rate, now_s=self.clock.now)
         self.pacer = self._new_pacer()
         self._fading = False
         self._resampler: Resampler | None = None

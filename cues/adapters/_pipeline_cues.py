@@ -60,23 +60,24 @@ class PipelineCues:
 
     def __init__(
         self,
+        options: CueOptions,
         *,
         sample_rate: int,
         channels: int = 1,
-        bank: Mapping[str, Cue] | None = None,
-        rules: CueRules | None = None,
-        tools: Tools = None,
         now_s: Callable[[], float] | None = None,
-        limits: Limits | None = None,
         hears: bool = True,
     ) -> None:
+        bank = options.get("bank")
         self.channels, self._is_built_in, self._hears = channels, bank is None, hears
         self._set_up(sample_rate)
-        bank = cues.load_bank(sample_rate=sample_rate) if bank is None else bank
-        rules = DEFAULT_RULES if rules is None else rules
-        now_samples = None if now_s is None else lambda: round(now_s() * self.sample_rate)
-        limits = Limits() if limits is None else limits
-        self.router = CueRouter(bank, self.mixer, rules=rules, tools=tools, now_samples=now_samples, limits=limits)
+        self.router = CueRouter(
+            cues.load_bank(sample_rate=sample_rate) if bank is None else bank,
+            self.mixer,
+            rules=options.get("rules") or DEFAULT_RULES,
+            tools=options.get("tools"),
+            now_samples=None if now_s is None else lambda: round(now_s() * self.sample_rate),
+            limits=options.get("limits") or Limits(),
+        )
 
     def retune(self, sample_rate: int) -> None:
         """Change the sample rate and keep the router."""

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cues.errors import CueValueError
 from cues.signal.g711 import Law, samples_of_bytes
@@ -126,8 +126,7 @@ def _heard(media: Mapping[str, Any], started: Started | None) -> CallerAudio | N
     return CallerAudio(samples, int(chunk) if chunk.isdecimal() and len(chunk) <= _MOST_DIGITS else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     """The messages to a provider: audio, a mark, and the command to drop queued audio."""
 
     media: Callable[[Started, bytes], str]

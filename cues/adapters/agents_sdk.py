@@ -30,12 +30,12 @@ _FAILURE = re.compile(r"An error occurred while |Tool '.*' (timed out after|not 
 
 
 def is_failure(output: Any) -> bool:
-    """Whether a tool's output is what the SDK tells the model when the tool raises, times out or does not exist."""
+    """Whether a tool's output is the SDK's message for a tool that raised, timed out or does not exist."""
     return _FAILURE.match(str(output)) is not None
 
 
 def result_of(output: Any, is_error: Callable[[Any], bool], *, call_id: str = "", tool_name: str = "") -> ToolResult:
-    """The result of a tool that the SDK has run; without id and name it is that of the oldest call."""
+    """The result of a tool that the SDK has run; without id and name it belongs to the oldest call."""
     return ToolResult(tool_name=tool_name, tool_call_id=call_id, is_error=is_error(output), content=str(output))
 
 
@@ -50,7 +50,7 @@ class AgentCues(RealtimeCues):
     write : callable
         As in `RealtimeCues`.
     is_error : callable
-        Whether a tool's output is a failure: the SDK gives text to the model when a tool raises.
+        Whether a tool's output is a failure: the SDK reports an exception as text.
     **options
         As in `RealtimeCues`.
     """
@@ -72,7 +72,7 @@ class AgentCues(RealtimeCues):
             await self.follow(event)
 
     async def follow(self, event: Any) -> None:
-        """Take one event of the session, where you iterate it yourself."""
+        """Take one event of a session, for programs that iterate its events themselves."""
         if event.type == "raw_model_event" and event.data.type == "raw_server_event":
             await self.feed(event.data.data)
         elif event.type == "tool_end":
@@ -85,7 +85,7 @@ class AgentCues(RealtimeCues):
             await self.barge_in()
 
     def _fail(self, error: Any) -> None:
-        """Take a fault of the session; the server's own have come as raw events."""
+        """Take an error of the session; the server's own errors come as raw events."""
         text = str(error.get("message", "")) if isinstance(error, dict) else ""
         if unknown := re.fullmatch(r"Tool (.*) not found", text):
             self.router.handle(InvalidToolCall(unknown[1], "", 0, "unknown_tool", text))
@@ -96,17 +96,14 @@ class AgentCues(RealtimeCues):
 
 
 class _HeardHere(RealtimePlaybackTracker):  # type: ignore[misc]  # the package may be absent where types are checked
-    """The heard part of the answer, for the SDK."""
-
     def __init__(self, cues: AgentCues) -> None:
         super().__init__()
         self._cues = cues
 
     def get_state(self) -> RealtimePlaybackState:
         """The item that plays, and how much of it was heard, milliseconds."""
-        items = self._cues.unheard_items()
-        if not items:
-            return {"current_item_id": None, "current_item_content_index": None, "elapsed_ms": None}
-        item, heard_ms = items[0]
-        index = item.content_index
-        return {"current_item_id": item.item_id, "current_item_content_index": index, "elapsed_ms": heard_ms}
+        item_id, index, heard_ms = None, None, None
+        if items := self._cues.unheard_items():
+            item, heard_ms = items[0]
+            item_id, index = item.item_id, item.content_index
+        return {"current_item_id": item_id, "current_item_content_index": index, "elapsed_ms": heard_ms}

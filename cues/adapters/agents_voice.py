@@ -1,4 +1,4 @@
-"""Cues in the voice pipeline of OpenAI's Agents SDK: its text-to-speech is the speech, its runs say what is called.
+"""Cues in the voice pipeline of OpenAI's Agents SDK: mixes into its text-to-speech, and reads calls from its runs.
 
 Tested with openai-agents 0.22.
 """
@@ -47,7 +47,7 @@ class VoiceCues(PacedWriter):
     sample_rate : int
         Rate of the voice, and of the frames, Hz.
     is_error : callable
-        Whether a tool's output is a failure: the SDK gives text to the model when a tool raises.
+        Whether a tool's output is a failure: the SDK reports an exception as text.
     **options
         `bank`, `rules`, `tools`, `limits`, `lead_ms` and `clock`, as in `PacedOptions`.
     """
@@ -138,7 +138,7 @@ class VoiceCues(PacedWriter):
 
 
 class _Workflow(VoiceWorkflowBase):  # type: ignore[misc]  # the package may be absent where types are checked
-    """One agent, and the conversation with it; an interrupted answer is not part of it."""
+    """One agent, and the conversation with it without interrupted answers."""
 
     def __init__(self, voice: VoiceCues, agent: Agent[Any], options: dict[str, Any]) -> None:
         self._voice, self._agent, self._options = voice, agent, options

@@ -226,20 +226,19 @@ class CuedHandler(PacedOutput, AsyncStreamHandler):  # type: ignore[misc]  # the
         return self._paced.at_own_rate(samples, sample_rate)
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 async def _result(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a handler's method; sync methods run in a thread, as in FastRTC."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     result = await asyncio.to_thread(function, *arguments)
     return await result if inspect.isawaitable(result) else result
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """The loop that runs in this thread."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def with_cues(handler: Any, **options: Unpack[PacedOptions]) -> CuedHandler:

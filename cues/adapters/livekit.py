@@ -143,8 +143,9 @@ class SessionCues:
                 self.router.end_call(update.call_id)
             case "tool_call_ended":
                 failed = update.status == "error"
+                content = update.message or ""
                 self.router.handle(
-                    ToolResult(tool_name="", tool_call_id=update.call_id, is_error=failed, content=update.message or "")
+                    ToolResult(tool_name="", tool_call_id=update.call_id, is_error=failed, content=content)
                 )
 
     def _was_interrupted(self, call_id: str) -> bool:
@@ -156,14 +157,12 @@ class SessionCues:
         """Play the error cue for calls that were refused: of an unknown tool, or with arguments that are not JSON."""
         for index, (call, output) in enumerate(event.zipped()):
             if call.call_id not in self._speech_of and output.is_error:
-                is_unknown = "Unknown function" in str(output.output)
-                reason: Literal["unknown_tool", "not_json"] = "unknown_tool" if is_unknown else "not_json"
-                self.router.handle(InvalidToolCall(call.name, call.call_id, index, reason, str(output.output)))
-                self.router.handle(
-                    ToolResult(
-                        tool_name=call.name, tool_call_id=call.call_id, is_error=True, content=str(output.output)
-                    )
+                name, call_id, text = call.name, call.call_id, str(output.output)
+                reason: Literal["unknown_tool", "not_json"] = (
+                    "unknown_tool" if "Unknown function" in text else "not_json"
                 )
+                self.router.handle(InvalidToolCall(name, call_id, index, reason, text))
+                self.router.handle(ToolResult(tool_name=name, tool_call_id=call_id, is_error=True, content=text))
             self._speech_of.pop(call.call_id, None)
 
     def _on_agent_state(self, event: Any) -> None:

@@ -145,22 +145,19 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
     def _was_early(self, event: ServiceEvent) -> bool:
         """Whether a call without an id was announced early; the router recognizes a call with an id itself."""
-        known = isinstance(event, ToolCallStart) and not event.tool_call_id and self._early[event.tool_name] > 0
-        if known and isinstance(event, ToolCallStart):
-            self._early[event.tool_name] -= 1
-        return known
+        if not isinstance(event, ToolCallStart) or event.tool_call_id or not self._early[event.tool_name]:
+            return False
+        self._early[event.tool_name] -= 1
+        return True
 
     def _with_tail(self, audio: bytes) -> bytes:
         """The first silent chunk after interrupted speech, with a fade-out of that speech at its beginning."""
-        if not self._last:
+        channels, rate = self._cues.channels, self._cues.sample_rate
+        n_tail = min(round(_TAIL_S * rate), len(audio) // (2 * channels))
+        if not self._last or n_tail < 1:
             return audio
-        channels = self._cues.channels
-        past = float_of_pcm16(self._last).reshape(-1, channels)
-        n_past, n_tail = (round(s * self._cues.sample_rate) for s in (_PAST_S, _TAIL_S))
-        n_tail = min(n_tail, len(audio) // (2 * channels))
-        if n_tail < 1:
-            return audio
-        tail = np.stack([faded_continuation(past[-n_past:, n], n_tail) for n in range(channels)], axis=1)
+        past = float_of_pcm16(self._last).reshape(-1, channels)[-round(_PAST_S * rate) :]
+        tail = np.stack([faded_continuation(past[:, n], n_tail) for n in range(channels)], axis=1)
         data = pcm16_of_float(tail)
         return data + audio[len(data) :]
 
@@ -209,27 +206,14 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
                 return [] if has_calls else [CueFrame(Finish("stop"))]
             case FunctionCallsStartedFrame():
                 self._has_calls = True
-                return [
-                    report
-                    for call in frame.function_calls
-                    for report in _called(call.function_name, call.tool_call_id or "")
-                ]
+                return [report for call in frame.function_calls for report in _called(call)]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
                 # For pipelines that missed the frame above; the router handles a call once.
-                return _called(frame.function_name, frame.tool_call_id)
+                return _called(frame)
             case FunctionCallResultFrame():
                 return self._result(frame)
             case FunctionCallCancelFrame(run_llm=True):  # by its timeout, and by nothing else
-                return [
-                    CueFrame(
-                        ToolResult(
-                            tool_name=frame.function_name,
-                            tool_call_id=frame.tool_call_id,
-                            is_error=True,
-                            content="timeout",
-                        )
-                    )
-                ]
+                return [_ended(frame, is_error=True, content="timeout")]
             case FunctionCallCancelFrame():
                 return [CueFrame(ended_call=frame.tool_call_id)]
             case LLMTextFrame():
@@ -242,21 +226,26 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
         return []
 
     def _result(self, frame: FunctionCallResultFrame) -> list[CueFrame]:
-        router, name, call_id = self._mixer.router, frame.function_name, frame.tool_call_id or ""
-        router.alive()
+        self._mixer.router.alive()
         if frame.properties is not None and not frame.properties.is_final:
             return []
+        name, content = frame.function_name, "" if frame.result is None else str(frame.result)
         failed = frame.error is not None or self._is_error(frame.result)
-        content = "" if frame.result is None else str(frame.result)
-        result = CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=failed, content=content))
-        if content != LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
-            return [result]
-        return [CueFrame(InvalidToolCall(name, call_id, 0, "unknown_tool", content)), result]
+        reports = [_ended(frame, is_error=failed, content=content)]
+        if content == LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
+            reports.insert(0, CueFrame(InvalidToolCall(name, frame.tool_call_id or "", 0, "unknown_tool", content)))
+        return reports
 
 
-def _called(tool_name: str, tool_call_id: str) -> list[CueFrame]:
-    """The reports of a call, whose arguments are complete when Pipecat tells of it."""
-    return [CueFrame(ToolCallStart(tool_name, tool_call_id)), CueFrame(ToolCallEnd(tool_name, tool_call_id))]
+def _called(call: Any) -> list[CueFrame]:
+    """The reports of a call; Pipecat announces it when its arguments are complete."""
+    name, call_id = call.function_name, call.tool_call_id or ""
+    return [CueFrame(ToolCallStart(name, call_id)), CueFrame(ToolCallEnd(name, call_id))]
+
+
+def _ended(call: Any, *, is_error: bool, content: str) -> CueFrame:
+    name, call_id = call.function_name, call.tool_call_id or ""
+    return CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content))
 
 
 def create(
@@ -301,7 +290,7 @@ def create(
         raise CueTypeError(
             f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
         )
-    mixer = CueMixer(PipelineCues(sample_rate=sample_rate, channels=channels, hears=False, **options), wrap)
+    mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
     return mixer, CueTap(mixer, is_error, *(() if early is None else (_watch(early, mixer),)))
 
 

@@ -26,7 +26,7 @@ from cues.adapters._telephony_messages import (
 )
 from cues.errors import CueValueError
 from cues.signal.fades import raised_cosine
-from cues.signal.g711 import Law, bytes_of_samples
+from cues.signal.g711 import bytes_of_samples
 from cues.signal.pcm import pcm16_of_float
 
 if TYPE_CHECKING:
@@ -109,14 +109,12 @@ class PhoneLine(PacedLine):
         self._due.clear()
         self._paced.interrupt()
         self._paced.last_frames()
-        n_fade = round(_FADE_MS * self._paced.sample_rate / 1000.0)
-        rest = self._sent[max(0, len(self._sent) - max(0, n_unheard)) :][:n_fade]
-        self._sent = self._sent[:0]
         if n_unheard > 0 and self._started is not None:
-            fade = np.zeros(n_fade, dtype=np.float32)
+            fade = np.zeros(round(_FADE_MS * self._paced.sample_rate / 1000.0), dtype=np.float32)
+            rest = self._sent[-n_unheard:][: len(fade)]
             fade[: len(rest)] = rest * raised_cosine(len(rest))[::-1]
-            self._outbox.append(self._messages.clear(self._started.stream_id))
-            self._outbox.append(self._message(fade))
+            self._outbox += self._messages.clear(self._started.stream_id), self._message(fade)
+        self._sent = self._sent[:0]
         self._paced.wake()
 
     async def played(self) -> None:
@@ -141,20 +139,17 @@ class PhoneLine(PacedLine):
             await self._go.wait()
             while not self._is_over:
                 self._due.extend(self._paced.frames())
-                await self._send_due()
+                while self._outbox or self._due:
+                    await self._send(self._outbox.popleft() if self._outbox else self._next_message())
                 await self._paced.wait()
         finally:
             self.close()
 
-    async def _send_due(self) -> None:
-        while self._outbox or self._due:
-            if self._outbox:
-                await self._send(self._outbox.popleft())
-                continue
-            mixed = self._due.popleft()
-            n_kept = round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
-            self._sent = np.concatenate([self._sent, mixed])[-n_kept:]
-            await self._send(self._message(mixed))
+    def _next_message(self) -> str:
+        mixed = self._due.popleft()
+        n_kept = round((self._paced.lead_ms + FRAME_MS) * self._paced.sample_rate / 1000.0)
+        self._sent = np.concatenate([self._sent, mixed])[-n_kept:]
+        return self._message(mixed)
 
     def close(self) -> None:
         """End `run` and whatever waits for `played`."""
@@ -168,9 +163,6 @@ class PhoneLine(PacedLine):
 
     def _message(self, samples: NDArray[np.float32]) -> str:
         assert self._started is not None
-        return self._messages.media(self._started, encoded(samples, self._started.law))
-
-
-def encoded(samples: NDArray[np.float32], law: Law | None) -> bytes:
-    """Samples as the call's bytes; without a law they are 16-bit."""
-    return pcm16_of_float(samples) if law is None else bytes_of_samples(samples, law)
+        law = self._started.law
+        data = pcm16_of_float(samples) if law is None else bytes_of_samples(samples, law)
+        return self._messages.media(self._started, data)

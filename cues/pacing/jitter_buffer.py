@@ -13,13 +13,6 @@ class JitterBufferDepth:
     It grows when the released sound ran out while more was queued: that is an audible gap. It shrinks in silence, after
     30 s of sound in which one frame less would have been enough. So a late start does not delay cues for an hour, and a
     process that is late now and then keeps its depth. `late_calls` counts how often it was too small.
-
-    Examples
-    --------
-    >>> depth = JitterBufferDepth(first_samples=960, most_samples=1920, frame_samples=480, sample_rate=24000)
-    >>> depth.called(-120.0, more_waits=True)
-    >>> depth.samples, depth.late_calls
-    (1440, 1)
     """
 
     def __init__(self, *, first_samples: int, most_samples: int, frame_samples: int, sample_rate: int) -> None:
@@ -30,11 +23,7 @@ class JitterBufferDepth:
         self._played, self._least = 0, float(first_samples)
 
     def called(self, ahead_samples: float, *, more_waits: bool) -> None:
-        """Adapt the depth to a call for frames.
-
-        `ahead_samples` were released and not heard yet, negative after they ran out; `more_waits` if more was queued
-        before.
-        """
+        """Adapt to a call for frames with so many unheard samples, negative after they ran out."""
         if more_waits and ahead_samples <= -1.0:  # Less than a sample is rounding.
             self.late_calls += 1
             self.samples = min(self.samples + self._frame, self._most)

@@ -112,7 +112,11 @@ class Pacer:
         continuous: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        _check_mixer(mixer)
+        # Checked by its attributes: a wrapper around a mixer is allowed.
+        if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "mix", "silence")):
+            raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
+        if getattr(mixer, "closed", False):
+            raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
         if not callable(clock):
             raise CueTypeError(f"clock is {clock!r}; it must be a function that returns seconds")
         most_samples = ms_to_samples(_LONGEST_LEAD_MS, mixer.sample_rate)
@@ -263,8 +267,8 @@ class Pacer:
 
         The mixing thread only. They are the last sound of a session, such as the fade of `interrupt`.
         """
-        speech = (self._padded(self._pop(min(self._frame, self.queued_samples))) for _ in range(n_frames))
-        frames = [self._mixer.mix(frame) for frame in speech]
+        speech = (self._pop(min(self._frame, self.queued_samples)) for _ in range(n_frames))
+        frames = [self._mixer.mix(self._padded(piece)) for piece in speech]
         self.clear()
         return frames
 
@@ -347,12 +351,7 @@ class Pacer:
         return frame
 
     def _padded(self, speech: Samples) -> Samples:
-        """`speech` as a whole frame, padded with zeros."""
-        if len(speech) == self._frame:
-            return speech
-        frame = np.zeros(self._frame, dtype=np.float32)
-        frame[: len(speech)] = speech
-        return frame
+        return speech if len(speech) == self._frame else np.pad(speech, (0, self._frame - len(speech)))
 
     def _pop(self, n_samples: int) -> Samples:
         """Take `n_samples` from the queue, at most what is queued."""
@@ -369,11 +368,3 @@ class Pacer:
 
 
 _NO_SPEECH: Samples = np.zeros(0, dtype=np.float32)
-
-
-def _check_mixer(mixer: object) -> None:
-    # Checked by its attributes: a wrapper around a mixer is allowed.
-    if not all(hasattr(mixer, name) for name in ("sample_rate", "active", "mix", "silence")):
-        raise CueTypeError(f"mixer is {mixer!r}; it must be a cues.Mixer")
-    if getattr(mixer, "closed", False):
-        raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")

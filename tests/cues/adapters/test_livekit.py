@@ -73,35 +73,6 @@ def test_the_cue_begins_within_two_chunks(speaking, known_s):
     assert known_s * RATE - 1 <= onset <= known_s * RATE + 2 * CHUNK
 
 
-@pytest.mark.parametrize(
-    ("held_s", "n_late", "lead_ms"),
-    [([0.03], 0, 40), ([0.05, 0.07, 0.3, 0.3], 4, 80)],
-    ids=["in time", "late"],
-)
-def test_a_process_that_is_late_loses_no_speech_and_pays_with_a_longer_lead(held_s, n_late, lead_ms):
-    x = speech()
-
-    async def script(output, clock):
-        feed = output.sink.capture_frame
-        held = list(held_s)
-
-        async def capture_frame(frame):
-            await feed(frame)
-            if held and len(output.sink.frames) % 10 == 9:
-                await clock.sleep(held.pop(0))
-
-        output.sink.capture_frame = capture_frame
-        await say(output, x)
-        await clock.sleep(len(x) / RATE + 2.0)
-
-    sink, events, output = run(script)
-    spoken = np.concatenate([frame for _, frame in sink.frames])
-    assert np.array_equal(spoken[: len(x)], np.rint(x * 32768.0) / 32768.0)
-    assert events[-1][2].playback_position == pytest.approx(len(x) / RATE)
-    assert output.pacer.late_calls == n_late
-    assert output.pacer.lead_samples == lead_ms * RATE // 1000
-
-
 def test_a_cue_makes_the_speech_no_longer_moves_no_transcript_and_clicks_nowhere():
     x = speech()
 

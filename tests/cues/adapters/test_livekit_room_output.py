@@ -105,22 +105,6 @@ def test_the_room_gets_all_speech_with_a_cue_in_it_and_little_of_it_ahead():
     assert [event.playback_position for event in finished] == [len(x) / RATE]
 
 
-def test_a_barge_in_leaves_the_room_a_fade_and_nothing_after_it():
-    async def script(output, source):
-        await say(output, steady_voice(10.0))
-        output.router.handle(ToolCallStart("read_file", "1"))
-        await source.has(0.2)
-        given.append(len(source.signal))
-        output.clear_buffer()
-        await output.wait_for_playout()
-
-    given = []
-    source, finished = play(script)
-    assert last_sound(source.signal, 0.0) < given[0] + FADE_S * RATE + CHUNK
-    assert new_clicks(source.signal, np.zeros_like(source.signal)) == []
-    assert finished[0].interrupted
-
-
 def test_a_pause_lets_the_room_play_the_fade_and_cuts_nothing_off():
     x = steady_voice(1.5)
 
