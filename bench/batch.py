@@ -37,7 +37,7 @@ TEXT = (
 
 def make_files(folder: Path, n_files: int) -> None:
     """Write recordings that differ in level, in what is said, and in their noise."""
-    speech, _ = speak_voice_like(TEXT, sample_rate=RATE)
+    speech = speak_voice_like(TEXT, sample_rate=RATE)
     n_samples = RATE * LENGTH_S
     rng = np.random.default_rng(1)
     noise = rng.standard_normal(4 * n_samples).astype(np.float32)

@@ -28,7 +28,7 @@ def main() -> None:
     bank = cues.load_bank()
     built_in = [cue for name, cue in bank.items() if name != "working"]
     loud = [cues.Cue(name=cue.name, samples=0.708 / np.abs(cue.samples).max() * cue.samples) for cue in built_in]
-    speech, _ = speak_voice_like(SAYING)
+    speech = speak_voice_like(SAYING)
     speech = np.tile(speech / np.abs(speech).max(), 40)
     print(f"{'speech peaks':14} {'cues':22} {'placement':10} {'cut off':>8} of {len(speech)}")
     for peak_dbfs in (-3.0, -1.0, 0.0):

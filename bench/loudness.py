@@ -72,7 +72,7 @@ def speed() -> Iterator[Figure]:
 def spoken(seconds: float, sample_rate: int) -> np.ndarray:
     """Speech with two seconds of digital silence in every four."""
     n = round(seconds * sample_rate)
-    speech, _ = speak_voice_like("One moment please, the forecast says rain. " * 4, sample_rate=sample_rate)
+    speech = speak_voice_like("One moment please, the forecast says rain. " * 4, sample_rate=sample_rate)
     x = np.resize(speech, n).astype(np.float32)
     for start in range(0, n, 4 * sample_rate):
         fade = round(0.02 * sample_rate)

@@ -145,7 +145,7 @@ async def soak(minutes: float, n_sessions: int) -> bool:
     counts: Counter[str] = Counter()
     lags = array("f")  # a list would be a part of the memory that grows
     memory = [resident_bytes()]
-    bank, recording = cues.load_bank(), speak_voice_like("the quick brown fox jumps over the lazy dog " * 4)[0]
+    bank, recording = cues.load_bank(), speak_voice_like("the quick brown fox jumps over the lazy dog " * 4)
     before, until_s = held(), time.monotonic() + 60 * minutes
     watching = asyncio.create_task(watch_memory(memory, minutes))
     cpu_s = time.process_time()

@@ -72,7 +72,7 @@ class Voice:
                     times = {"start_s": start_s, "stop_s": start_s + WORD_S}
                     await websocket.send(msgpack.packb({"type": "Text", "text": word, **times}))
                     n_samples = round(WORD_S * RATE)
-                    sound = speak_voice_like(word, sample_rate=RATE)[0][:n_samples]
+                    sound = speak_voice_like(word, sample_rate=RATE)[:n_samples]
                     word_sound = fade_edges(np.pad(sound, (0, n_samples - len(sound))), 240, 480)
                     pending = np.concatenate([pending, word_sound.astype(np.float32)])
             at_end = message["type"] == "Eos"

@@ -72,7 +72,7 @@ class Voice(TTSModel):
     model_name = "none"
 
     async def run(self, text, _settings):
-        yield pcm16_of_float(speak_voice_like(text, sample_rate=RATE)[0])
+        yield pcm16_of_float(speak_voice_like(text, sample_rate=RATE))
 
 
 async def loopback(path):

@@ -44,7 +44,7 @@ def replies(base_url, model):
         async for event in stream.words(stream.read(answer)):
             current_router().handle(event)
             if isinstance(event, stream.TextDelta):
-                yield RATE, speak_voice_like(event.text, sample_rate=RATE)[0].reshape(1, -1)
+                yield RATE, speak_voice_like(event.text, sample_rate=RATE).reshape(1, -1)
 
     return reply
 

@@ -71,7 +71,7 @@ class VoiceLike(tts.TTS):
 class _Speech(tts.ChunkedStream):
     async def _run(self, output_emitter):
         output_emitter.initialize(request_id="1", sample_rate=RATE, num_channels=1, mime_type="audio/pcm")
-        output_emitter.push(pcm16_of_float(speak_voice_like(self.input_text, sample_rate=RATE)[0]))
+        output_emitter.push(pcm16_of_float(speak_voice_like(self.input_text, sample_rate=RATE)))
         output_emitter.flush()
 
 

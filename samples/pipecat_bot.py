@@ -85,7 +85,7 @@ class VoiceLike(FrameProcessor):
     async def process_frame(self, frame, direction):
         await super().process_frame(frame, direction)
         if isinstance(frame, LLMTextFrame):
-            pcm = pcm16_of_float(speak_voice_like(frame.text, sample_rate=RATE)[0])
+            pcm = pcm16_of_float(speak_voice_like(frame.text, sample_rate=RATE))
             await self.push_frame(TTSStartedFrame())
             await self.push_frame(TTSAudioRawFrame(pcm, RATE, 1))
             await self.push_frame(TTSStoppedFrame())

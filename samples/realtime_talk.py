@@ -130,7 +130,7 @@ async def server(socket):
             await say("response.done", response={"id": "r1", "status": "completed", "output": []})
         else:
             place = {"response_id": "r2", "item_id": "i2", "output_index": 0, "content_index": 0}
-            pcm = pcm16_of_float(speak_voice_like("There are two files.", sample_rate=RATE)[0])
+            pcm = pcm16_of_float(speak_voice_like("There are two files.", sample_rate=RATE))
             await say("response.created", response={"id": "r2", "object": "realtime.response"})
             for at in range(0, len(pcm), 9600):
                 await say("response.output_audio.delta", **place, delta=base64.b64encode(pcm[at : at + 9600]).decode())

@@ -39,7 +39,7 @@ async def answer(line, base_url, model):
         async for event in stream.words(stream.read(events)):
             line.router.handle(event)
             if isinstance(event, stream.TextDelta):
-                line.push(speak_voice_like(event.text, sample_rate=RATE)[0], RATE)
+                line.push(speak_voice_like(event.text, sample_rate=RATE), RATE)
     line.end()
     await line.played()
 

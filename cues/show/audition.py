@@ -32,7 +32,7 @@ def stand_in_speech(sample_rate: int) -> NDArray[np.float32]:
     from cues.synthesis.voicelike import speak_voice_like
     from cues.units import db_to_gain
 
-    samples, _ = speak_voice_like(LINE, sample_rate=sample_rate)
+    samples = speak_voice_like(LINE, sample_rate=sample_rate)
     loudness = integrated_lufs(samples, sample_rate)
     assert loudness is not None
     return samples * np.float32(db_to_gain(_SPEECH_LUFS - loudness))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["VoicedWord", "speak_voice_like", "words_voice_like"]
+__all__ = ["speak_voice_like", "words_voice_like"]
 
 # First three formants (Hz) of a male speaker: Peterson and Barney, "Control methods used in a study of the vowels",
 # J. Acoust. Soc. Am. 24 (1952), table II.
@@ -49,42 +48,25 @@ PEAK = 0.43
 """Peak of the loudest syllable, for about −20 LUFS."""
 
 
-@dataclass(frozen=True, slots=True)
-class VoicedWord:
-    """A word and its start, in samples from the start of the signal."""
-
-    text: str
-    start_samples: int
-
-
-def speak_voice_like(text: str, *, sample_rate: int = 24000) -> tuple[NDArray[np.float32], tuple[VoicedWord, ...]]:
-    """Speech-like signal of `text` (peak below 0.5, silent at both ends), and the start of each word.
-
-    Without words, the signal is empty.
-    """
-    pieces: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
-    words: list[VoicedWord] = []
-    n_samples = 0
-    for word, samples in words_voice_like(text, sample_rate=sample_rate):
-        words.append(VoicedWord(word, n_samples))
-        pieces.append(samples)
-        n_samples += len(samples)
-    return np.concatenate(pieces), tuple(words)
+def speak_voice_like(text: str, *, sample_rate: int = 24000) -> NDArray[np.float32]:
+    """Speech-like signal of `text` (peak below 0.5, silent at both ends); empty without words."""
+    words = [samples for _, samples in words_voice_like(text, sample_rate=sample_rate)]
+    return np.concatenate([np.zeros(0, dtype=np.float32), *words])
 
 
 def words_voice_like(text: str, *, sample_rate: int = 24000) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield each word of `text` with its samples, pause included, as `speak_voice_like` joins them."""
     texts = text.split()
     for ordinal, word in enumerate(texts):
-        sounds = _word(word, ordinal / len(texts), sample_rate)
-        yield word, np.concatenate([*sounds, _pause(word, sample_rate)]).astype(np.float32)
+        mark = word.rstrip("\"'”’)]")[-1:]
+        pause = np.zeros(ms_to_samples(PAUSE_MS.get(mark, WORD_GAP_MS), sample_rate))
+        yield word, np.concatenate([*_word(word, ordinal / len(texts), sample_rate), pause]).astype(np.float32)
 
 
 def _word(word: str, progress: float, sample_rate: int) -> list[NDArray[np.float64]]:
     """Sounds of a word, one for each group of vowels or consonants."""
-    letters = word.casefold()
     sounds = []
-    for group in re.findall(rf"[{VOWELS}]+|[^\W\d_{VOWELS}]+|\d|[^\W]", letters):
+    for group in re.findall(rf"[{VOWELS}]+|[^\W\d_{VOWELS}]+|\d|[^\W]", word.casefold()):
         if group[0] in VOWELS:
             sounds.append(_vowel(group, progress, sample_rate))
         elif group[0] in HISSES_HZ:
@@ -138,9 +120,3 @@ def _hiss(center_hz: float, letters: str, sample_rate: int) -> NDArray[np.float6
     shaped = np.fft.irfft(spectrum, n_samples)
     shaped *= 0.25 * PEAK / max(float(np.abs(shaped).max()), 1e-9)
     return fade_edges(shaped, ms_to_samples(15.0, sample_rate), ms_to_samples(20.0, sample_rate))
-
-
-def _pause(word: str, sample_rate: int) -> NDArray[np.float64]:
-    """Silence after a word, longer after a punctuation mark."""
-    mark = word.rstrip("\"'”’)]")[-1:]
-    return np.zeros(ms_to_samples(PAUSE_MS.get(mark, WORD_GAP_MS), sample_rate))

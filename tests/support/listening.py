@@ -13,7 +13,7 @@ def speech(
     """Voice-like speech, float32."""
     from cues.synthesis.voicelike import speak_voice_like
 
-    return speak_voice_like(text, sample_rate=rate)[0]
+    return speak_voice_like(text, sample_rate=rate)
 
 
 def steady_voice(seconds, rate=RATE, level=0.2):

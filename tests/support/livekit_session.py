@@ -64,7 +64,7 @@ class VoiceLikeTTS(tts.TTS):
 
 class _VoiceLikeStream(tts.ChunkedStream):
     async def _run(self, output_emitter):
-        samples, _ = speak_voice_like(self.input_text, sample_rate=24000)
+        samples = speak_voice_like(self.input_text, sample_rate=24000)
         output_emitter.initialize(request_id="1", sample_rate=24000, num_channels=1, mime_type="audio/pcm")
         output_emitter.push(pcm16_of_float(np.asarray(samples, dtype=np.float32)))
         output_emitter.flush()

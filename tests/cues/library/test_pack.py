@@ -7,6 +7,7 @@ import pytest
 import soundfile
 
 import cues
+from cues.library.lint import check_pack
 
 BEEP = (0.3 * np.sin(2 * np.pi * 700 / 44100 * np.arange(13230))).astype(np.float32)
 
@@ -139,6 +140,10 @@ def test_a_wrong_pack_is_refused_by_file_key_value_and_what_is_allowed(pack, tex
     with pytest.raises((cues.PackError, cues.AudioFileError), match=match) as caught:
         cues.load_bank(written(pack, f"[cues]\n{text}\n"))
     assert str(pack / "pack.toml") in str(caught.value)
+    problems = check_pack(pack)
+    assert problems
+    assert all(problem.fix for problem in problems)
+    assert not any(str(pack.parent) in problem.message.replace(str(pack), "") for problem in problems)
 
 
 def test_a_pack_toml_that_is_a_link_to_nowhere_is_not_overlooked(tmp_path):

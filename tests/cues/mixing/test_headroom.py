@@ -126,7 +126,7 @@ def test_full_scale_speech_and_eight_loud_cues_stay_within_full_scale(limiter):
 
 def test_ordinary_material_is_never_cut_off():
     """The built-in cues, one a second, over speech with peaks of −1 dBFS."""
-    talk, _ = speak_voice_like("Let me look that up for you, one moment please.")
+    talk = speak_voice_like("Let me look that up for you, one moment please.")
     talk = np.tile(0.891 * talk / np.abs(talk).max(), 6).astype(np.float32)
     bank, mixer = cues.load_bank(), cues.Mixer()
     names = [name for name in bank if not bank[name].loop]  # a loop that is never stopped piles up

@@ -56,14 +56,6 @@ def test_every_sample_has_the_level_of_the_interval_that_the_standards_table_put
 
 
 @pytest.mark.parametrize("law", SEGMENTS)
-def test_every_code_survives_decoding_and_encoding(law):
-    codes = bytes(range(256))
-    again = bytes_of_samples(samples_of_bytes(codes, law), law)
-    # µ-law 0x7F is the negative zero: it comes back as the positive one.
-    assert [code for code in codes if again[code] != code] == ([0x7F] if law == "mulaw" else [])
-
-
-@pytest.mark.parametrize("law", SEGMENTS)
 def test_samples_beyond_full_scale_are_clipped(law):
     loud = bytes_of_samples(np.array([5.0, -5.0, 1.0, -1.0], dtype=np.float32), law)
     assert loud[:2] == loud[2:]

@@ -22,11 +22,6 @@ TARGETS_LU = {
     "tool_call": -6, "agent": -6, "success": -6, "error": -3, "working": -14, "thinking": -14, "listening": -6,
     "attention": -6,
 }  # fmt: skip
-LENGTHS_MS = {
-    "tool_call": (150, 180), "agent": (250, 260), "error": (150, 300), "success": (220, 220), "working": (2000, 10000),
-    "thinking": (2400, 2400),
-    "listening": (120, 120), "attention": (250, 250),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[8000, 24000, 48000])
@@ -59,13 +54,6 @@ def test_samples_are_the_rendered_sound_times_one_number(bank, name):
     np.testing.assert_allclose(bank[name].samples, rendered * gain, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_length_and_loop(bank, name):
-    low, high = LENGTHS_MS[name]
-    assert low <= 1000 * bank[name].duration_s <= high
-    assert bank[name].loop == (name in ("working", "thinking"))
-
-
 def power_spectrum(x, sample_rate):
     return np.fft.rfftfreq(1 << 16, 1 / sample_rate), np.abs(np.fft.rfft(x[: 1 << 16], 1 << 16)) ** 2
 
@@ -74,23 +62,8 @@ def power_spectrum(x, sample_rate):
 def test_a_telephone_carries_the_cue(bank, name):
     """300 to 3400 Hz hold nearly all of it, and what the band takes away costs less than 1 LU."""
     hz, power = power_spectrum(bank[name].samples, bank.sample_rate)
-    band = (hz >= 300) & (hz <= 3400)
-    assert power[band].sum() > 0.9 * power.sum()
+    assert power[(hz >= 300) & (hz <= 3400)].sum() > 0.9 * power.sum()
     assert power[(hz >= 125) & (hz <= 5000)].sum() > 0.999 * power.sum()
-
-
-def onsets_ms(name):
-    return tuple(sorted(note.start_ms for note in CATALOG[name].spec.notes))
-
-
-def test_cues_are_told_apart_by_rhythm_or_number_of_notes():
-    """One-note cues differ in length, contour or repetition; all others in the pattern of their onsets."""
-    several = [onsets_ms(name) for name in NAMES if len(onsets_ms(name)) > 1]
-    assert len(set(several)) == len(several)
-    single = [name for name in NAMES if len(onsets_ms(name)) == 1]
-    lengths = sorted(CATALOG[name].spec.notes[0].length_ms for name in single)
-    assert all(longer > 2 * shorter for shorter, longer in pairwise(lengths))
-    assert max(len(onsets_ms(name)) for name in NAMES) <= 4
 
 
 def test_the_original_ideas_are_kept():

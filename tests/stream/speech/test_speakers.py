@@ -81,7 +81,7 @@ def test_the_loop_runs_between_the_words_of_a_voice_like_phrase():
 
 def test_the_pieces_of_a_voice_like_phrase_are_the_whole_signal_to_the_bit():
     samples, heard = asyncio.run(speak(VoiceLikeSpeaker(), [" One,", " two", " tools"]))
-    pieces = [speak_voice_like("One,")[0], speak_voice_like("two tools")[0]]
+    pieces = [speak_voice_like("One,"), speak_voice_like("two tools")]
     np.testing.assert_array_equal(samples, np.concatenate(pieces))
     assert [start for _, start in heard][:2] == [0, len(pieces[0])]
 
