@@ -373,11 +373,11 @@ def block(number):
     ("reader", "events"),
     [
         (ResponsesReader, lambda: (spoken("a " * 32768) for _ in range(1024))),
-        (ResponsesReader, lambda: (spoken(str(number)) for number in range(600_000))),
+        (ResponsesReader, lambda: (spoken(str(number)) for number in range(350_000))),
         (ResponsesReader, lambda: (spoken("a " * 4096, place) for place in range(8000))),
         (ResponsesReader, lambda: (done("a " * 4096, place) for place in range(8000))),
         (ResponsesReader, lambda: (spoken("a ", place) for place in range(100_000))),
-        (AnthropicReader, lambda: (block(number) for number in range(100_000))),
+        (AnthropicReader, lambda: (block(number) for number in range(50_000))),
     ],
     ids=["long pieces", "tokens", "many parts", "many whole parts", "many short parts", "open blocks"],
 )
@@ -393,16 +393,9 @@ def test_a_whole_text_after_its_pieces_is_not_said_again_however_long_it_is(n_pi
     reader.feed(spoken("Hi. "))
     for _ in range(n_pieces):
         reader.feed(spoken("a "))
-    events = reader.feed(done("Hi. " + "a " * n_pieces))
-    assert not [event for event in events if isinstance(event, TextDelta)]
-
-
-def test_a_whole_text_says_what_its_pieces_lack():
-    reader = ResponsesReader()
-    for _ in range(10_000):
-        reader.feed(spoken("a "))
-    (event,) = reader.feed(done("a " * 10_000 + "end"))
-    assert event == TextDelta("end")
+    assert not [event for event in reader.feed(done("Hi. " + "a " * n_pieces)) if isinstance(event, TextDelta)]
+    lacking = [] if n_pieces > 1 << 19 else [TextDelta("end")]  # so long a text is not kept
+    assert reader.feed(done("Hi. " + "a " * n_pieces + "end")) == lacking
 
 
 @pytest.mark.parametrize("rest", ["", " to=functions.f json<|message|>{}<|call|> hello"])

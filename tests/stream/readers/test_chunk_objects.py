@@ -1,13 +1,11 @@
 """Chunks as the client's objects take a short way where they are plain text: it must lead where the long one leads."""
 
-import itertools
-
 import pytest
 from openai._models import construct_type
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from stream import OpenAIReader, TextDelta, ToolResult
+from stream import OpenAIReader, TextDelta
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 CALL = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -79,17 +77,12 @@ def read(chunks):
 
 
 @pytest.mark.parametrize("name", CHUNKS)
-def test_chunk_gives_the_same_events_as_object_and_as_dict(name):
+def test_chunk_gives_the_same_events_as_object_and_as_dict_whatever_follows(name):
     # Text before it opens the short way; text after it shows its traces.
     said, more = chunk({"content": "So. "}), chunk({"content": '{"name": "f", "arguments": {}}'})
-    chunks = [said, said, CHUNKS[name], said, more, CHUNKS[name], chunk({}, finish="stop")]
-    assert read(objects(chunks)) == read(chunks)
-
-
-def test_any_two_chunks_give_the_same_events_as_objects_and_as_dicts():
-    for pair in itertools.product(CHUNKS.values(), repeat=2):
-        chunks = [chunk(), *pair, chunk()]
-        assert read(objects(chunks)) == read(chunks), pair
+    for other in CHUNKS.values():
+        chunks = [said, CHUNKS[name], other, said, more, CHUNKS[name], chunk({}, finish="stop")]
+        assert read(objects(chunks)) == read(chunks), other
 
 
 @pytest.mark.parametrize("name", [name for name in CHUNKS if name.split()[0] in ("kind", "channel")])
@@ -125,8 +118,3 @@ def test_text_passed_on_the_short_way_is_remembered_where_a_line_begins():
     chunks = [chunk({"content": text}) for text in ("So", " it", " is", "[f(a=1)]", "\n", "[f(a=1)]")]
     events = [event for events in read(objects(chunks)) for event in events]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "So it is[f(a=1)]\n"
-
-
-def test_result_that_a_server_sends_as_a_message_is_never_spoken():
-    events = read(objects([chunk(), CHUNKS["role tool"]]))
-    assert [type(event) for event in events[1]] == [ToolResult]

@@ -3,24 +3,11 @@
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from bench import stream_formats_fuzz, stream_fuzz
 from stream import TextReader
-from stream.readers.text.table import ROWS
-from tests.stream.comparing import as_case_events, load, matches, normalise, random_splits
-from tests.stream.grammar import DIALECTS, PROSE, SECRET, make_call, make_soup, make_stream
-
-FRAGMENTS = [
-    *(text for row in ROWS for text in row.markers + row.closers), *PROSE,
-    "</think>", "`", "\n", " ", "name", '{"name": "f", "arguments": {"a": 1}}', '{"name": "f"', '{"a": 1}', "[f(a=1)]",
-    '"', ":", ",", ";", "}", "]", "(", ")", "<function=f>", "<parameter=a>", "</parameter>", '<invoke name="f">',
-    "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0", "to=functions.f ", "analysis", "commentary ", "json", "final",
-    "call:f{", "<escape>",
-    "é", "\\", "\x00", "\u2028", "null", "-1.5e3", "'", '"""', "assistantfinal", "<|", "</", '{"tool_calls": [',
-    '{"arguments": {"x": "y"}, ',
-]  # fmt: skip
-SEEDS = st.integers(0, 2**63)
+from tests.stream.comparing import as_case_events, load, matches, random_splits
+from tests.stream.grammar import DIALECTS, PROSE, make_call
 
 
 def read(chunks, finish="stop", **options):
@@ -37,33 +24,11 @@ def cuts(text, rng):
     yield from random_splits(text, rng, 2)
 
 
-@settings(max_examples=250)
-@given(SEEDS)
-def test_calls_among_text_come_out_whole_over_every_chunking(seed):
-    rng = random.Random(seed)
-    text, expected = make_stream(rng)
-    for chunks in cuts(text, rng):
-        assert matches({"expect": expected}, read(chunks)), (text, chunks)
-
-
-@settings(max_examples=250)
-@given(SEEDS, st.sampled_from(["stop", "length", None]))
-def test_stream_that_breaks_off_speaks_no_argument_and_reads_the_same_over_every_chunking(seed, finish):
-    rng = random.Random(seed)
-    text, _ = make_stream(rng)
-    text = text[: rng.randint(0, len(text))]
-    whole, *others = (normalise(read(chunks, finish), reasoning=True) for chunks in cuts(text, rng))
-    assert all(other == whole for other in others), text
-    assert SECRET not in "".join(event["text"] for event in whole if event["type"] == "text"), text
-
-
-@settings(max_examples=250)
-@given(SEEDS, st.sampled_from(["stop", "length", None]), st.sampled_from([None, ["f"], ["f", "name"]]))
-def test_marker_soup_reads_the_same_over_every_chunking(seed, finish, tools):
-    rng = random.Random(seed)
-    text = make_soup(rng, FRAGMENTS)
-    whole, *others = (normalise(read(chunks, finish, tools=tools)) for chunks in cuts(text, rng))
-    assert all(other == whole for other in others), text
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("fuzz", [stream_fuzz, stream_formats_fuzz], ids=["text", "messages"])
+def test_made_spoilt_mixed_and_cut_streams_break_no_promise_over_any_chunking(fuzz, seed):
+    for number in range(100):
+        assert fuzz.broken_promise(random.Random(f"test {seed}:{number}")) is None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
