@@ -11,9 +11,8 @@ from pipecat.transports.base_transport import TransportParams
 from pipecat.workers.runner import WorkerRunner
 
 from cues.signal.pcm import pcm16_of_float
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
-SETTLING_TURNS = 100  # A frame passes several queues and tasks of the framework.
 CHUNK_S = 0.04
 
 
@@ -77,7 +76,7 @@ def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
     """Run `script(send, clock)` against a pipeline; what was played from time 0 on: (n,) or (n, channels)."""
 
     async def go():
-        clock = VirtualClock(SETTLING_TURNS)
+        clock = LoopClock()
         pipeline = RunningPipeline(clock, mixer, processors, rate=rate, channels=channels)
 
         async def play():
@@ -85,12 +84,12 @@ def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
             await script(pipeline.send, clock)
             await pipeline.send(EndFrame())
 
-        await clock.drive(asyncio.gather(play(), pipeline.run()))
+        await asyncio.gather(play(), pipeline.run())
         assert [at for at, _ in pipeline.written] == sorted(at for at, _ in pipeline.written)
         played = np.frombuffer(b"".join(audio for _, audio in pipeline.written), dtype="<i2") / 32768.0
         return played if channels == 1 else played.reshape(-1, channels)
 
-    return asyncio.run(go())
+    return run_virtually(go)
 
 
 async def say(send, samples, *, rate=24000, channels=1):

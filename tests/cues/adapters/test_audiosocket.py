@@ -14,7 +14,6 @@ from cues.signal.resample import resample
 from stream.events import ToolCallStart
 from stream.routing.rules import CueRules, Limits
 from tests.support.listening import first_sound, last_sound, new_clicks, speech, steady_voice
-from tests.support.virtual_clock import VirtualClock
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 CALL_ID = uuid.UUID("40325ec2-5efd-4bd3-805f-53576e581d13")
@@ -164,10 +163,9 @@ def test_a_hangup_and_an_error_end_the_line(last):
 
 @pytest.mark.parametrize("rates", [(8000, 48000), (48000, 8000)])
 def test_at_another_rate_the_time_for_limits_and_coalescing_is_still_that_of_the_clock(rates):
-    clock = VirtualClock()
-    paced = PacedCues({"clock": clock, "limits": Limits(tool_s=20.0)}, sample_rate=rates[0])
-
     async def script():
+        clock = LoopClock()
+        paced = PacedCues({"clock": clock, "limits": Limits(tool_s=20.0)}, sample_rate=rates[0])
         await clock.sleep(100.0)
         paced.router.handle(ToolCallStart("read_file", "1"))
         paced.retune(rates[1])
@@ -179,6 +177,6 @@ def test_at_another_rate_the_time_for_limits_and_coalescing_is_still_that_of_the
         await clock.sleep(1.5)
         return in_time, paced.router.overdue(), paced.router.stats
 
-    in_time, late, stats = asyncio.run(clock.drive(script()))
+    in_time, late, stats = run_virtually(script)
     assert (in_time, late.code) == (None, "stalled")
     assert (stats.played, stats.coalesced) == (2, 1)

@@ -14,7 +14,7 @@ from cues.signal.pcm import float_of_pcm16
 from stream.events import ToolCallStart, ToolResult
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, speech, steady_voice
 from tests.support.livekit_session import ListSink, say
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
 LEAD_S = 0.04
@@ -25,17 +25,17 @@ def run(script, **options):
     """Run `script(output, clock)`; the sink and the playback events."""
 
     async def go():
-        clock = VirtualClock(settling_turns=60)
+        clock = LoopClock()
         sink, events = ListSink(clock), []
         output = CueOutput(sink, clock=clock, **options)
         output.on("playback_started", lambda _: events.append((clock.now(), "started", None)))
         output.on("playback_finished", lambda event: events.append((clock.now(), "finished", event)))
-        await clock.drive(script(output, clock))
+        await script(output, clock)
         await output.aclose()
         assert len(asyncio.all_tasks()) == 1
         return sink, events, output
 
-    return asyncio.run(go())
+    return run_virtually(go)
 
 
 def test_speech_is_paced_whole_and_reported_as_played():

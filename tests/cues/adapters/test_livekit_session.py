@@ -14,7 +14,7 @@ from stream.events import ToolCallStart
 from stream.routing.rules import CueRules
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
 from tests.support.livekit_session import ListSink, ScriptedLLM, VoiceLikeTTS, call_of, say
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 
 class Wrapper(io.AudioOutput):
@@ -54,7 +54,7 @@ def in_session(script, answers=(), tools=(), *, sink=ListSink, wrapped=True):
     """Run `script(session, sink, clock)` with a started session; the tasks that outlive it fail."""
 
     async def go():
-        clock = VirtualClock(settling_turns=400)
+        clock = LoopClock()
         session = AgentSession(llm=ScriptedLLM(list(answers), clock.sleep), tts=VoiceLikeTTS())
         end = sink(clock)
         session.output.audio = Wrapper(end) if wrapped else end
@@ -64,11 +64,11 @@ def in_session(script, answers=(), tools=(), *, sink=ListSink, wrapped=True):
             await script(session, end, clock)
             await session.aclose()
 
-        await clock.drive(all_of_it())
+        await all_of_it()
         await asyncio.sleep(0)
         assert [task for task in asyncio.all_tasks() if "cues" in repr(task.get_coro())] == []
 
-    asyncio.run(go())
+    run_virtually(go)
 
 
 def cues_of(handle):

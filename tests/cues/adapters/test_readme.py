@@ -46,12 +46,12 @@ def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
 
     from cues.adapters.livekit import CueOutput
     from tests.support.livekit_session import ListSink
-    from tests.support.virtual_clock import VirtualClock
+    from tests.support.virtual_loop import LoopClock
 
     class StartedSession(AgentSession):
         def __init__(self, **_models):
             super().__init__(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
-            self.output.audio = ListSink(VirtualClock())
+            self.output.audio = ListSink(LoopClock())
             sessions.append(self)
 
         async def start(self, agent, *, room):  # noqa: ARG002  (the scripted session has no room)

@@ -15,7 +15,7 @@ from stream.events import ToolCallStart, ToolResult
 from stream.routing.rules import CueRules
 from tests.support.far_end import RATE, FarEnd
 from tests.support.listening import first_sound, last_sound, new_clicks, speech, steady_voice
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 START = {
     "event": "start",
@@ -36,14 +36,14 @@ def call(script, **options):
     """Run `script(line, far, clock)` during a call; the far end."""
 
     async def go():
-        clock = VirtualClock(settling_turns=60)
+        clock = LoopClock()
         far = FarEnd(clock)
         line = PhoneLine(far.send, clock=clock, **options)
         far.to_line = line.feed
         line.feed(json.dumps({"event": "connected", "protocol": "Call", "version": "1.0.0"}))
         line.feed(json.dumps(START))
         run = asyncio.create_task(line.run())
-        await clock.drive(script(line, far, clock))
+        await script(line, far, clock)
         line.feed(json.dumps({"event": "stop", "streamSid": "MZ1"}))
         await run
         rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -52,7 +52,7 @@ def call(script, **options):
             task.cancel()
         return far
 
-    return asyncio.run(go())
+    return run_virtually(go)
 
 
 def test_the_caller_hears_all_of_the_speech_at_the_pace_of_the_clock():
@@ -148,7 +148,7 @@ def test_after_a_barge_in_the_next_answer_is_heard_from_its_first_word():
 
 def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
     async def go():
-        clock = VirtualClock(settling_turns=60)
+        clock = LoopClock()
         far = FarEnd(clock)
         line = PhoneLine(far.send, clock=clock)
         run = asyncio.create_task(line.run())
@@ -161,12 +161,12 @@ def test_nothing_is_sent_before_the_call_starts_or_while_nothing_sounds():
             line.end()
             await clock.sleep(5.0)
 
-        await clock.drive(script())
+        await script()
         line.close()
         await run
         return far
 
-    far = asyncio.run(go())
+    far = run_virtually(go)
     assert 10 <= len(far.messages) <= 12
 
 
@@ -265,7 +265,7 @@ def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expec
         sent.append(json.loads(text))
 
     async def go():
-        clock = VirtualClock(settling_turns=60)
+        clock = LoopClock()
         line = PhoneLine(send, provider=provider, clock=clock)
         line.feed(json.dumps(start))
         run = asyncio.create_task(line.run())
@@ -276,11 +276,11 @@ def test_each_provider_is_sent_the_messages_that_it_knows(provider, start, expec
             line.barge_in()
             await clock.sleep(0.5)
 
-        await clock.drive(script())
+        await script()
         line.close()
         await run
 
-    asyncio.run(go())
+    run_virtually(go)
     media = sent[0].pop("media")
     if provider == "plivo":
         assert (media["contentType"], media["sampleRate"]) == (start["start"]["mediaFormat"]["encoding"], 8000)
@@ -296,7 +296,7 @@ def test_a_run_that_ends_ends_who_waits_for_the_speech(ended):
             if ended == "the WebSocket fails":
                 raise ConnectionError
 
-        clock = VirtualClock()
+        clock = LoopClock()
         line = PhoneLine(send, clock=clock)
         line.feed(json.dumps(START))
         line.push(speech(), 24000)
@@ -312,6 +312,6 @@ def test_a_run_that_ends_ends_who_waits_for_the_speech(ended):
             await clock.sleep(0.1)
             return played.done()
 
-        return await clock.drive(script())
+        return await script()
 
-    assert asyncio.run(go())
+    assert run_virtually(go)

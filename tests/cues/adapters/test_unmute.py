@@ -30,7 +30,6 @@ from tests.support.listening import first_sound, last_sound, new_clicks, steady_
 from tests.support.talks.unmute import UnmuteTalk, Voice
 from tests.support.turn_matrix import CHAIN, VOICE, check_silent_after, play
 from tests.support.unmute_model import BEFORE, Model, called, recording, refusal, said
-from tests.support.virtual_clock import VirtualClock
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 RATE = 24000
@@ -213,7 +212,7 @@ def test_while_a_call_is_open_the_limit_is_that_of_the_tools(between, fails_s):
 
 def on_virtual_clock(script, **options):
     async def go():
-        clock = VirtualClock()
+        clock = LoopClock()
         cues_ = UnmuteCues(clock=clock, **options)
         queue, items = asyncio.Queue(), []
 
@@ -224,12 +223,12 @@ def on_virtual_clock(script, **options):
                     items.append((clock.now(), item))
 
         emitting = asyncio.create_task(emit())
-        await clock.drive(script(cues_, queue, clock))
+        await script(cues_, queue, clock)
         emitting.cancel()
         await asyncio.gather(emitting, return_exceptions=True)
         return items, cues_
 
-    return asyncio.run(go())
+    return run_virtually(go)
 
 
 async def speak(queue, clock, seconds):
@@ -373,13 +372,13 @@ def test_words_that_wait_for_their_sound_are_sent_before_a_handler_is_closed_how
 
 def test_a_handler_that_nobody_listens_to_is_closed_all_the_same():
     async def go():
-        clock = VirtualClock()
+        clock = LoopClock()
         cues_ = UnmuteCues(clock=clock)
         cues_.handle(StreamFailed("broken"))
-        await clock.drive(cues_.finish())
+        await cues_.finish()
         return clock.now()
 
-    assert asyncio.run(go()) == pytest.approx(2.0, abs=0.05)
+    assert run_virtually(go) == pytest.approx(2.0, abs=0.05)
 
 
 def test_an_interruption_after_silence_brings_nothing_back():

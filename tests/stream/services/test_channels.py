@@ -1,6 +1,5 @@
 """Text that a server marks for a program, and text that is spoken."""
 
-import asyncio
 import json
 
 import pytest
@@ -11,7 +10,7 @@ from stream.events import TextDelta
 from stream.session import VoiceSession
 from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.model_server import BOTH, chat
-from tests.support.virtual_clock import VirtualClock
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 
 @pytest.mark.parametrize(
@@ -31,17 +30,17 @@ def test_data_for_a_program_is_not_spoken(name, spoken, endpoint):
 
     async def go():
         mixer = cues.Mixer(24000)
-        clock = VirtualClock()
+        clock = LoopClock()
         router = stream.CueRouter({}, mixer)
         session = VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=Silent(), clock=clock)
-        return await clock.drive(session.run(replayed()))
+        return await session.run(replayed())
 
     async def replayed():
         for event in read:
             yield event
 
     read = chat(name, endpoint=endpoint).events
-    assert asyncio.run(go()).spoken_text == spoken
+    assert run_virtually(go).spoken_text == spoken
 
 
 @BOTH
