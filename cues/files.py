@@ -1,4 +1,4 @@
-"""Atomic replacement of files, and disk errors that name the file."""
+"""Atomic replacement of files, disk errors that name the file, and the folders of the user."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["explained", "replacing", "unfinished_name"]
+__all__ = ["explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]
 
+_APPLICATION = "cue-engine"
 _PART = ".cues-part"
 _PART_NAME = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}" + re.escape(_PART), re.DOTALL)
 
@@ -44,3 +45,24 @@ def explained(path: Path, what: str = "cannot be written", kind: type[CueError] 
         yield
     except OSError as error:
         raise kind(f"{path}: {what}: {reason_of(error)}") from error
+
+
+def user_cache_dir() -> Path | None:
+    """The user's cache folder for this package; None without a home."""
+    return _users("user_cache_path")
+
+
+def user_config_dir() -> Path | None:
+    """The user's settings folder for this package; None without a home."""
+    return _users("user_config_path")
+
+
+def _users(kind: str) -> Path | None:
+    import platformdirs
+
+    try:
+        folder: Path = getattr(platformdirs, kind)(_APPLICATION, appauthor=False)
+    except (OSError, RuntimeError):
+        return None
+    # Older releases return "~/.cache", which would be relative to the working directory.
+    return folder if folder.is_absolute() else None

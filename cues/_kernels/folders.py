@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cues.paths import user_cache_dir
+from cues.files import user_cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +32,7 @@ def command(*, folder: Path, as_json: bool) -> None:
     """
     problems = check_pack(folder)
     if as_json:
-        print_json({"pack": str(folder), "problems": [problem.as_dict() for problem in problems]})
+        print_json({"pack": str(folder), "problems": [asdict(problem) for problem in problems]})
     else:
         _print(folder, problems)
     sys.exit(1 if problems else 0)

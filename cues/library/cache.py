@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cues.files import replacing, unfinished_name
+from cues.files import replacing, unfinished_name, user_cache_dir
 from cues.meters.levels import Measurement
-from cues.paths import user_cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

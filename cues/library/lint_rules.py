@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,10 +44,6 @@ class Problem:
     code: str
     message: str
     fix: str
-
-    def as_dict(self) -> dict[str, str]:
-        """The problem as a JSON-serializable dict."""
-        return asdict(self)
 
 
 def as_problems(where: str, found: Iterable[Found | None]) -> list[Problem]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
+from cues.files import user_config_dir
 from cues.library.audiofile import ENDINGS, file_bytes
 from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_keys, would_do
-from cues.paths import user_config_dir
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueTypeError, CueValueError, did_you_mean
 from cues.signal.fades import MIN_FADE_MS
@@ -36,16 +36,22 @@ def _instance(what: str, value: object, kind: type) -> None:
         raise CueTypeError(f"{what} is {value!r}; it must be a {kind.__name__}")
 
 
+def _bounded(low: float, high: float, default: Any = MISSING) -> Any:
+    """A field for a number from `low` to `high`."""
+    return field(default=default, metadata={"limits": (low, high)})
+
+
 class _Checked:
-    """Checks the numbers of a frozen dataclass against `limits`: field → (lowest, highest)."""
+    """Checks the numbers of a frozen dataclass against the limits of their fields."""
 
     __slots__ = ()
-    limits: ClassVar[Mapping[str, tuple[float, float]]]
 
     def __post_init__(self) -> None:
-        for field, (low, high) in self.limits.items():
-            value = checked_number(f"{type(self).__name__}.{field}", getattr(self, field), low, high)
-            object.__setattr__(self, field, value)
+        for entry in fields(self):  # type: ignore[arg-type]  # the subclasses are dataclasses
+            if "limits" in entry.metadata:
+                name = f"{type(self).__name__}.{entry.name}"
+                value = checked_number(name, getattr(self, entry.name), *entry.metadata["limits"])
+                object.__setattr__(self, entry.name, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +66,8 @@ class Timbre(_Checked):
         Harmonic `k` (from 1) decays at `1 + damping·(k − 1)` times the envelope's rate, 0 … 10.
     """
 
-    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"damping": (0.0, 10.0)}
-
     partials: tuple[float, ...] = (1.0, 0.3, 0.12, 0.05)
-    damping: float = 0.6
+    damping: float = _bounded(0.0, 10.0, 0.6)
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
@@ -86,15 +90,9 @@ class Envelope(_Checked):
         Rate of `e^(−rate·t)` from the note's start, 1/s, 0 … 200.
     """
 
-    limits: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "attack_ms": (MIN_FADE_MS, 2000.0),
-        "decay_per_s": (0.0, 200.0),
-        "release_ms": (MIN_FADE_MS, 2000.0),
-    }
-
-    attack_ms: float = 10.0
-    decay_per_s: float = 12.0
-    release_ms: float = 40.0
+    attack_ms: float = _bounded(MIN_FADE_MS, 2000.0, 10.0)
+    decay_per_s: float = _bounded(0.0, 200.0, 12.0)
+    release_ms: float = _bounded(MIN_FADE_MS, 2000.0, 40.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +107,8 @@ class LowPass(_Checked):
         Slope in steps of 6 dB per octave, 1 … 12.
     """
 
-    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"cutoff_hz": (50.0, 20_000.0), "order": (1.0, 12.0)}
-
-    cutoff_hz: float = 3400.0
-    order: float = 4.0
+    cutoff_hz: float = _bounded(50.0, 20_000.0, 3400.0)
+    order: float = _bounded(1.0, 12.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,19 +129,11 @@ class Note(_Checked):
         Rate of the glide `hz·e^(sweep_per_s·t)`, 1/s, −50 … 50.
     """
 
-    limits: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "hz": (20.0, 20_000.0),
-        "length_ms": (2 * MIN_FADE_MS, MAX_CUE_MS),
-        "start_ms": (0.0, MAX_CUE_MS),
-        "level_db": (-60.0, 20.0),
-        "sweep_per_s": (-50.0, 50.0),
-    }
-
-    hz: float
-    length_ms: float
-    start_ms: float = 0.0
-    level_db: float = 0.0
-    sweep_per_s: float = 0.0
+    hz: float = _bounded(20.0, 20_000.0)
+    length_ms: float = _bounded(2 * MIN_FADE_MS, MAX_CUE_MS)
+    start_ms: float = _bounded(0.0, MAX_CUE_MS, 0.0)
+    level_db: float = _bounded(-60.0, 20.0, 0.0)
+    sweep_per_s: float = _bounded(-50.0, 50.0, 0.0)
 
     if TYPE_CHECKING:
 
@@ -197,21 +185,19 @@ class Spec(_Checked):
         If a part has a wrong type or value.
     """
 
-    limits: ClassVar[Mapping[str, tuple[float, float]]] = {"peak": (0.001, 1.0), "tail_ms": (0.0, MAX_CUE_MS)}
-
     notes: tuple[Note, ...]
     timbre: Timbre = Timbre()
     envelope: Envelope = Envelope()
     low_pass: LowPass | None = None
-    peak: float = 0.4
-    tail_ms: float = 0.0
+    peak: float = _bounded(0.001, 1.0, 0.4)
+    tail_ms: float = _bounded(0.0, MAX_CUE_MS, 0.0)
     loop: bool = False
 
     def __post_init__(self) -> None:
         _Checked.__post_init__(self)
         object.__setattr__(self, "notes", _sequence("Spec.notes", self.notes, _MAX_NOTES))
-        for field, kind in (("timbre", Timbre), ("envelope", Envelope), ("loop", bool)):
-            _instance(f"Spec.{field}", getattr(self, field), kind)
+        for part, kind in (("timbre", Timbre), ("envelope", Envelope), ("loop", bool)):
+            _instance(f"Spec.{part}", getattr(self, part), kind)
         if self.low_pass is not None:
             _instance("Spec.low_pass", self.low_pass, LowPass)
         ramps_ms = self.envelope.attack_ms + self.envelope.release_ms
@@ -248,9 +234,9 @@ class Spec(_Checked):
         if not isinstance(notes, list | tuple):
             raise CueTypeError(f"Spec.notes is {notes!r}; it must be a list of tables")
         values["notes"] = tuple(Note(**_fields(Note, _with_hz(note))) for note in notes)
-        for field, kind in _PARTS.items():
-            if field in values:
-                values[field] = kind(**_fields(kind, values[field]))
+        for part, kind in _PARTS.items():
+            if part in values:
+                values[part] = kind(**_fields(kind, values[part]))
         return cls(**values)
 
 
@@ -270,12 +256,12 @@ def _fields(kind: type[Any], table: object) -> dict[str, Any]:
     """`table` as keyword arguments of the dataclass `kind`; unknown and missing keys raise."""
     if not isinstance(table, Mapping):
         raise CueTypeError(f"{kind.__name__} is {table!r}; it must be a table")
-    known = {field.name: field for field in fields(kind)}
+    known = {entry.name: entry.default for entry in fields(kind)}
     for key in table:
         if key not in known:
             message = f"{kind.__name__} has no {key!r}; it has {', '.join(known)}{did_you_mean(key, known)}"
             raise CueValueError(message, fix="correct its spelling, or delete it")
-    for name, field in known.items():
-        if field.default is MISSING and name not in table:
+    for name, default in known.items():
+        if default is MISSING and name not in table:
             raise CueValueError(f"{kind.__name__} lacks {name!r}")
     return dict(table)
