@@ -17,11 +17,7 @@ Tools: TypeAlias = "Iterable[str | Mapping[str, Any] | Any] | None"
 
 
 def declared_names(tools: Tools) -> frozenset[str] | None:
-    """Return the names of the declared tools, None if they are not known; anything else raises `StreamTypeError`.
-
-    >>> sorted(declared_names(["lock", {"type": "function", "function": {"name": "dim"}}]))
-    ['dim', 'lock']
-    """
+    """Return the names of the declared tools, None if they are not known; anything else raises `StreamTypeError`."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes):

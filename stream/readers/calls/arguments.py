@@ -21,15 +21,10 @@ _ENCODINGS = 3  # an object, a string that holds one, and such a string encoded 
 
 
 def read_arguments(raw: str) -> str | None:
-    r"""Return the arguments as JSON text of an object; None if they cannot be read.
+    """Return the arguments as JSON text of an object; None if they cannot be read.
 
     Empty text and `null` mean no arguments. An object may be encoded into a string once or twice. Raw control
     characters in strings are accepted and come out escaped; nothing else is repaired.
-
-    >>> read_arguments('"{\\"at\\": 5}"')
-    '{"at": 5}'
-    >>> read_arguments(" null "), read_arguments("[1]")
-    ('{}', None)
     """
     text = raw.strip()
     for _ in range(_ENCODINGS):
@@ -85,14 +80,7 @@ _VALUES = ("string_value", "number_value", "bool_value")
 
 
 class PartialArguments:
-    """Values at paths, put together to an object of at most so many characters; `given` came with the call's name.
-
-    >>> arguments = PartialArguments(None, 100)
-    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "Lon", "will_continue": True}])
-    >>> arguments.add([{"json_path": "$.at[0].city", "string_value": "don"}])
-    >>> arguments.json
-    '{"at": [{"city": "London"}]}'
-    """
+    """Values at paths, put together to an object of at most so many characters; `given` came with the call's name."""
 
     def __init__(self, given: Any, most: int) -> None:
         self._root: dict[str, Any] = plain(given) if isinstance(given, dict) else {}
@@ -112,7 +100,6 @@ class PartialArguments:
         return dumps(self._root)
 
     def add(self, pieces: Iterable[Mapping[str, Any]]) -> None:
-        """Take in values, each with its path."""
         for piece in pieces:
             steps = _steps(piece.get("json_path"))
             value = next((piece[name] for name in _VALUES if piece.get(name) is not None), None)

@@ -65,7 +65,6 @@ class ItemCalls:
                 self._order.begin(call.call)
 
     def add(self, call: ItemCall, piece: object) -> None:
-        """Take in a piece of the arguments."""
         if isinstance(piece, str) and not call.call.status:
             call.pieces.add(piece)
 

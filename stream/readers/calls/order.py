@@ -102,7 +102,6 @@ class CallOrder:
 
     @property
     def has_calls(self) -> bool:
-        """Whether the round has a call."""
         return self._round.calls > 0
 
     def take(self) -> list[Event]:

@@ -47,11 +47,7 @@ _FIELDS = {
 
 
 def format_of(fields: Mapping[str, Any]) -> str | None:
-    """The format of a message; `None` if it could be of several.
-
-    >>> format_of({"type": "message_start"}), format_of({"candidates": []}), format_of({"type": "ping"})
-    ('anthropic', 'gemini', None)
-    """
+    """The format of a message; `None` if it could be of several."""
     kind = fields.get("type")
     if isinstance(kind, str):
         if kind.startswith("response."):
@@ -70,15 +66,9 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
 
 
 class AnyReader:
-    r"""Reads any format of `FORMATS`, as bytes, text, decoded messages or the packages' objects.
+    """Reads any format of `FORMATS`, as bytes, text, decoded messages or the packages' objects.
 
     A stream that never decides is Chat Completions. See `MessageReader` for the parameters and methods.
-
-    >>> reader = AnyReader()
-    >>> reader.feed(b'data: {"type": "ping"}\n\ndata: {"type": "message_')
-    []
-    >>> reader.feed(b'delta", "delta": {"stop_reason": "end_turn"}}\n\n'), reader.close()
-    ([Finish(reason='end_turn')], [])
     """
 
     def __init__(self, tools: Tools = None, **options: Any) -> None:

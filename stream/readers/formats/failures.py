@@ -33,12 +33,6 @@ def unwrap(value: Any) -> StreamFailed:
     """The failure in an answer or event that reports an error: decoded, or as `bytes` or text.
 
     The error may be the value itself, or stand under `error`, in a list (Gemini), or in a failed response.
-
-    >>> unwrap(b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}')
-    StreamFailed(message='Overloaded', code='overloaded_error', status=None, retry_after_ms=None, request_id=None)
-    >>> error = {"code": 429, "message": "Slow down", "details": [{"retryDelay": "2.5s"}]}
-    >>> unwrap([{"error": error}]).retry_after_ms
-    2500.0
     """
     if isinstance(value, bytes | str):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -58,13 +52,7 @@ def unwrap(value: Any) -> StreamFailed:
 
 
 def failure(error: Any, *, typed: bool = False) -> StreamFailed:
-    """The failure in a server's error itself: a text or an object; `typed`: its type stands in for a missing code.
-
-    >>> failure({"status": 502, "code": "BadGateway", "detail": "Request failed", "retryAfterMs": 5000})
-    StreamFailed(message='Request failed', code='BadGateway', status=502, retry_after_ms=5000.0, request_id=None)
-    >>> str(failure({"status": 500}))
-    '[UpstreamFailure] Request failed (status=500)'
-    """
+    """The failure in a server's error itself: a text or an object; `typed`: its type stands in for a missing code."""
     if not isinstance(error, Mapping):
         return StreamFailed(text_of(error) or _NO_MESSAGE)
     kind = None if error.get("type") == "error" else error.get("type")  # an event's own type says nothing

@@ -23,27 +23,15 @@ CHAT_CALLS = {"tool_calls", "function_call"}
 
 
 def ended_early(reason: str | None) -> bool:
-    """Whether a finish reason says that the model was not done; `None` is a stream that broke off.
-
-    >>> ended_early("MAX_TOKENS"), ended_early("completed"), ended_early(None)
-    (True, False, True)
-    """
+    """Whether a finish reason says that the model was not done; `None` is a stream that broke off."""
     return reason is None or reason in _EARLY or (reason.isupper() and reason not in _GOOGLES_DONE)
 
 
 def calls_are_the_clients(reason: str | None) -> bool:
-    """Whether the reason is of a format in which each reported call is the client's: no text or task changes that.
-
-    >>> calls_are_the_clients("tool_use"), calls_are_the_clients("tool_calls")
-    (True, False)
-    """
+    """Whether the reason is of a format in which each reported call is the client's: no text or task changes that."""
     return reason is not None and (reason in _CALLS_ARE_THE_CLIENTS or reason.isupper())
 
 
 def calls_follow(reason: str | None) -> bool:
-    """Whether the client is to run the calls before this reason, if there are any.
-
-    >>> calls_follow("tool_calls"), calls_follow("STOP"), calls_follow("stop")
-    (True, True, False)
-    """
+    """Whether the client is to run the calls before this reason, if there are any."""
     return reason in CHAT_CALLS or calls_are_the_clients(reason)

@@ -30,15 +30,11 @@ _read_value = json.JSONDecoder().raw_decode
 
 
 class MessageDecoder:
-    r"""Cuts a byte stream into JSON objects.
+    """Cuts a byte stream into JSON objects.
 
     Blank lines, a byte order mark, `[DONE]`, an event of several `data:` lines, an object over several lines, an array
     round the objects and a missing last line end are accepted. Anything else is skipped to the end of its line. Nothing
     is read after an object of more than `longest` characters.
-
-    >>> decoder = MessageDecoder()
-    >>> list(decoder.feed(b'{"a": 1}{"b"')), list(decoder.feed(b': 2}\n\ndata: {"c": 3}\r\n'))
-    ([{'a': 1}], [{'b': 2}, {'c': 3}])
     """
 
     def __init__(self, longest: int = MAX_LINE_CHARS) -> None:

@@ -254,11 +254,7 @@ class MessageReader(ABC):
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:
-    """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`.
-
-    >>> channel_of({"content": "{}"}, {"kind": "JSON", "done": False})
-    'json'
-    """
+    """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`."""
     for fields in places:
         channel = fields.get("channel") or fields.get("kind")
         if channel and isinstance(channel, str):

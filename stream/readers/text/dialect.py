@@ -123,7 +123,6 @@ class Draft:
 
     @property
     def announced(self) -> bool:
-        """Whether the call was announced."""
         return self.call.name != ""
 
     @property

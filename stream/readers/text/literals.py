@@ -70,11 +70,7 @@ def json_arguments(parser: Parser, draft: Draft) -> Reading[None]:
 
 
 def read_keywords(source: str) -> dict[str, Any]:
-    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `Unreadable`.
-
-    >>> read_keywords("seats=[1, 2], who={'vip': None}, price=-12.5, on=true")
-    {'seats': [1, 2], 'who': {'vip': None}, 'price': -12.5, 'on': True}
-    """
+    """Return the keyword arguments in a call's parentheses; all but `name=literal` raise `Unreadable`."""
     reader = _Reader(source.rstrip())
     found: dict[str, Any] = {}
     while reader.kind:

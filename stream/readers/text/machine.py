@@ -82,7 +82,6 @@ class TextMachine:
             self._parser.note_passed(text)
 
     def feed(self, text: str) -> None:
-        """Read on."""
         if self.delta(text) is not None:
             self._parser.sink.text(text)
             return

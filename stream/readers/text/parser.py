@@ -102,7 +102,6 @@ class Parser:
             raise CutOff
 
     def peek(self) -> Reading[str]:
-        """Return the next character, which is not consumed."""
         while self.position >= len(self.buffer):
             yield from self.more()
         return self.buffer[self.position]
@@ -190,7 +189,6 @@ class Parser:
         return self.declared is not None and name not in self.declared and not is_server_tool(name)
 
     def new_draft(self, array: int = 0, *, strong: bool = True) -> Draft:
-        """Return a draft of the call that comes next."""
         self.draft = Draft(array or self.sink.new_array(), strong=strong, offset=self.attempt_at)
         return self.draft
 

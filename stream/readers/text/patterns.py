@@ -81,10 +81,6 @@ class Shape:
 
     Python's regular expressions do not tell a text that fails from one that is only too short: so there are two. Each
     run is a group of `whole`.
-
-    >>> shape = Shape("{", SPACE, '"')
-    >>> bool(shape.whole.match('{ "a')), bool(shape.begun.fullmatch("{ ")), bool(shape.begun.fullmatch("{ a"))
-    (True, True, False)
     """
 
     __slots__ = ("begun", "whole")

@@ -40,7 +40,6 @@ class Pieces:
         self.size = 0  # how much has come, characters
 
     def add(self, piece: str) -> None:
-        """Add a piece."""
         if self.size <= self._limit:
             self._pieces.append(piece)
             if len(self._pieces) > MOST_PIECES:
@@ -63,12 +62,6 @@ class JsonScanner:
 
     `state` is what comes first, and `stack` has the brackets that are open already, outermost first, as in `"[{"`;
     `lenient` accepts raw control characters inside strings, `constants` Python's `NaN` and `Infinity`.
-
-    >>> scanner = JsonScanner()
-    >>> scanner.scan('{"a": [1', 0), scanner.done
-    (8, False)
-    >>> scanner.scan(', 2]} and text', 0), scanner.done
-    (5, True)
     """
 
     __slots__ = ("_after_string", "_atom", "_constants", "_stack", "_state", "_string")
@@ -83,7 +76,6 @@ class JsonScanner:
 
     @property
     def done(self) -> bool:
-        """Whether the value is complete."""
         return self._state == DONE
 
     @property
