@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from bench.fuzzing import run
 from stream.events import AudioDelta, StreamFailed, ToolCallEnd, ToolCallStart
 from stream.readers.formats.any_format import AnyReader
+from tests.stream.comparing import random_splits
 from tests.stream.providers import EXPECTED, messages_of
 
 if TYPE_CHECKING:
@@ -109,12 +110,7 @@ def read(items: list[Any]) -> list[Any]:
 
 
 def cut(data: bytes, rng: random.Random) -> list[bytes]:
-    parts, start = [], 0
-    while start < len(data):
-        size = rng.choice((1, 2, 5, 20, 80, 300))
-        parts.append(data[start : start + size])
-        start += size
-    return parts
+    return next(random_splits(data, rng, 1, sizes=(1, 2, 5, 20, 80, 300)))
 
 
 def fault_in(events: list[Any]) -> str | None:

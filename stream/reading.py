@@ -134,9 +134,8 @@ def _events_sync(source: Iterable[Any], reader: MessageReader | AnyReader) -> It
                 if isinstance(event, StreamFailed):
                     return
     finally:
-        close = getattr(source, "close", None)
-        if close is not None:
-            close()
+        if hasattr(source, "close"):
+            source.close()
 
 
 def _reader(
@@ -167,14 +166,12 @@ def _fed(reader: MessageReader | AnyReader, chunk: object) -> list[Event]:
         return []
 
 
-def _asynchronous(source: Any) -> AsyncIterable[Any]:
+def _asynchronous(source: Any) -> Any:
     if not hasattr(source, "__aiter__"):
         hint = "; stream.read_sync reads a plain one" if isinstance(source, Iterable) else ""
         raise StreamTypeError(f"source is {_short(source)}; it must be an asynchronous iterable of chunks{hint}")
-    iterable: AsyncIterable[Any] = source
-    return iterable
+    return source
 
 
 def _short(source: object) -> str:
-    """A source's type for a message, without the text that it may hold."""
-    return "None" if source is None else f"of type {type(source).__name__}"
+    return "None" if source is None else f"of type {type(source).__name__}"  # not the text that it may hold

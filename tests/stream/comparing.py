@@ -6,14 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from stream import (
-    EmptyToolCalls,
-    ReasoningDelta,
-    StreamFailed,
-    TextDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from stream import EmptyToolCalls, ReasoningDelta, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 
 DATA = Path(__file__).parent / "data"
 
@@ -34,11 +27,11 @@ def splits(text, seed=0, rounds=8, step=1):
     yield from random_splits(text, random.Random(f"{seed}:{text}"), rounds)
 
 
-def random_splits(text, rng, rounds):
+def random_splits(text, rng, rounds, sizes=(1, 1, 2, 3, 4, 5, 8, 13, 40)):
     for _ in range(rounds):
         parts, start = [], 0
         while start < len(text):
-            size = rng.choice((1, 1, 2, 3, 4, 5, 8, 13, 40))
+            size = rng.choice(sizes)
             parts.append(text[start : start + size])
             start += size
         yield parts

@@ -17,6 +17,7 @@ from stream.events import (
     ToolCallStart,
     TranscriptDelta,
 )
+from tests.stream.comparing import random_splits
 
 FOLDER = Path(__file__).parent / "data" / "providers"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
@@ -100,12 +101,7 @@ def cuts(data, seed, rounds=10):
     for _ in range(rounds):
         cut = rng.randrange(len(data))
         yield [data[:cut], data[cut:]]
-        parts, start = [], 0
-        while start < len(data):
-            size = rng.choice((1, 3, 17, 90, 500, 4000))
-            parts.append(data[start : start + size])
-            start += size
-        yield parts
+    yield from random_splits(data, rng, rounds, sizes=(1, 3, 17, 90, 500, 4000))
 
 
 def read_all(reader, items):

@@ -163,19 +163,16 @@ class OpenAIReader(MessageReader):
 
     def _around(self, fields: Mapping[str, Any]) -> None:
         if fields.get("usage") or fields.get("timings"):
-            self._note_usage(fields)
+            usage = usage_of(fields.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens") or Usage()
+            timings = fields_of(fields.get("timings"))
+            prompt_ms, eval_ms = number(timings.get("prompt_ms")), number(timings.get("predicted_ms"))
+            self._usage = replace(usage, prompt_eval_ms=prompt_ms, eval_ms=eval_ms)
         if fields.get("task_status"):
             self._task_status(fields)
         if fields.get("tool_results"):
             self._results(plain(fields["tool_results"]))
         if fields.get("error") or fields.get("object") == "error":
             self._fail(failure(plain(fields.get("error") or fields)))
-
-    def _note_usage(self, fields: Mapping[str, Any]) -> None:
-        usage = usage_of(fields.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens") or Usage()
-        timings = fields_of(fields.get("timings"))
-        prompt_ms, eval_ms = number(timings.get("prompt_ms")), number(timings.get("predicted_ms"))
-        self._usage = replace(usage, prompt_eval_ms=prompt_ms, eval_ms=eval_ms)
 
 
 def _lone_text(chunk: Mapping[str, Any]) -> str:

@@ -240,17 +240,15 @@ class MessageReader(ABC):
             if self._usage is not None:
                 self._order.emit(self._usage)
             if not self._finished:
-                self._order.emit(StreamFailed(self._unfinished_message(), code="unfinished"))
+                message = "the stream ended without a finish reason"
+                if self._misfit is not None:
+                    message = f"{message}; a message is not an object: {self._misfit}"
+                if self._decoder is not None and self._decoder.bad_line is not None:
+                    message = f"{message}; a line is not JSON: {self._decoder.bad_line!r}"
+                self._order.emit(StreamFailed(message, code="unfinished"))
             elif self._empty_array and self._order.silent:
                 self._order.emit(EmptyToolCalls())
         return self._take()
-
-    def _unfinished_message(self) -> str:
-        message = "the stream ended without a finish reason"
-        if self._misfit is not None:
-            message = f"{message}; a message is not an object: {self._misfit}"
-        bad = self._decoder and self._decoder.bad_line
-        return message if bad is None else f"{message}; a line is not JSON: {bad!r}"
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:

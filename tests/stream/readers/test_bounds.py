@@ -20,6 +20,7 @@ from stream import (
 )
 from stream.readers.calls import fragments, order
 from stream.readers.text.table import table_for
+from tests.stream.providers import read_all
 
 MIB = 1 << 20
 WORDS = "lorem ipsum "
@@ -53,8 +54,7 @@ def kept(reader, items):
 
 def read(reader, text, piece):
     """All events of a text in pieces."""
-    events = [event for start in range(0, len(text), piece) for event in reader.feed(text[start : start + piece])]
-    return events + reader.close()
+    return read_all(reader, (text[start : start + piece] for start in range(0, len(text), piece)))
 
 
 def said(events):
@@ -342,8 +342,8 @@ def test_many_small_values_are_arguments_past_the_cap_too(text):
 
 def test_text_comes_again_behind_more_separators_than_can_be_held():
     reader = TextReader()
-    events = [event for text in (CALL, " ;" * MIB, ' A text with {"a": 1} in it.') for event in reader.feed(text)]
-    assert said(events + reader.close()).endswith('A text with {"a": 1} in it.')
+    events = read_all(reader, (CALL, " ;" * MIB, ' A text with {"a": 1} in it.'))
+    assert said(events).endswith('A text with {"a": 1} in it.')
 
 
 def test_a_longer_fence_than_any_is_text():

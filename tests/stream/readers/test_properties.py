@@ -8,14 +8,11 @@ from bench import stream_formats_fuzz, stream_fuzz
 from stream import TextReader
 from tests.stream.comparing import as_case_events, load, matches, random_splits
 from tests.stream.grammar import DIALECTS, PROSE, make_call
+from tests.stream.providers import read_all
 
 
-def read(chunks, finish="stop", **options):
-    reader = TextReader(**options)
-    events = []
-    for chunk in chunks:
-        events += reader.feed(chunk)
-    return as_case_events(events + reader.close(finish))
+def read(chunks):
+    return as_case_events(read_all(TextReader(), chunks))
 
 
 def cuts(text, rng):

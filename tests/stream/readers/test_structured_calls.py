@@ -6,15 +6,9 @@ import json
 
 import pytest
 
-from stream import (
-    OllamaReader,
-    OpenAIReader,
-    StreamFailed,
-    TextDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from stream import OllamaReader, OpenAIReader, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart
 from tests.stream.comparing import load
+from tests.stream.providers import read_all
 
 
 def chunk(delta, finish=None, **beside):
@@ -35,11 +29,7 @@ DONE = chunk({}, "tool_calls")
 
 
 def read(*items, reader=None):
-    reader = reader or OpenAIReader()
-    events = []
-    for item in items:
-        events += reader.feed(item)
-    return events + reader.close()
+    return read_all(reader or OpenAIReader(), items)
 
 
 def ended(events):
@@ -127,22 +117,16 @@ def test_call_without_arguments_is_complete_once_text_and_another_call_have_foll
     reader = OpenAIReader()
     reader.feed(calls(call("f", "", 0, "a")))
     reader.feed(chunk({"content": "And "}))
-    assert [type(event) for event in reader.feed(calls(call("g", "{", 1, "b")))] == [
-        ToolCallEnd,
-        TextDelta,
-        ToolCallStart,
-    ]
+    events = reader.feed(calls(call("g", "{", 1, "b")))
+    assert [type(event) for event in events] == [ToolCallEnd, TextDelta, ToolCallStart]
 
 
 @pytest.mark.parametrize("value", [[], [1], {}, {"y": 1}], ids=repr)
 def test_a_value_in_place_of_a_later_piece_of_arguments_raises_nothing(value):
     pieces = ['{"x"', ": ", value, "1", "}"]
     items = [calls(call("f", "", 0, "a")), *(calls(call(None, piece)) for piece in pieces), DONE]
-    events = read(*items)
-    assert [type(event) for event in events if isinstance(event, ToolCallStart | ToolCallEnd)] == [
-        ToolCallStart,
-        ToolCallEnd,
-    ]
+    kinds = [type(event) for event in read(*items)]
+    assert [kind for kind in kinds if kind in (ToolCallStart, ToolCallEnd)] == [ToolCallStart, ToolCallEnd]
 
 
 def test_same_id_name_and_arguments_in_a_later_round_are_a_repetition():
