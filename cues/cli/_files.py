@@ -29,10 +29,7 @@ _DPI = 120
 
 
 class TurnFiles:
-    """The mix and the speech alone as WAV files, which replace older ones only if `kept` is set inside of `with`.
-
-    A `Sink`, which also passes the mix to a `device`.
-    """
+    """A `Sink` into WAV files, which replace older ones only if `kept` is set inside of `with`, and a `device`."""
 
     def __init__(self, folder: Path, stem: str, sample_rate: int, device: SoundDevice | None = None) -> None:
         import soundfile

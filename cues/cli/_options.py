@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +12,11 @@ import click
 
 from stream.speech import SPEAKERS
 
-__all__ = [
-    "EXISTING_FILE",
-    "EXISTING_FOLDER",
-    "FAST_SPEED",
-    "PORT",
-    "OutFile",
-    "api",
-    "api_key",
-    "base_url",
-    "checked_url",
-    "fast",
-    "host",
-    "json_output",
-    "keyfile",
-    "model",
-    "one_standard_output",
-    "out",
-    "pack",
-    "speaker",
-]
+__all__ = ["EXISTING_FILE", "EXISTING_FOLDER", "FAST_SPEED", "PORT", "OutFile", "checked_url", "one_standard_output"]
 
 EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 EXISTING_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+Command = Callable[..., Any]
 PORT = click.IntRange(0, 65535)
 FAST_SPEED = 4.0
 """Stream seconds per second of `--fast`; the event loop keeps up at this speed."""
@@ -79,34 +63,13 @@ def one_standard_output(option: str, file: Path | None, *, as_json: bool) -> Non
         raise click.UsageError(f"standard output holds either the JSON or the file: give {option} a name")
 
 
-out = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    show_default="the current folder",
-    help="Folder for the files.",
-)
-base_url = click.option(
-    "--base-url",
-    metavar="URL",
-    callback=checked_url,
-    help="Model server, such as http://localhost:11434; without it OLLAMA_LOCAL_BASE, else OLLAMA_HOST.",
-)
-model = click.option("--model", help="The model's name on the server; without it ACTOR_MODEL.")
-api = click.option(
-    "--api",
-    type=click.Choice(["auto", "chat", "ollama"]),
-    default="auto",
-    show_default=True,
-    help="Chat Completions, or Ollama's own endpoint; auto takes the latter for Ollama's cloud alone.",
-)
-api_key = click.option(
-    "--api-key-env",
-    "api_key",
-    metavar="NAME",
-    callback=_value_of,
-    help="Variable with the server's key. Without it, OPENAI_API_KEY goes to OpenAI's own host alone.",
-)
+def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """One decorator for several options, which `--help` shows in this order."""
+    return lambda command: functools.reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+pack = click.option("--pack", type=EXISTING_FOLDER, help="Folder with your own cues.")
+json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 speaker = click.option(
     "--speaker",
     type=click.Choice(SPEAKERS),
@@ -114,8 +77,54 @@ speaker = click.option(
     show_default=True,
     help="Speech from a server (CUES_SPEECH_URL), espeak-ng, or a voice-like generator; auto takes the best.",
 )
-pack = click.option("--pack", type=EXISTING_FOLDER, help="Folder with your own cues.")
-host = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-keyfile = click.option("--keyfile", type=EXISTING_FILE, help="Key of the certificate.")
-fast = click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time.")
-json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+server = _together(
+    click.option(
+        "--base-url",
+        metavar="URL",
+        callback=checked_url,
+        help="Model server, such as http://localhost:11434.",
+    ),
+    click.option("--model", help="The model's name on the server."),
+    click.option(
+        "--api",
+        type=click.Choice(["auto", "chat", "ollama"]),
+        default="auto",
+        show_default=True,
+        help="Chat Completions, or Ollama's own endpoint; auto takes the latter for Ollama's cloud alone.",
+    ),
+    click.option(
+        "--api-key-env",
+        "api_key",
+        metavar="NAME",
+        callback=_value_of,
+        help="Variable with the server's key. Without it, OPENAI_API_KEY goes to OpenAI's own host alone.",
+    ),
+)
+"""Fields of a `Target`."""
+question = _together(
+    click.option(
+        "--folder",
+        type=EXISTING_FOLDER,
+        help="Offer list_directory and read_file for this folder, and run them here; files outside are not accessible.",
+    ),
+    click.option("--system", default="", help="A system prompt."),
+    click.option(
+        "--replay",
+        "recordings",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="A recording that answers in place of a server; give it again for the answer to a tool's result.",
+    ),
+)
+spoken = _together(
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path(),
+        show_default="the current folder",
+        help="Folder for the files.",
+    ),
+    speaker,
+    pack,
+    click.option("--fast", is_flag=True, help=f"Run {FAST_SPEED:g} times faster than real time."),
+)

@@ -46,11 +46,7 @@ _WITHOUT_PAGE = (
 
 
 class PageServer:
-    """Serves an application on one address, with checks of `Host`, `Origin` and the token, the first part of each path.
-
-    Port 0 takes a free one. With a certificate and its key, it speaks HTTPS. An address that cannot be listened on, or
-    a certificate that cannot be read, raises `CueError`.
-    """
+    """Serves an application on one address; checks `Host`, `Origin` and the token, the first part of each path."""
 
     def __init__(
         self,
@@ -133,10 +129,7 @@ async def _refuse(status: int, reason: str, scope: Scope, receive: Receive, send
 
 
 def reloading_page(page: Watched[str], poll_s: float = POLL_S) -> Starlette:
-    """The application of one HTML page: the page at `/`, and a WebSocket at `/changes?STATE`.
-
-    The WebSocket gets one message, when the files have another state. While the page cannot be made, `/` says why.
-    """
+    """The application of one page: itself at `/`, and `/changes?STATE`, a WebSocket that reports another state."""
 
     async def show(_: Request) -> Response:
         text = await asyncio.to_thread(page.value)

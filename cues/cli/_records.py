@@ -65,10 +65,7 @@ def cue_of(bank: Bank, name: str) -> Cue:
 
 
 def sound_of(bank: Bank, name: str) -> Cue:
-    """The cue of a name; `-` is an audio file on standard input, and a name such as `x.wav` a file.
-
-    Such a sound keeps its level, and gets the bank's sample rate.
-    """
+    """The cue of a name, or an audio file (`-` for standard input) at its own level and the bank's rate."""
     if name == STANDARD:
         name, sound = _INPUT, audiofile.decoded(_standard_input(audiofile.MAX_FILE_BYTES), _INPUT)
     elif name not in bank and Path(name).suffix.lower() in audiofile.ENDINGS:

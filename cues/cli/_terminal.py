@@ -25,10 +25,7 @@ _PLAIN |= dict.fromkeys("“”", '"')
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for standard output, without color if `NO_COLOR` is set or in a pipe.
-
-    In a pipe, lines are not cut at 80 columns and have no trailing blanks.
-    """
+    """A console; in a pipe without color, lines of 200 columns without trailing blanks."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout

@@ -26,10 +26,9 @@ Made = TypeVar("Made")
 
 
 class Watched(Generic[Made]):
-    """The result of `make`, for the files in `folders` as they are now; threads may share it.
+    """The result of `make`, which gets a digest of the files in `folders`; threads may share it.
 
-    `make` gets a digest of the files' state. When it raises a `CueError`, `problem` is the message, and `value` returns
-    the result for the last state without one; the first error is raised.
+    After a `CueError`, which is in `problem`, `value` returns the last good result; the first error is raised.
     """
 
     def __init__(self, make: Callable[[str], Made], folders: Sequence[Path]) -> None:

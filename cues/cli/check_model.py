@@ -14,31 +14,24 @@ from cues.cli._records import counted, print_json
 from cues.cli._terminal import harmless
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stream.services.probe import ProbeReport
 
 __all__ = ["command"]
 
 
 @click.command()
-@_options.base_url
-@_options.model
-@_options.api
-@_options.api_key
+@_options.server
 @_options.json_output
-def command(
-    *,
-    base_url: str | None,
-    model: str | None,
-    api: str,
-    api_key: str | None,
-    as_json: bool,
-) -> None:
+def command(*, as_json: bool, **server: Any) -> None:
     """Ask a live model a question that needs a tool and one that does not, and report the result.
 
+    Without --base-url and --model, OLLAMA_LOCAL_BASE (else OLLAMA_HOST) and ACTOR_MODEL name the server and the model.
     The exit code is 1 if the model made no valid call, gave no answer after the results, or did not answer the plain
     question without a call; the first line says which. The last lines are an entry for a file of model capabilities.
     """
-    report = asyncio.run(_check(base_url, model, api, api_key))
+    report = asyncio.run(_check(server))
     if as_json:
         # Without an answer there is no entry to suggest.
         print_json(report.as_dict() | ({"suggestion": None} if report.silent else {}))
@@ -48,11 +41,11 @@ def command(
         sys.exit(1)
 
 
-async def _check(base_url: str | None, model: str | None, api: Any, api_key: str | None) -> ProbeReport:
+async def _check(server: Mapping[str, Any]) -> ProbeReport:
     from stream.services.probe import Observer, probe
 
     observer = Observer()
-    async with stream.connect(base_url, model, api=api, api_key=api_key, tap=observer.tap) as connection:
+    async with stream.connect(**server, tap=observer.tap) as connection:
         await connection.learn()
         return await probe(connection, observer)
 

@@ -24,10 +24,7 @@ __all__ = ["command"]
 
 
 @click.command()
-@_options.out
-@_options.speaker
-@_options.pack
-@_options.fast
+@_options.spoken
 @click.option("--text", help="What the assistant says instead; the tool is called after the first sentence.")
 @click.option("--lang", "language", help="Language of TEXT, as espeak-ng names its voices: de, fr, es, …")
 @_options.json_output

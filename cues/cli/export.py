@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from cues.cli import _options
-from cues.cli._records import bank_of, number, print_json
-from cues.cli._terminal import console, harmless, name_table
+from cues.cli._records import bank_of, print_json
+from cues.cli._terminal import harmless
 from cues.library.audiofile import FORMATS, default_subtype
 from cues.library.export import PLAYERS, export_bank, export_for_player
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cues.library.bank import Bank
-    from cues.library.export import Export
-
 __all__ = ["command"]
 
-_OF_OTHER_FILES = ("file_format", "subtype", "sample_rate", "pictures")
 _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subtypes})
 
 
@@ -33,8 +24,7 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     "--format",
     "file_format",
     type=click.Choice(list(FORMATS)),
-    default="wav",
-    show_default=True,
+    show_default="wav",
     help="Format of the audio files.",
 )
 @click.option("--subtype", type=click.Choice(_SUBTYPES), help="Sample format; by default 24 bits, or Vorbis for OGG.")
@@ -42,8 +32,7 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
 @click.option(
     "--sample-rate",
     type=click.IntRange(MIN_SAMPLE_RATE, MAX_SAMPLE_RATE),
-    default=24000,
-    show_default=True,
+    show_default="24000",
     help="Rate of the files, Hz.",
 )
 @click.option(
@@ -57,10 +46,10 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
 def command(
     *,
     folder: Path,
-    file_format: str,
+    file_format: str | None,
     subtype: str | None,
     pack: Path | None,
-    sample_rate: int,
+    sample_rate: int | None,
     player: str | None,
     pictures: bool,
     as_json: bool,
@@ -71,51 +60,24 @@ def command(
     replaces the files of an earlier one, in another format too, but never a sound of yours.
     """
     if player is not None:
-        _export_for(player, folder, pack, as_json=as_json)
-        return
-    subtype = subtype or default_subtype(file_format)
-    if subtype not in FORMATS[file_format]:
-        allowed = ", ".join(FORMATS[file_format])
-        raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="'--subtype'")
-    bank = bank_of(pack, sample_rate)
-    export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
+        if file_format or subtype or sample_rate or pictures:
+            raise click.UsageError(f"--for {player} prescribes the files: give no format, rate or pictures")
+        export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
+    else:
+        file_format = file_format or "wav"
+        subtype = subtype or default_subtype(file_format)
+        if subtype not in FORMATS[file_format]:
+            allowed = ", ".join(FORMATS[file_format])
+            raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
+        bank = bank_of(pack, sample_rate or 24000)
+        export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
-        print_json(_record(folder, export))
-        return
-    _print(export.written, bank)
-    for path in export.kept:
-        click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
-    for path in export.removed:
-        click.echo(f"removed: {harmless(str(path))}, of an earlier export")
-
-
-def _export_for(player: str, folder: Path, pack: Path | None, *, as_json: bool) -> None:
-    """Write the files of a player; it prescribes their formats."""
-    context = click.get_current_context()
-    for option in context.command.params:
-        name = option.name or ""
-        if name in _OF_OTHER_FILES and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.BadParameter(f"not with --for: {player} prescribes it", context, option)
-    export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
-    if as_json:
-        print_json(_record(folder, export))
+        parts = {"files": export.written, "kept": export.kept, "removed": export.removed}
+        print_json({"folder": str(folder), **{part: list(map(str, paths)) for part, paths in parts.items()}})
         return
     for path in export.written:
         click.echo(harmless(str(path)))
     for path in export.kept:
-        click.echo(f"kept: {harmless(str(path))}; it is not of an earlier export")
-
-
-def _record(folder: Path, export: Export) -> dict[str, Any]:
-    parts = {"files": export.written, "kept": export.kept, "removed": export.removed}
-    return {"folder": str(folder), **{part: list(map(str, paths)) for part, paths in parts.items()}}
-
-
-def _print(written: Sequence[Path], bank: Bank) -> None:
-    table = name_table("file", "ms", "LUFS", "dBTP")
-    for path in written:
-        cue = bank[path.stem]
-        assert cue.measured is not None  # the bank measures what it makes
-        levels = number(cue.measured.m100_max_lufs), number(cue.measured.true_peak_dbtp)
-        table.add_row(harmless(str(path)), number(1000 * cue.duration_s, digits=0), *levels)
-    console().print(table)
+        click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
+    for path in export.removed:
+        click.echo(f"removed: {harmless(str(path))}, of an earlier export")

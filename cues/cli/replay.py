@@ -39,7 +39,7 @@ def _complete_scenario(ctx: click.Context, param: click.Parameter, incomplete: s
     help="Serve a scenario instead; `list` prints the names.",
 )
 @click.option("--port", type=_options.PORT, default=8484, show_default=True, help="0 takes a free port.")
-@_options.host
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--tokens-per-s",
     type=click.FloatRange(0.0, min_open=True),

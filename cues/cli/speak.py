@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,49 +20,30 @@ from stream.replay.recording import DEFAULT_TOKENS_PER_S
 from stream.services.addresses import default_model, local_address
 from stream.services.tool import as_tools
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["command"]
 
 
 @click.command()
 @click.argument("prompt", required=False, default="")
-@_options.base_url
-@_options.model
-@_options.api
-@_options.api_key
+@_options.server
 @click.option(
     "--tools",
     type=_options.EXISTING_FILE,
     help="JSON file with tool definitions (an array, in OpenAI's format); they are offered, but not run.",
 )
-@click.option(
-    "--folder",
-    type=_options.EXISTING_FOLDER,
-    help="Offer list_directory and read_file for this folder, and run them here; files outside are not accessible.",
-)
-@click.option("--system", help="A system prompt.")
-@click.option(
-    "--replay",
-    "recordings",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A recording that answers in place of a server; give it again for the answer to a tool's result.",
-)
-@_options.out
-@_options.speaker
-@_options.pack
-@_options.fast
+@_options.question
+@_options.spoken
 @click.option("--play", is_flag=True, help="Also play on this machine's loudspeakers (needs the extra `play`).")
 @_options.json_output
 def command(
     *,
     prompt: str,
-    base_url: str | None,
-    model: str | None,
-    api: Any,
-    api_key: str | None,
     tools: Path | None,
     folder: Path | None,
-    system: str | None,
+    system: str,
     recordings: tuple[Path, ...],
     out: Path,
     speaker: str,
@@ -71,8 +51,11 @@ def command(
     fast: bool,
     play: bool,
     as_json: bool,
+    **server: Any,
 ) -> None:
     """Ask a model PROMPT and speak its answer, with cues for the tools that it calls.
+
+    Without --base-url and --model, OLLAMA_LOCAL_BASE (else OLLAMA_HOST) and ACTOR_MODEL name the server and the model.
 
     Writes speak.wav, speak-speech.wav (without cues), speak.png and speak.json. With --fast, the waits for a
     live model are four times as long in these files. Ctrl-C interrupts the answer, like a barge-in.
@@ -81,7 +64,7 @@ def command(
         raise click.UsageError("give PROMPT, or --replay FILE")
     if tools and folder:
         raise click.UsageError("--tools offers tools without running them, --folder runs its own: give one of them")
-    if recordings and base_url:
+    if recordings and server["base_url"]:
         raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
     if fast and play:
         raise click.UsageError("--play is in real time; leave out --fast")
@@ -93,10 +76,10 @@ def command(
         title = ", ".join(file.name for file in recordings)
         target = replace(script.target(clock), base_url=title)
     else:
-        base_url, model = base_url or local_address(), model or default_model()
-        offered = stream.services.filesystem_tools(folder) if folder else _tools(tools)
-        target = Target(base_url=base_url, model=model, api=api, api_key=api_key, tools=offered)
-        title = f"{model} at {base_url}"
+        server["base_url"] = server["base_url"] or local_address()
+        server["model"] = server["model"] or default_model()
+        target = Target(**server, tools=stream.services.filesystem_tools(folder) if folder else _tools(tools))
+        title = f"{target.model} at {target.base_url}"
     turn = run_turn(
         target, messages, title=title, clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play
     )

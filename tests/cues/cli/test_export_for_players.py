@@ -75,5 +75,5 @@ def test_the_command_writes_the_files_of_a_player(run, tmp_path):
 def test_the_command_refuses_a_format_that_the_player_prescribes(run, tmp_path):
     result = run("export", str(tmp_path / "sounds"), "--for", "home-assistant", "--format", "ogg")
     assert result.code == 2
-    assert "home-assistant prescribes it" in result.err
+    assert "--for home-assistant prescribes the files" in result.err
     assert not (tmp_path / "sounds").exists()

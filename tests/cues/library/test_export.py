@@ -47,14 +47,10 @@ def run(*arguments):
     return CliRunner().invoke(group, ["export", *map(str, arguments)])
 
 
-def test_the_command_writes_every_cue_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "300")  # no path is folded
+def test_the_command_writes_every_cue_and_says_so(tmp_path):
     done = run(tmp_path / "out", "--format", "flac", "--sample-rate", "48000")
     assert done.exit_code == 0
-    heading, first, *others = done.output.splitlines()
-    assert heading.split() == ["file", "ms", "LUFS", "dBTP"]
-    assert first.split()[-3:] == ["180", "−26.0", "−17.0"]
-    assert {len(line) for line in others} == {len(heading)}
+    assert done.output.splitlines() == [str(tmp_path / "out" / f"{name}.flac") for name in cues.load_bank("")]
     assert soundfile.info(tmp_path / "out" / "error.flac").samplerate == 48000
 
 

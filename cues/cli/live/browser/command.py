@@ -7,7 +7,6 @@ import contextlib
 import gc
 import secrets
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from stream.replay.local_requests import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from cues.cli._watching import Watched
     from cues.cli.live.browser.conversation import ConversationOptions
@@ -37,30 +37,11 @@ _FORWARD = (
 
 
 @click.command()
-@click.option(
-    "--base-url",
-    metavar="URL",
-    callback=_options.checked_url,
-    help="OpenAI-compatible server, such as http://localhost:11434/v1.",
-)
-@click.option("--model", help="The model's name on the server.")
-@_options.api_key
-@click.option(
-    "--folder",
-    type=_options.EXISTING_FOLDER,
-    help="Offer the model list_directory and read_file for this folder, and run them here.",
-)
-@click.option("--system", default="", help="A system prompt.")
-@click.option(
-    "--replay",
-    "recordings",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="A recording that answers; give it again for the answer to a tool's result. Default: the demo's.",
-)
+@_options.server
+@_options.question
 @_options.speaker
 @_options.pack
-@_options.host
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=_options.PORT, default=8486, show_default=True, help="Port to listen on; 0: a free one.")
 @click.option(
     "--buffer-ms",
@@ -70,12 +51,9 @@ _FORWARD = (
     help="Sound that the page holds back at least; more while frames come late.",
 )
 @click.option("--certfile", type=_options.EXISTING_FILE, help="Certificate for HTTPS.")
-@_options.keyfile
+@click.option("--keyfile", type=_options.EXISTING_FILE, help="Key of the certificate.")
 def command(
     *,
-    base_url: str | None,
-    model: str | None,
-    api_key: str | None,
     folder: Path | None,
     system: str,
     recordings: tuple[Path, ...],
@@ -86,12 +64,14 @@ def command(
     buffer_ms: int,
     certfile: Path | None,
     keyfile: Path | None,
+    **server: Any,
 ) -> None:
     """Talk to the assistant in a browser: hear the answer with its cues as it streams, and interrupt it.
 
     Without --base-url, recordings of model servers answer: no model, no key, no loudspeakers on this machine. The page
     shows words, calls, cues and levels on one time axis. A pack given with --pack is loaded anew when its files change.
     """
+    base_url, model = server["base_url"], server["model"]
     if (base_url is None) != (model is None):
         raise click.UsageError("give both --base-url and --model, or neither")
     if base_url and recordings:
@@ -113,7 +93,7 @@ def command(
     asked: list[Target] = []
     if base_url and model:
         tools = filesystem_tools(folder) if folder else ()
-        asked = [Target(base_url=base_url, model=model, api_key=api_key, tools=tools)]
+        asked = [Target(**server, tools=tools)]
     else:
         scripts = [script_of(recordings)] if recordings else built_in_scripts()
     cues.warm_up()
