@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.signal import correlate
 
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from stream.routing.rules import CueRules, Limits
@@ -269,8 +270,6 @@ def _placed(speech, signal):
     out = np.zeros(len(signal))
     if speech is None or len(speech) > len(signal):
         return out
-    size = 1 << (len(signal) + len(speech)).bit_length()
-    match = np.fft.irfft(np.fft.rfft(signal, size) * np.conj(np.fft.rfft(speech, size)), size)
-    at = int(np.argmax(match[: len(signal) - len(speech) + 1]))
+    at = int(np.argmax(correlate(signal.astype(np.float32), speech, "valid", method="fft")))
     out[at : at + len(speech)] = speech
     return out

@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,15 +28,19 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize(("name", "expected"), PROGRAMS.items(), ids=PROGRAMS)
-def test_a_program_runs_by_itself_and_writes_what_is_heard(name, expected, tmp_path):
-    out = tmp_path / "out.wav"
+def test_the_programs_run_by_themselves_and_write_what_is_heard(tmp_path):
+    with ThreadPoolExecutor(4) as pool:  # They speak in real time: most of it is waiting.
+        list(pool.map(lambda program: check(*program, tmp_path), PROGRAMS.items()))
+
+
+def check(name, expected, folder):
+    out = folder / f"{name}.wav"
     program, *options = name.split()
     command = [sys.executable, str(SAMPLES / f"{program}.py"), *options, "--loopback", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=SAMPLES.parent, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     sounded = [line.split(" at ")[0] for line in done.stdout.splitlines() if " at " in line]
-    assert [cue for cue in sounded if cue != "working"] == expected
+    assert [cue for cue in sounded if cue != "working"] == expected, name
     samples, rate = soundfile.read(out)
     assert rate == (8000 if name.endswith("_call") else 24000)
     loud = np.count_nonzero(np.abs(samples) > 0.05) / rate
