@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from stream.errors import StreamTypeError, StreamValueError
 from stream.request_bodies import sendable
@@ -17,7 +16,9 @@ from stream.request_bodies import sendable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["ChatRequest", "Message", "Think", "ollama_body", "openai_body", "present", "text_of", "with_guidance"]
+    from stream.services.addresses import Api
+
+__all__ = ["ChatFields", "Message", "Think", "chat_body", "check_request", "present", "text_of", "with_guidance"]
 
 Message: TypeAlias = "Mapping[str, Any]"
 Think: TypeAlias = "bool | Literal['low', 'medium', 'high', 'max']"
@@ -27,76 +28,70 @@ DEEPEST_ARGUMENTS = 100
 EFFORTS: dict[object, str] = {False: "none", True: "medium"}  # of OpenAI, for `think`; text is passed unchanged
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatRequest:
-    """One request for any API, with the fields of `Connection.chat`.
+class ChatFields(TypedDict, total=False):
+    """Options of a request beside messages and tools, as documented in `Connection.chat`."""
 
-    Tools are in OpenAI's form; `tool_choice` is a word or the object that forces one function. `None` is not sent.
+    tool_choice: str | Mapping[str, Any] | None
+    parallel_tool_calls: bool | None
+    format: str | Mapping[str, Any] | None
+    response_format: Mapping[str, Any] | None
+    temperature: float | None
+    think: Think | None
+    extra: Mapping[str, Any] | None
+
+
+def check_request(messages: Sequence[Message], fields: ChatFields) -> None:
+    """Raise a `StreamError` for what no endpoint takes."""
+    form, whole, parallel = (fields.get(name) for name in ("format", "response_format", "parallel_tool_calls"))
+    temperature, think = fields.get("temperature"), fields.get("think")
+    if not all(hasattr(message, "get") for message in messages):
+        raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
+    if form is not None and form != "json" and not hasattr(form, "get"):
+        raise StreamValueError(f"format is {form!r}; it must be 'json', a JSON Schema, or None")
+    if whole is not None and not hasattr(whole, "get"):
+        raise StreamTypeError(f"response_format is {whole!r}; it must be a dict in OpenAI's form")
+    if not isinstance(parallel, bool | None):
+        raise StreamTypeError(f"parallel_tool_calls is {parallel!r}; it must be a bool or None")
+    if temperature is not None and not temperature >= 0.0:
+        raise StreamValueError(f"temperature is {temperature!r}; it must be 0 or more")
+    if think not in (None, True, False, "low", "medium", "high", "max"):
+        raise StreamValueError(f"think is {think!r}; it must be a bool, 'low', 'medium', 'high', 'max', or None")
+
+
+def chat_body(
+    api: Api,
+    model: str,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    fields: ChatFields,
+    *,
+    stream: bool = True,
+    usage: bool = True,
+) -> dict[str, Any]:
+    """The body of a request with checked fields; tools are in OpenAI's form.
+
+    `usage` asks the Chat Completions endpoint for token counts at the end of a stream.
     """
-
-    model: str
-    messages: Sequence[Message]
-    tools: Sequence[Mapping[str, Any]] = ()
-    tool_choice: str | Mapping[str, Any] | None = None
-    parallel_tool_calls: bool | None = None
-    format: str | Mapping[str, Any] | None = None
-    response_format: Mapping[str, Any] | None = None
-    temperature: float | None = None
-    think: Think | None = None
-    stream: bool = True
-    extra: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if not all(hasattr(message, "get") for message in self.messages):
-            raise StreamTypeError("messages must be a list of dicts with `role` and `content`")
-        if self.format is not None and self.format != "json" and not hasattr(self.format, "get"):
-            raise StreamValueError(f"format is {self.format!r}; it must be 'json', a JSON Schema, or None")
-        if self.response_format is not None and not hasattr(self.response_format, "get"):
-            raise StreamTypeError(f"response_format is {self.response_format!r}; it must be a dict in OpenAI's form")
-        if not isinstance(self.parallel_tool_calls, bool | None):
-            raise StreamTypeError(f"parallel_tool_calls is {self.parallel_tool_calls!r}; it must be a bool or None")
-        if self.temperature is not None and not self.temperature >= 0.0:
-            raise StreamValueError(f"temperature is {self.temperature!r}; it must be 0 or more")
-        if self.think not in (None, True, False, "low", "medium", "high", "max"):
-            raise StreamValueError(
-                f"think is {self.think!r}; it must be a bool, 'low', 'medium', 'high', 'max', or None"
-            )
-
-
-def openai_body(request: ChatRequest, *, usage: bool = True) -> dict[str, Any]:
-    """The body for `/v1/chat/completions`; `usage` asks for token counts at the end."""
-    counts = usage and request.stream  # an answer that is not streamed has them anyway
-    fields = {
-        "model": request.model,
+    body: dict[str, Any] = {"model": model, "messages": messages, "stream": stream, **_tool_fields(tools, fields)}
+    temperature, think = fields.get("temperature"), fields.get("think")
+    if api == "ollama":
+        body["messages"] = [*_ollama_messages(messages)]
+        body["format"] = _schema_of(fields)
+        body["options"] = None if temperature is None else {"temperature": temperature}
+        body["think"] = think
+    else:
         # Strict servers refuse the field of another API.
-        "messages": [{key: value for key, value in m.items() if key != "thinking"} for m in request.messages],
-        "stream": request.stream,
-        "stream_options": {"include_usage": True} if counts else None,
-        **_tool_fields(request),
-        "response_format": _response_format_of(request),
-        "temperature": request.temperature,
-        "reasoning_effort": EFFORTS.get(request.think, request.think),
-    }
-    return present(fields, request.extra)
+        body["messages"] = [{key: value for key, value in m.items() if key != "thinking"} for m in messages]
+        body["stream_options"] = {"include_usage": True} if usage and stream else None
+        body["response_format"] = _response_format_of(fields)
+        body["temperature"] = temperature
+        body["reasoning_effort"] = EFFORTS.get(think, think)
+    return present(body) | dict(fields.get("extra") or {})
 
 
-def ollama_body(request: ChatRequest) -> dict[str, Any]:
-    """The body for Ollama's `/api/chat`."""
-    fields = {
-        "model": request.model,
-        "messages": [*_ollama_messages(request.messages)],
-        "stream": request.stream,
-        **_tool_fields(request),
-        "format": _schema_of(request),
-        "options": None if request.temperature is None else {"temperature": request.temperature},
-        "think": request.think,
-    }
-    return present(fields, request.extra)
-
-
-def present(fields: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The fields that are not `None`, overridden by those of `extra`."""
-    return {**{name: value for name, value in fields.items() if value is not None}, **(extra or {})}
+def present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not `None`."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
@@ -108,25 +103,25 @@ def with_guidance(messages: Sequence[Message], words: str) -> list[Message]:
     return [{"role": "system", "content": words}, *messages]
 
 
-def _tool_fields(request: ChatRequest) -> dict[str, Any]:
+def _tool_fields(tools: Sequence[Mapping[str, Any]], fields: ChatFields) -> dict[str, Any]:
     """The fields about tools, in OpenAI's form.
 
     Stock Ollama ignores `tool_choice` and `parallel_tool_calls`; they are sent for servers that read them. For `"none"`
     no tools are sent; a named tool is sent alone.
     """
-    choice = request.tool_choice
-    if not request.tools or choice == "none":
+    choice = fields.get("tool_choice")
+    if not tools or choice == "none":
         return {}
     only = None if choice is None or isinstance(choice, str) else choice["function"]["name"]
-    chosen = [dict(tool) for tool in request.tools if only in (None, tool["function"]["name"])]
-    return present({"tools": chosen, "tool_choice": choice, "parallel_tool_calls": request.parallel_tool_calls})
+    chosen = [dict(tool) for tool in tools if only in (None, tool["function"]["name"])]
+    return {"tools": chosen, "tool_choice": choice, "parallel_tool_calls": fields.get("parallel_tool_calls")}
 
 
-def _response_format_of(request: ChatRequest) -> dict[str, Any] | None:
+def _response_format_of(fields: ChatFields) -> dict[str, Any] | None:
     """The format of the answer in OpenAI's form; `None` for plain text."""
-    if request.response_format is not None:
-        return dict(request.response_format)
-    schema = request.format
+    schema, whole = fields.get("format"), fields.get("response_format")
+    if whole is not None:
+        return dict(whole)
     if schema is None or isinstance(schema, str):
         return None if schema is None else {"type": "json_object"}
     # OpenAI refuses names that are not 1 to 64 letters, digits, `_` and `-`.
@@ -134,16 +129,15 @@ def _response_format_of(request: ChatRequest) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema)}}
 
 
-def _schema_of(request: ChatRequest) -> Any:
+def _schema_of(fields: ChatFields) -> Any:
     """The format of the answer as `"json"` or a JSON Schema; `None` for plain text."""
-    if request.format is not None or request.response_format is None:
-        return request.format
-    kind = request.response_format.get("type")
-    if kind in (None, "text"):
-        return None
+    form, whole = fields.get("format"), fields.get("response_format")
+    kind = None if whole is None else whole.get("type")
+    if form is not None or whole is None or kind in (None, "text"):
+        return form
     if kind == "json_object":
-        return request.response_format.get("schema", "json")  # llama-server allows a schema beside the type
-    schema = (request.response_format.get("json_schema") or {}).get("schema")
+        return whole.get("schema", "json")  # llama-server allows a schema beside the type
+    schema = (whole.get("json_schema") or {}).get("schema")
     if kind != "json_schema" or schema is None:
         raise StreamValueError(
             f"response_format has type {kind!r}; for /api/chat it must be 'text', 'json_object', or 'json_schema' with"

@@ -19,7 +19,7 @@ from stream.services.addresses import (
     local_address,
     normalize_model,
 )
-from stream.services.chat_request import ChatRequest, ollama_body, openai_body, with_guidance
+from stream.services.chat_request import chat_body, check_request, with_guidance
 from stream.services.endpoint import Endpoint
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
 from stream.services.redaction import logged_list, logged_name
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
     from stream.services.addresses import Api
-    from stream.services.chat_request import Message
+    from stream.services.chat_request import ChatFields, Message
     from stream.services.models import ModelCapabilities
-    from stream.services.source import ChatFields
     from stream.services.tool import ToolLike
 
 __all__ = ["Connection", "connect"]
@@ -215,21 +214,18 @@ class Connection:
             fields["parallel_tool_calls"] = False
         if self.capabilities.source == "server" and not self.capabilities.reasoning:
             fields["think"] = None
-        request = ChatRequest(
-            model=self.model,
-            messages=with_guidance(messages, guidance(wanted[: len(offered)], self.capabilities) if self.guide else ""),
-            tools=offered,
-            stream=self.capabilities.streaming or not names,
-            **fields,
-        )
+        check_request(messages, fields)
+        words = guidance(wanted[: len(offered)], self.capabilities) if self.guide else ""
         while True:
             refused: str = ""
-            body = ollama_body(request) if self.api == "ollama" else openai_body(request, usage=self.usage)
+            streams = self.capabilities.streaming or not names
+            asked = with_guidance(messages, words)
+            body = chat_body(self.api, self.model, asked, offered, fields, stream=streams, usage=self.usage)
             ask = partial(self._endpoint.ask, body, names or None)
             async with aclosing(with_retries(ask, self._retries)) as events:
                 async for event in events:
                     if isinstance(event, StreamFailed):
-                        refused = refused_part(event, tools=bool(names), thinking=bool(request.think))
+                        refused = refused_part(event, tools=bool(names), thinking=bool(fields.get("think")))
                         if refused:
                             break
                     yield event
@@ -238,12 +234,11 @@ class Connection:
             if refused == "tools":
                 self.capabilities = replace(self.capabilities, tools=False)
                 yield self._left_out(names, "refused")
-                names = ()
-                request = replace(request, messages=list(messages), tools=(), tool_choice=None, stream=True)
+                names, offered, words = (), [], ""
             else:
                 logger.warning("The server says that %s does not think: asked again without `think`", self.model)
                 self.capabilities = replace(self.capabilities, reasoning=False, source="server")
-                request = replace(request, think=None)
+                fields["think"] = None
 
     def _left_out(self, names: tuple[str, ...], reason: Literal["maximum", "untrained", "refused"]) -> ToolsLeftOut:
         """The event; the same tools are logged once, not with each request of a conversation."""

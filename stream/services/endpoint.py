@@ -69,11 +69,10 @@ class Endpoint:
         """A JSON page of the server; empty if there is none, or no server."""
         import httpx2
 
-        try:
+        page: Any = None
+        with suppress(httpx2.HTTPError, ValueError, RecursionError):
             async with self._http.stream(method, url, **fields) as response:
-                page = json.loads(await _begin(response, LONGEST_PAGE)) if response.status_code == 200 else {}
-        except (httpx2.HTTPError, ValueError, RecursionError):
-            return {}
+                page = json.loads(await _begin(response, LONGEST_PAGE)) if response.status_code == 200 else None
         return page if isinstance(page, dict) else {}
 
     async def ask(self, body: Mapping[str, Any], tools: Sequence[str] | None) -> AsyncGenerator[ServiceEvent, None]:

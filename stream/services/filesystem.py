@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,8 +56,11 @@ def filesystem_tools(root: Path | str) -> tuple[Tool, Tool]:
 
     def read_file(path: Annotated[str, "file, relative to the root"]) -> str:
         """Read a text file."""
-        with _inside(base, path) as target, open(target, "rb", opener=_regular) as file:
-            return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
+        with _inside(base, path) as target:
+            if not stat.S_ISREG(target.stat().st_mode):  # a pipe would block the thread, and a device may
+                raise PermissionError("this is not a regular file")
+            with target.open("rb") as file:
+                return file.read(LONGEST_FILE_BYTES).decode("utf-8", "replace")
 
     listing, reading = Tool.of_function(list_directory), Tool.of_function(read_file)
     return replace(listing, group="filesystem"), replace(reading, group="filesystem")
@@ -76,12 +78,3 @@ def _inside(base: Path, path: str) -> Iterator[Path]:
         raise type(error)(f"{error.strerror or error}: {path!r}") from None
     except RuntimeError:  # of `resolve`, below Python 3.13
         raise OSError(f"the links form a circle: {path!r}") from None
-
-
-def _regular(path: str, flags: int) -> int:
-    """The descriptor of a regular file; a pipe would block the thread, and a device may."""
-    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise PermissionError("this is not a regular file")
-    return descriptor

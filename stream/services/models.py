@@ -122,7 +122,9 @@ def capabilities_of(model: str, overrides: Path | str | Sequence[Mapping[str, An
     if not isinstance(model, str):
         raise StreamTypeError(f'model is {model!r}; it must be a model\'s name, such as "qwen3:8b"')
     entries = load_families(overrides) if isinstance(overrides, (str, Path)) else overrides or ()
-    name = _plain(model)
+    name = model.strip().lower().rsplit("/", 1)[-1]  # without a registry's path
+    for suffix in (":cloud", "-cloud", ":latest"):
+        name = name.removesuffix(suffix)
     found, over = _first(name, _table()["family"]), _first(name, entries)
     return _made({**_table()["default"], **found, **over}, "override" if over else "table" if found else "default")
 
@@ -179,14 +181,6 @@ def guidance(tools: Iterable[Tool], capabilities: ModelCapabilities) -> str:
         return ""
     wording: str = _table()["prompts"][capabilities.prompt]
     return wording.strip().replace("{tools}", "\n".join(named))
-
-
-def _plain(model: str) -> str:
-    """The name to match: lower case, without path, cloud suffix or `:latest`."""
-    name = model.strip().lower().rsplit("/", 1)[-1]
-    for suffix in (":cloud", "-cloud", ":latest"):
-        name = name.removesuffix(suffix)
-    return name
 
 
 def _first(name: str, entries: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -89,24 +89,9 @@ def _dicts(values: Any) -> list[dict[str, Any]]:
 class ProbeReport:
     """Result of `probe`; the `plain_` attributes are of the question that needs no tool.
 
-    Attributes
-    ----------
-    form : {"structured", "raw", "none"}
-        Whether the server parsed the calls, they came as text (in `dialect`), or there were none.
-    calls, duplicates : int
-        Number of calls, and of further entries that repeated one.
-    ids : {"present", "missing", "repeated", "none"}
-        `"repeated"`: two calls had the same id.
-    invalid : dict[str, int]
-        Number of invalid calls by reason.
-    order : list[str]
-        Types of the first answer's events, in order.
-    name_ms, call_ms, text_ms : float or None
-        From the request to a call's name, to its complete arguments, and to the first text after the result.
-    tool_refused : bool
-        Whether the server or the table withheld the tool.
-    suggestion : str
-        An entry for an override file.
+    `form` says whether the server parsed the calls, or they came as text in `dialect`; `duplicates` counts entries that
+    repeated a call, `invalid` calls by reason. Times count from the request; `text_ms` is of the first text after the
+    result. `tool_refused`: the server or the table withheld the tool. `suggestion` is an entry for an override file.
     """
 
     model: str
@@ -131,7 +116,7 @@ class ProbeReport:
 
     @property
     def passed(self) -> bool:
-        """Whether a valid call came, its result was used, and the plain question got a plain answer."""
+        """Whether there are no `faults`."""
         return not self.faults
 
     @property

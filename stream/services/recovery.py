@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from stream.events import ServiceEvent
-    from stream.services.chat_request import Message
-    from stream.services.source import ChatFields, ChatSource
+    from stream.services.chat_request import ChatFields, Message
+    from stream.services.source import ChatSource
     from stream.services.tool import ToolLike
 
 __all__ = ["DIRECT_ANSWER", "Fallback", "Recovery"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from stream.events import ServiceEvent
     from stream.services.attempts import Attempts
-    from stream.services.chat_request import Message
-    from stream.services.source import ChatFields, ChatSource
+    from stream.services.chat_request import ChatFields, Message
+    from stream.services.source import ChatSource
     from stream.services.tool import ToolLike
 
 __all__ = ["ToolRunner"]

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from stream.services.models import ModelCapabilities
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from stream.events import ServiceEvent
-    from stream.services.chat_request import Message, Think
+    from stream.services.chat_request import ChatFields, Message
     from stream.services.tool import ToolLike
 
-__all__ = ["ChatFields", "ChatSource", "Wrapper"]
-
-
-class ChatFields(TypedDict, total=False):
-    """Options of a request beside messages and tools, as documented in `Connection.chat`."""
-
-    tool_choice: str | Mapping[str, Any] | None
-    parallel_tool_calls: bool | None
-    format: str | Mapping[str, Any] | None
-    response_format: Mapping[str, Any] | None
-    temperature: float | None
-    think: Think | None
-    extra: Mapping[str, Any] | None
+__all__ = ["ChatSource", "Wrapper"]
 
 
 class ChatSource(Protocol):

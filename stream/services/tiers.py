@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 
     from stream.events import ServiceEvent
-    from stream.services.chat_request import Message
-    from stream.services.source import ChatFields, ChatSource
+    from stream.services.chat_request import ChatFields, Message
+    from stream.services.source import ChatSource
     from stream.services.tool import Tool, ToolLike
 
 __all__ = ["GENERAL", "IntentClassifier", "KeywordClassifier", "Tier", "ToolTiers", "load_tiers", "sentences"]

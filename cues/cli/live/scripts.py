@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
     from stream.clock import Clock
     from stream.events import ServiceEvent
-    from stream.services.chat_request import Message
-    from stream.services.source import ChatFields
-    from stream.services.tool import ToolLike
+    from stream.services.chat_request import ChatFields, Message
 
 __all__ = ["Script", "built_in_scripts", "demo_script", "script_of", "served"]
 
