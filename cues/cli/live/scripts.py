@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stream.clock import Clock
     from stream.events import ServiceEvent
     from stream.services.chat_request import ChatFields, Message
+    from stream.services.tool import ToolLike
 
 __all__ = ["Script", "built_in_scripts", "demo_script", "script_of", "served"]
 
