@@ -53,9 +53,9 @@ LAZY_UP = {
 # The files of a room from the ground up: each may import those of earlier lines.
 FLOORS = {
     "cues.mixing": (
-        ("not_copyable", "parameters", "stats"),
+        ("state",),
         ("sound",),
-        ("voice", "state"),
+        ("voice",),
         ("level", "limiter", "waiting", "slots", "speech_gain"),
         ("backends",),
         ("scheduler",),

@@ -32,7 +32,7 @@ from cues._kernels.mixing import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EXPORTED", "NAMES"]
+__all__ = ["EXPORTED"]
 
 _types: Any = numba.types
 _WORD, _INT, _VOID = _types.int64, _types.int32, _types.void
@@ -234,4 +234,3 @@ def mix_tuple(arguments: int) -> int:
 
 EXPORTED: Any = (mix_entry, mix_pcm16_entry, mix_tuple, mix_rows)
 """The functions of the object file; all their arguments and results are words."""
-NAMES = tuple(function.__name__ for function in EXPORTED)

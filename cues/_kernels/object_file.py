@@ -16,14 +16,14 @@ import importlib.util
 import logging
 import os
 import stat
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import llvmlite  # type: ignore[import-untyped]  # it has no types
 
-from cues._kernels.folders import cache_folders, source_digest
-from cues.files import replacing
+from cues.files import replacing, user_cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ _MOST_BYTES = 1 << 24
 
 def find(levels: Sequence[str]) -> bytes | None:
     """Machine code for this source and one of these levels, best first; None if no folder has it."""
-    for folder in cache_folders():
+    for folder in _cache_folders():
         for level in levels:
             for path in sorted((folder / "mixing").glob(_name(level))):
                 code = _read(path)
@@ -51,7 +51,7 @@ def find(levels: Sequence[str]) -> bytes | None:
 
 def keep(code: bytes, level: str) -> Path | None:
     """Path of a new object file in the first folder that takes one; None if none does."""
-    for folder in cache_folders():
+    for folder in _cache_folders():
         with contextlib.suppress(OSError):
             return store(code, level, folder.parent)
     return None
@@ -75,6 +75,32 @@ def store(code: bytes, level: str, base: Path) -> Path:
     return path
 
 
+def _cache_folders() -> Iterator[Path]:
+    """The folders for compiled code, in order of preference; a folder may not exist, or be read-only."""
+    named = os.environ.get("CUES_CACHE_DIR")
+    if named:
+        with contextlib.suppress(RuntimeError):  # "~" of a user without a home
+            yield Path(named).expanduser() / "kernels"
+    for base in (user_cache_dir, _private_temporary_folder):
+        folder = base()
+        if folder is not None:
+            yield folder / "kernels"
+
+
+def _private_temporary_folder() -> Path | None:
+    """A temporary folder that nobody else can read or write; compiled code is run."""
+    if not hasattr(os, "getuid"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"cue-engine-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    return folder if private else None
+
+
 def _name(level: str, numba: str | None = None) -> str:
     """The file's name; without `numba` a pattern for the installed version, or for any if numba is not installed."""
     return f"{level}-{_digest_of_source()}-numba-{numba or next(_installed_numba(), '*')}.o"
@@ -82,7 +108,11 @@ def _name(level: str, numba: str | None = None) -> str:
 
 @cache
 def _digest_of_source() -> str:
-    return source_digest(f"llvmlite {llvmlite.__version__}")
+    """Digest of every kernel's source and of the compiler's version, 20 hexadecimal digits."""
+    digest = hashlib.sha256(f"llvmlite {llvmlite.__version__}".encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(b"\0" + source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def _installed_numba() -> Iterator[str]:

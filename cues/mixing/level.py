@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues._kernels import layout
-from cues.mixing.not_copyable import NotCopyable
+from cues.mixing.state import NotCopyable
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:

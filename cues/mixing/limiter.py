@@ -15,7 +15,7 @@ import numpy as np
 
 from cues._kernels import layout
 from cues.errors import CueValueError
-from cues.mixing.not_copyable import NotCopyable
+from cues.mixing.state import NotCopyable
 from cues.signal.interpolation import phases
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,8 @@ from cues._kernels import layout
 from cues.errors import MixerClosedError
 from cues.mixing.backends import entries, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
-from cues.mixing.not_copyable import NotCopyable
-from cues.mixing.parameters import MixerOptions
 from cues.mixing.scheduler import Scheduler
-from cues.mixing.state import Row
-from cues.mixing.stats import MixerStats
+from cues.mixing.state import MixerOptions, NotCopyable, Row
 from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, Wait, checked_fade_ms, checked_playback
 from cues.units import checked_whole_number
 
@@ -28,6 +26,34 @@ if TYPE_CHECKING:
     Samples = NDArray[np.float32]
 
 __all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerStats:
+    """Counters of one session.
+
+    Attributes
+    ----------
+    started : int
+        Voices that began to sound.
+    late : int
+        Voices scheduled at a sample that had passed.
+    stolen : int
+        Voices that lost their slot, or got none, to more important ones.
+    limited_samples : int
+        Samples clipped at ±1.0 or attenuated by the limiter.
+    nonfinite_samples : int
+        NaN and infinite samples that were silenced.
+    silence_frames : int
+        Frames made by `silence`.
+    """
+
+    started: int
+    late: int
+    stolen: int
+    limited_samples: int
+    nonfinite_samples: int
+    silence_frames: int
 
 
 # More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cues.cue import Cue
-    from cues.mixing.stats import MixerStats
+    from cues.mixing.mixer import MixerStats
     from cues.mixing.voice import Placement
 
     Samples = NDArray[np.float32]

@@ -12,10 +12,8 @@ from cues._kernels import layout
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.backends import selection
 from cues.mixing.mixer import Mixer
-from cues.mixing.not_copyable import NotCopyable
-from cues.mixing.parameters import MixerOptions
 from cues.mixing.slots import STEAL_FADE_MS
-from cues.mixing.state import Row, new_table
+from cues.mixing.state import MixerOptions, NotCopyable, Row, new_table
 from cues.units import checked_whole_number, ms_to_samples
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cues.mixing.parameters import MixerOptions
-    from cues.mixing.state import Row
+    from cues.mixing.state import MixerOptions, Row
     from cues.mixing.voice import Playback, Wait
 
     Samples = NDArray[np.float32]

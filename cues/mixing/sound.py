@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues._kernels import layout
-from cues.mixing.not_copyable import NotCopyable
+from cues.mixing.state import NotCopyable
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
 from cues.signal.resample import resample
 from cues.units import ms_to_samples

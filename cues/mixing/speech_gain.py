@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from cues._kernels import layout
-from cues.mixing.parameters import PAUSE_MS
+from cues.mixing.state import PAUSE_MS
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS
 from cues.units import db_to_gain, ms_to_samples
 
@@ -62,6 +62,7 @@ def _lengths(sample_rate: int) -> _Lengths:
     return _Lengths(*(max(1, ms_to_samples(ms, sample_rate)) for ms in durations_ms))
 
 
+@dataclass(slots=True, eq=False)
 class SpeechBus:
     """Plans the gain of one session's speech.
 
@@ -69,46 +70,37 @@ class SpeechBus:
     them to the row. A kernel that lets the next ramp take over changes its row alone: `settle` does the same here.
     """
 
-    __slots__ = (
-        "_depth",
-        "_duck",
-        "_duck_end",
-        "_fade_end",
-        "_lengths",
-        "_lifted_until",
-        "_muted",
-        "_replace_end",
-        "_row",
-        "_since",
-        "_voices",
-        "g0",
-        "g1",
-        "n",
-        "next_g1",
-        "next_n",
-        "next_t0",
-        "rest",
-        "slope",
-        "t0",
-    )
+    row: Row
+    voices: list[Playback]  # the slots' own list
+    sample_rate: InitVar[int]
+    duck_db: InitVar[float]
+    _lengths: _Lengths = field(init=False)
+    _duck: float = field(init=False)
+    _depth: float = field(init=False)
+    _duck_end: int = 0
+    _replace_end: int = 0
+    _fade_end: int = 0
+    _lifted_until: int = 0
+    _since: int = 0
+    _muted: bool = False
+    t0: int = 0
+    n: int = 0
+    g0: float = 1.0
+    g1: float = 1.0
+    slope: float = 0.0
+    rest: int = 0
+    next_t0: int = _NEVER
+    next_n: int = 0
+    next_g1: float = 1.0
 
-    def __init__(self, row: Row, voices: list[Playback], sample_rate: int, duck_db: float) -> None:
-        self._row = row
-        self._voices = voices  # the slots' own list
+    def __post_init__(self, sample_rate: int, duck_db: float) -> None:
         self._lengths = _lengths(sample_rate)
         self._duck = self._depth = db_to_gain(duck_db)
-        self._duck_end = self._replace_end = self._fade_end = 0
-        self._lifted_until = self._since = 0
-        self._muted = False
-        self.t0 = self.n = self.next_n = self.rest = 0
-        self.next_t0 = _NEVER
-        self.g0 = self.g1 = self.next_g1 = 1.0
-        self.slope = 0.0
 
     def begin(self, now: int) -> None:
         """Make room for a voice that begins now; it unmutes the speech."""
         self.settle(now)
-        if not self._voices and self._at_rest(now):
+        if not self.voices and self._at_rest(now):
             self._since = now  # idle frames are not read
         self._muted = False
         if now < self._lifted_until or (now >= self._duck_end and now >= self._ends()[0]):
@@ -135,7 +127,7 @@ class SpeechBus:
         if self._muted:
             return
         self.settle(now)
-        if self._at_rest(now) and all(voice.end <= now for voice in self._voices):
+        if self._at_rest(now) and all(voice.end <= now for voice in self.voices):
             self._since = now
         self._muted = True
         self._ramp(now, 0.0, n)
@@ -175,7 +167,7 @@ class SpeechBus:
     def write(self, wake: int, flags: int) -> None:
         """Write the ramps to the row, with the sample at which to plan again and the flags."""
         _BUS.pack_into(
-            self._row.words,
+            self.row.words,
             _BUS_AT,
             wake,
             self.t0,
@@ -214,7 +206,7 @@ class SpeechBus:
     def _lift(self, now: int, heard: int, duck_end: int, replace_end: int) -> int:
         """Lift the duck where no cue is audible and the speech pauses; return the sample of the next check."""
         if now < self._lifted_until:  # up to the next onset; the cue that it was of may have been stopped
-            self._lifted_until = min((voice.silence(now)[1] for voice in self._voices), default=_NEVER)
+            self._lifted_until = min((voice.silence(now)[1] for voice in self.voices), default=_NEVER)
             return self._lifted_until
         if self._muted or self._depth == 1.0 or (now >= duck_end and self._at_rest(now)):
             return _NEVER
@@ -223,7 +215,7 @@ class SpeechBus:
         lengths = self._lengths
         due = (heard if heard > self._since else self._since + lengths.look - lengths.pause) + lengths.pause
         silent_until = _NEVER
-        for voice in self._voices:
+        for voice in self.voices:
             first, last = voice.silence(now)
             due = max(due, first - (lengths.lead if voice.ends else lengths.quick))
             silent_until = min(silent_until, last)
@@ -238,7 +230,7 @@ class SpeechBus:
     def _ends(self) -> tuple[int, int]:
         """The samples at which ducking and replacement end; `NEVER` for a loop's."""
         duck, replace, lengths = self._duck_end, self._replace_end, self._lengths
-        for voice in self._voices:
+        for voice in self.voices:
             end = voice.end
             if voice.placement == "replace":
                 replace = max(replace, end - lengths.crossfade if end < _NEVER else end)

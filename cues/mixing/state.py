@@ -1,24 +1,64 @@
-"""The row of a session's state, which the scheduler writes and the kernels read."""
+"""A session's options, and the row of its state, which the scheduler writes and the kernels read."""
 
 from __future__ import annotations
 
 import struct
 from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues._kernels import layout
-from cues.mixing.not_copyable import NotCopyable
+from cues.errors import CueTypeError
+from cues.units import checked_number, checked_whole_number
 
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from numpy.typing import NDArray
 
-    from cues.mixing.parameters import MixerOptions
+__all__ = ["PAUSE_MS", "MixerOptions", "NotCopyable", "Row", "new_table", "speech_bits"]
 
-__all__ = ["Row", "new_table", "speech_bits"]
-
+PAUSE_MS = 80.0
+"""Least length of a pause in the speech, ms."""
 _INT = struct.Struct("=i")
+
+
+class NotCopyable:
+    """An object that can be neither copied nor pickled, because the kernels hold its address."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled."""
+        raise CueTypeError(f"a {type(self).__name__} is part of a live session; it can be neither copied nor pickled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerOptions:
+    """Checked parameters of `Mixer`, which documents them."""
+
+    sample_rate: int = 24000
+    voices: int = 8
+    limiter: bool = False
+    guard: bool = False
+    duck_db: float = -6.0
+    gap_limit_ms: float = 1000.0
+    follow_speech: bool = False
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        checked = {
+            "sample_rate": checked_whole_number("sample_rate", self.sample_rate, 1000, 384_000),
+            "voices": checked_whole_number("voices", self.voices, 1, 256),
+            "channels": checked_whole_number("channels", self.channels, 1, 64),
+            "duck_db": checked_number("duck_db", self.duck_db, -60.0, 0.0),
+            "gap_limit_ms": checked_number("gap_limit_ms", self.gap_limit_ms, 0.0, 60_000.0),
+            **{name: bool(getattr(self, name)) for name in ("limiter", "guard", "follow_speech")},
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
 
 def new_table(sessions: int, options: MixerOptions) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from cues._kernels import layout
-from cues.mixing.parameters import PAUSE_MS
+from cues.mixing.state import PAUSE_MS
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:

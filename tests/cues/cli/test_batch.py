@@ -118,7 +118,7 @@ def test_kernels_that_have_to_be_compiled_are_announced(run, calls, tmp_path, mo
     told = "the first long recording compiles the kernels, once on this machine\n"
     assert told not in run("batch", "measure", "calls", "--workers", 1).err
     monkeypatch.setenv("CUES_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("cues._kernels.folders.user_cache_dir", lambda: None)
+    monkeypatch.setattr("cues._kernels.object_file.user_cache_dir", lambda: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert run("batch", "measure", "calls", "--workers", 1).err.startswith(told)
 

@@ -20,7 +20,7 @@ def folders(tmp_path, monkeypatch):
     """Two folders for caches, in the order in which they are taken."""
     named = [tmp_path / name for name in ("cues", "temporary")]
     monkeypatch.setenv("CUES_CACHE_DIR", str(named[0]))
-    monkeypatch.setattr("cues._kernels.folders.user_cache_dir", lambda: None)
+    monkeypatch.setattr("cues._kernels.object_file.user_cache_dir", lambda: None)
     named[1].mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(named[1]))
     return named
@@ -32,12 +32,6 @@ def test_code_is_kept_in_the_first_folder_and_found_there(folders):
     assert object_file.find([LEVEL]) == CODE
 
 
-def test_a_folder_below_the_home_may_be_named_with_a_tilde(folders, monkeypatch):
-    monkeypatch.setenv("HOME", str(folders[1]))
-    monkeypatch.setenv("CUES_CACHE_DIR", "~/cache")
-    assert object_file.keep(CODE, LEVEL).is_relative_to(folders[1] / "cache")
-
-
 def test_code_is_kept_in_no_folder_that_others_may_write(folders):
     folder = folders[0] / "kernels" / "mixing"
     folder.mkdir(parents=True)
@@ -45,23 +39,6 @@ def test_code_is_kept_in_no_folder_that_others_may_write(folders):
     assert object_file.keep(CODE, LEVEL).is_relative_to(folders[1])
     assert object_file.find([LEVEL]) == CODE
     assert not list(folder.iterdir())
-
-
-def test_where_no_folder_can_be_written_code_is_not_kept(folders):
-    folders[1].rmdir()
-    for folder in folders:
-        folder.write_text("a file is no folder")
-    assert object_file.keep(CODE, LEVEL) is None
-    assert object_file.find([LEVEL]) is None
-
-
-def test_a_mask_that_lets_the_group_write_changes_nothing(folders):
-    before = os.umask(0o002)
-    try:
-        object_file.keep(CODE, LEVEL)
-    finally:
-        os.umask(before)
-    assert object_file.find([LEVEL]) == CODE
 
 
 def test_a_named_pipe_in_the_place_of_a_file_is_not_waited_for(folders):
@@ -144,18 +121,6 @@ def test_a_processor_runs_code_of_lower_levels_and_prefers_the_best(folders):
     object_file.store(b"of v3", "x86-64-v3", folders[0])
     assert object_file.find(["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]) == b"of v3"
     assert object_file.find(["x86-64"]) is None
-
-
-def test_the_name_changes_with_level_source_and_versions(monkeypatch):
-    names = {object_file._name(LEVEL), object_file._name("x86-64"), object_file._name(LEVEL, "0.1")}
-    monkeypatch.setattr("llvmlite.__version__", "0.1")
-    object_file._digest_of_source.cache_clear()
-    names.add(object_file._name(LEVEL))
-    monkeypatch.setattr("cues._kernels.object_file.source_digest", lambda _: "another source")
-    object_file._digest_of_source.cache_clear()
-    names.add(object_file._name(LEVEL))
-    object_file._digest_of_source.cache_clear()
-    assert len(names) == 5
 
 
 def test_the_code_needs_nothing_but_functions_of_cpython():

@@ -109,15 +109,6 @@ def test_speech_that_comes_back_from_a_pause_is_at_full_level(pause_ms, back_ms)
     np.testing.assert_array_equal(out[pause.stop :], talk[pause.stop :])
 
 
-def test_speech_that_goes_on_after_a_cue_is_held_and_brought_back_slowly():
-    mixer, cue = cues.Mixer(), BANK["success"]
-    talk = np.full(RATE, 0.2, dtype=np.float32)
-    mixer.play(cue)
-    gain = in_frames(mixer, talk)[len(cue.samples) :] / 0.2
-    np.testing.assert_allclose(gain[: round(0.2 * RATE)], DUCK, atol=1e-5)
-    assert gain[round(0.35 * RATE)] == pytest.approx((1 + DUCK) / 2, abs=0.01)
-
-
 @pytest.mark.parametrize("pause_ms", [0, 100, 240, 300, 420, 480])
 def test_the_duck_is_lifted_by_a_ramp_of_5_ms_at_least_and_bends_no_more_than_a_fade(pause_ms):
     """A hum too quiet for speech is the meter; loud speech goes on for `pause_ms` after the cue."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
 
 import cues
 from cues._kernels import loops as kernels
-from cues.mixing.backends import entries
 from cues.signal.pcm import pcm16_of_float
 from tests.support.mixing_scripts import noise_cue, tone
 
@@ -37,19 +37,6 @@ def test_rounding_to_int16_is_numpys():
     out = np.zeros(len(samples), dtype=np.int16)
     kernels.pcm16_of_float(address(samples), address(out), len(samples))
     assert out.astype("<i2").tobytes() == pcm16_of_float(samples)
-
-
-def test_the_crossfade_is_equal_power_to_float_precision():
-    fade_in, fade_out = (np.ones(480, dtype=np.float32) for _ in range(2))
-    one, zero = np.float32(1), np.float32(0)
-    kernels.scale_by_crossfade(address(fade_in), 480, 0, np.float32(1 / 480), zero, one)
-    kernels.scale_by_crossfade(address(fade_out), 480, 0, np.float32(1 / 480), one, zero)
-    np.testing.assert_allclose(fade_in**2 + fade_out**2, 1.0, atol=1e-5)
-    assert np.abs(np.diff(fade_in, 2)).max() <= 6.5e-4
-
-
-def test_this_interpreter_has_the_entries():
-    assert entries.available()
 
 
 @compiled_only
@@ -111,8 +98,6 @@ def test_the_frame_path_allocates_nothing_but_what_it_returns(loops):
 
 @compiled_only
 def test_a_session_leaves_nothing_behind(loops):
-    import weakref
-
     mixer = cues.Mixer()
     mixer.play(tone())
     mixer.mix(np.zeros(480, dtype=np.float32))

@@ -33,15 +33,6 @@ def test_cutting_the_input_in_another_way_changes_no_bit(options, seed, cut):
     assert mixer.position == twin.position
 
 
-@pytest.mark.usefixtures("loops")
-@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 10**6))
-def test_one_sample_at_a_time_is_the_same_too(seed):
-    script = random_script(seed, n_samples=3000, n_commands=8)
-    whole, _ = script.run(lambda: 1 << 30)
-    np.testing.assert_array_equal(script.run(lambda: 1)[0], whole)
-
-
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @settings(max_examples=10)
 @given(seed=st.integers(0, 10**6))

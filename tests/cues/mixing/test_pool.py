@@ -18,29 +18,11 @@ def frames(n, seed=0):
     return speech(n * 480, seed).reshape(n, 480)
 
 
-def test_an_idle_pool_returns_equal_frames_and_moves_on():
-    pool = cues.MixerPool(sessions=3)
-    given = frames(3)
-    out = pool.mix(given)
-    np.testing.assert_array_equal(out, given)
-    assert [mixer.position for mixer in pool] == [480] * 3
-
-
 def test_a_cue_sounds_in_its_session_only():
     pool = cues.MixerPool(sessions=3)
     pool[1].play(noise_cue())
     out = pool.mix(np.zeros((3, 480), dtype=np.float32))
     assert out.any(axis=1).tolist() == [False, True, False]
-
-
-def test_out_may_be_the_frames_themselves():
-    pool, twin = cues.MixerPool(sessions=3), cues.MixerPool(sessions=3)
-    for each in (pool, twin):
-        each[2].play(noise_cue())
-    given = frames(3)
-    expected = twin.mix(given)
-    assert pool.mix(given, out=given) is given
-    np.testing.assert_array_equal(given, expected)
 
 
 def test_a_closed_session_makes_room_for_a_new_one_and_disturbs_nobody():
@@ -132,12 +114,6 @@ def test_voices_of_a_closed_session_end_when_a_new_one_takes_its_place():
     assert voice.done
     assert not old.active
     assert not pool[0].active
-
-
-@pytest.mark.parametrize("number", ["0", None, 1.0, slice(0, 1)], ids=repr)
-def test_a_number_of_a_session_is_a_whole_one(number):
-    with pytest.raises(cues.CueTypeError, match="number is"):
-        cues.MixerPool(sessions=2)[number]
 
 
 def test_threads_that_ask_for_a_renewed_session_at_once_get_the_same():

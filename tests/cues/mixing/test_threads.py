@@ -99,15 +99,6 @@ def test_what_waits_when_a_mixer_is_closed_is_no_longer_active_though_nobody_mix
     assert not mixer.active
 
 
-def test_a_pacer_comes_to_an_end_when_its_mixer_is_closed_while_a_cue_is_played():
-    mixer = cues.Mixer()
-    pacer = cues.Pacer(mixer, clock=lambda: 0.0)
-    mixer._scheduler._inbox = Overtaken(mixer.close)
-    mixer.play(FOREVER, loop=True)
-    assert pacer.wait_s() is None
-    assert pacer.due() == []
-
-
 def test_a_release_that_is_overtaken_by_close_does_not_silence_the_speech():
     mixer = cues.Mixer()
     talk = speech(9600)
@@ -133,18 +124,6 @@ def test_a_gain_and_a_longer_fade_that_are_overtaken_by_close_change_nothing_of_
     assert not alone[-4000:].any()
     for other in others:
         np.testing.assert_array_equal(other, alone)
-
-
-def test_a_cue_that_is_overtaken_by_a_release_sounds_and_a_release_that_is_overtaken_by_a_cue_ends_it():
-    mixer = cues.Mixer()
-    mixer._scheduler._inbox = Overtaken(mixer.release)
-    mixer.play(FOREVER, loop=True)
-    assert run(mixer, zeros(4800))[-480:].any()
-    other = cues.Mixer()
-    other._scheduler._inbox = Overtaken(lambda: other.play(FOREVER, loop=True))
-    other.release()
-    assert not run(other, zeros(4800)).any()
-    assert not other.active
 
 
 def test_a_command_that_is_carried_out_before_it_is_marked_leaves_the_mixer_as_quick_as_it_was():
@@ -194,18 +173,6 @@ def test_a_renewed_session_hears_the_commands_from_before_and_after_it_took_its_
     for _ in range(6):
         mix(quiet[0])  # a method that was looked up before is the same mixer's
     assert (second.onset, fresh.position) == (2 * 480 + 2400, 8 * 480)
-
-
-def test_a_session_that_is_closed_before_it_took_its_place_never_gets_into_the_way():
-    pool = cues.MixerPool(sessions=1)
-    seen = [pool[0]]
-    for _ in range(3):
-        seen[-1].play(FOREVER, loop=True)
-        seen[-1].close()
-        seen.append(pool[0])
-    assert len(set(map(id, seen))) == 4
-    assert not pool.mix(np.zeros((1, 480), dtype=np.float32)).any()
-    assert [mixer.position for mixer in seen] == [0, 0, 0, 480]
 
 
 def closed_while_played():
