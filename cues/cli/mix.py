@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,7 +133,7 @@ def command(
                 "sample_rate": rate,
                 "duration_s": duration_s,
                 "cues": [{"name": name, "at_s": at_s} for name, at_s in wanted],
-                "stats": asdict(mixed.stats),
+                "stats": dict(mixed.stats),
             }
         )
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, Wait, checke
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -30,7 +30,7 @@ __all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixerStats:
-    """Counters of one session.
+    """Counters of one session; also a mapping (`stats["late"]`, `dict(stats)`).
 
     Attributes
     ----------
@@ -54,6 +54,17 @@ class MixerStats:
     limited_samples: int
     nonfinite_samples: int
     silence_frames: int
+
+    def __getitem__(self, name: str) -> int:
+        """Return the counter of that name."""
+        return asdict(self)[name]  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """Names of the counters."""
+        return [field.name for field in fields(self)]
 
 
 # More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.

@@ -143,3 +143,20 @@ def test_code_that_would_need_numba_at_run_time_is_refused(monkeypatch):
     monkeypatch.setattr(entries, "EXPORTED", (fail,))
     with pytest.raises(RuntimeError, match="numba_"):
         building.build(machine_code.usable_levels()[0])
+
+
+def test_where_no_folder_can_be_written_code_is_not_kept(folders):
+    folders[1].rmdir()
+    for folder in folders:
+        folder.write_text("a file is no folder")
+    assert object_file.keep(CODE, LEVEL) is None
+    assert object_file.find([LEVEL]) is None
+
+
+def test_a_mask_that_lets_the_group_write_changes_nothing(folders):
+    before = os.umask(0o002)
+    try:
+        object_file.keep(CODE, LEVEL)
+    finally:
+        os.umask(before)
+    assert object_file.find([LEVEL]) == CODE
