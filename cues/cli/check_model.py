@@ -54,7 +54,7 @@ def _text(report: ProbeReport) -> str:
     verdict = "tool calls work" if report.passed else f"the check failed: {'; '.join(report.faults)}"
     head = harmless(f"{report.model} ({report.api}): {verdict}")
     if report.silent:
-        return head + ("; is the server running?" if str(report.failure).startswith("cannot reach") else "")
+        return head
     form = {"structured": "structured, parsed by the server", "none": "none came"}
     rows = [
         ("calls", form.get(report.form, f"raw text ({report.dialect}), parsed here")),

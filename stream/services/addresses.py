@@ -20,6 +20,7 @@ __all__ = [
     "api_and_address",
     "cloud_address",
     "default_model",
+    "is_near",
     "key_for",
     "local_address",
     "normalize_model",
@@ -110,6 +111,15 @@ def _reachable(host: str) -> str:
     if address.is_unspecified:
         return "127.0.0.1" if address.version == 4 else "[::1]"
     return f"[{host}]" if address.version == 6 else host
+
+
+def is_near(url: str) -> bool:
+    """Whether a URL is of this machine or of a private network, where the user may have to start the server."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def normalize_model(model: str, target: Literal["local", "cloud"]) -> str:

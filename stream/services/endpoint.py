@@ -17,6 +17,7 @@ from stream.events import Finish, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import retry_after_ms, unwrap
 from stream.request_bodies import sendable
+from stream.services.addresses import is_near
 from stream.urls import shown_url
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ class Endpoint:
         fault = "lost the connection to" if reached else "cannot reach"
         fault = "no answer in time from" if code == "timeout" else fault
         why = str(error)[:LONGEST_MESSAGE] or type(error).__name__
-        return StreamFailed(f"{fault} {shown_url(self._url)}: {why}", code)
+        hint = "; is the server running?" if fault == "cannot reach" and is_near(self._url) else ""
+        return StreamFailed(f"{fault} {shown_url(self._url)}: {why}{hint}", code)
 
 
 def _usage_first(events: Iterable[Event], finish: list[Event], *, is_end: bool = False) -> Iterable[Event]:

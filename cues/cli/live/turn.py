@@ -103,7 +103,7 @@ class TurnReport:
             return self.journal.failure or ""
         message = " ".join(last.message.split())
         if last.code == "connection" and not self.files.kept:
-            message += "; is the server running? `cues speak --replay FILE` works without one"
+            message += " (`cues speak --replay FILE` works without a server)"
         if self.server in message:
             return message
         return f"{self.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"

@@ -170,6 +170,12 @@ def test_the_command_ends_with_1_where_there_is_no_server():
     assert result.output.count("\n") == 1
 
 
+def test_a_server_elsewhere_that_cannot_be_reached_is_not_the_users_to_start():
+    result = CliRunner().invoke(command, ["--base-url", "http://nowhere.invalid", "--model", "m"])
+    assert "cannot reach http://nowhere.invalid/v1" in result.output
+    assert "is the server running?" not in result.output
+
+
 def test_json_of_a_server_that_is_not_there_holds_nothing_to_save():
     result = CliRunner().invoke(command, ["--base-url", "http://127.0.0.1:9", "--model", "m", "--json"])
     assert result.exit_code == 1

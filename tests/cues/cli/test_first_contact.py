@@ -133,7 +133,7 @@ def test_a_server_that_cannot_be_reached_is_told_once_and_leaves_what_is_there_a
     result = run(*arguments)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     assert "http://127.0.0.1:1/v1" in result.err
-    assert result.err.endswith("; is the server running? `cues speak --replay FILE` works without one\n")
+    assert result.err.endswith("; is the server running? (`cues speak --replay FILE` works without a server)\n")
     assert json.loads(run(*arguments, "--json", "--out", "new/folder").out)["failure"]
     assert [path.name for path in tmp_path.iterdir()] == ["speak.wav"]
     assert (tmp_path / "speak.wav").read_bytes() == b"yesterday's"
