@@ -64,6 +64,8 @@ def test_a_file_that_no_worker_survives_is_reported_and_the_rest_done(tmp_path, 
 
 def blocked_program(tmp_path):
     script = (
+        "import signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored where the tests run in the background
         "from pathlib import Path\n"
         "from cues.cli import batch, main\n"
         "from tests.support.batch_tasks import Block\n"
