@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -56,7 +56,7 @@ def collect(source, **options):
 
 
 def api_error(status, headers):
-    response = httpx.Response(status, headers=headers, request=httpx.Request("POST", "http://127.0.0.1"))
+    response = httpx2.Response(status, headers=headers, request=httpx2.Request("POST", "http://127.0.0.1"))
     return openai.RateLimitError("too many", response=response, body={"code": "rate_limit", "message": "too many"})
 
 
@@ -79,12 +79,12 @@ def test_exception_of_the_client_comes_as_a_failure_with_what_it_knows():
     ("error", "code"),
     [
         (ConnectionResetError("gone"), "connection"),
-        (httpx.RemoteProtocolError("gone"), "connection"),
-        (httpx.ReadError("gone"), "connection"),
-        (httpx.ReadTimeout("gone"), "timeout"),
+        (httpx2.RemoteProtocolError("gone"), "connection"),
+        (httpx2.ReadError("gone"), "connection"),
+        (httpx2.ReadTimeout("gone"), "timeout"),
         (TimeoutError("gone"), "timeout"),
-        (openai.APITimeoutError(httpx.Request("POST", "http://127.0.0.1")), "timeout"),
-        (openai.APIConnectionError(request=httpx.Request("POST", "http://127.0.0.1")), "connection"),
+        (openai.APITimeoutError(httpx2.Request("POST", "http://127.0.0.1")), "timeout"),
+        (openai.APIConnectionError(request=httpx2.Request("POST", "http://127.0.0.1")), "connection"),
         (RuntimeError("gone"), "RuntimeError"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -96,8 +96,8 @@ def test_broken_connection_is_told_from_a_silent_one_and_from_any_other_exceptio
 
 
 def test_cause_of_an_exception_is_part_of_its_message():
-    error = openai.APIConnectionError(request=httpx.Request("POST", "http://127.0.0.1"))
-    error.__cause__ = httpx.ConnectError("name not known")
+    error = openai.APIConnectionError(request=httpx2.Request("POST", "http://127.0.0.1"))
+    error.__cause__ = httpx2.ConnectError("name not known")
     *_, failed = collect(Source(error))
     assert failed.message == "Connection error: name not known"
 
@@ -220,7 +220,7 @@ BROKEN = {"error": {"message": "out of memory", "code": "overloaded", "status": 
     ("rest", "options", "failed"),
     [
         (b"", {}, ("connection", None)),
-        (b"", {"hang": True, "timeout": httpx.Timeout(2.0, read=0.05)}, ("timeout", None)),
+        (b"", {"hang": True, "timeout": httpx2.Timeout(2.0, read=0.05)}, ("timeout", None)),
         (event(BROKEN) + b"0\r\n\r\n", {}, ("overloaded", 503)),
         (b"0\r\n\r\n", {}, ("unfinished", None)),
     ],
