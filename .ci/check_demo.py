@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
     checks = {
         "24 kHz": rate == record["sample_rate"] == 24000,
         "the speech is as long with cues as without": len(mixed) == len(speech) == record["output_samples"],
-        "speech passed": record["speech_samples"] > rate,
+        "speech passed": np.count_nonzero(speech) > rate,
         "one cue announces the call": [cue["cue"] for cue in announced] == ["tool_call"],
         "it comes in time": all(0.0 <= cue["delay_ms"] <= MAX_DELAY_MS for cue in announced),
         "before the first cue the speech is untouched": np.array_equal(before, speech[: len(before)]),
