@@ -138,7 +138,8 @@ def loud_speech(peak: float) -> list[np.ndarray]:
 def with_limiter(out: np.ndarray, cue: cues.Cue) -> dict[str, Callable[[], object]]:
     """Frames of a mixer with a limiter (M9): loud speech with a cue, and as loud as passes without being turned down.
 
-    Speech that it turns down in each frame takes 11 times an `np.add`: the release is a recursion over samples.
+    A tone that it turns down in every frame takes 12 to 13 times an `np.add`: two fifths for the interpolated peaks, a
+    third for the release, which is a recursion over samples, and a fifth to smooth the gain.
     """
     calls: dict[str, Callable[[], object]] = {}
     for sound, peak in (("cue", 0.9), ("idle", 0.7)):

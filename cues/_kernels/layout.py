@@ -95,6 +95,7 @@ ENTRY_BYTES_I64 = 10  # the type
 # The speech level (`cues.mixing.level`).
 FULL_SCALE = 32768.0
 """Magnitudes are squared as whole numbers of this many steps, those of int16."""
+STEP_BITS = struct.unpack("=i", struct.pack("=f", 1.0 / FULL_SCALE))[0]
 BLOCK_MS = 100.0
 MEMORY_S = 3.0
 KEEP = math.exp(-BLOCK_MS / 1000.0 / MEMORY_S)
@@ -114,6 +115,8 @@ CEILING = 10 ** (-1.3 / 20)
 """Aimed at −1.3 dBTP: 0.12 dB are the interpolator's error and 0.12 dB peaks between its phases, both at 0.42 fs."""
 LOUD = CEILING / 2.2
 """Below, no interpolated value can exceed the ceiling: 2.19 is the largest sum of a phase's absolute taps."""
+BEND = 0.41
+"""An interpolated value exceeds the largest sample by at most this much of the largest second difference."""
 LARGEST_SAMPLE = 1e4
 AT_REST = 0.9999
 LIMITER_TIME_I64 = 0

@@ -15,7 +15,7 @@ __all__ = ["limit"]
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
-_CEILING, _LOUD, _LARGEST = _F(layout.CEILING), _F(layout.LOUD), _F(layout.LARGEST_SAMPLE)
+_CEILING, _LOUD, _LARGEST, _BEND = _F(layout.CEILING), _F(layout.LOUD), _F(layout.LARGEST_SAMPLE), _F(layout.BEND)
 _AT_REST, _ONE_BITS = _F(layout.AT_REST), np.int32(0x3F800000)
 _CHUNK, _BLOCK = 512, 64
 _HELD_BYTES = 4 * (_CHUNK + 640)  # a latency is 1.5 ms, of 384 kHz at most
@@ -92,12 +92,24 @@ def find_needed_gains(signal: int, table: int, needed: int, n: int) -> None:
 
 
 @kernel
+def may_exceed(signal: int, n: int) -> bool:
+    """Whether a value interpolated between samples may exceed the ceiling; for speech, few of the loud ones do."""
+    peak = float_of_bits(peak_bits(signal, n))
+    if peak <= _LOUD:
+        return False
+    x, largest = carray(float32_at(signal), n), np.int32(0)
+    for i in range(n - 2):
+        largest = max(largest, np.float32(abs(x[i] - _F(2) * x[i + 1] + x[i + 2])).view(np.int32))
+    return bool(peak + _BEND * float_of_bits(largest) > _CEILING)
+
+
+@kernel
 def find_needs(signal: int, table: int, needed: int, n: int) -> bool:
-    """`find_needed_gains` where a sample is loud, else 1; whether one is."""
+    """`find_needed_gains` where a peak may exceed the ceiling, else 1; whether one may."""
     found = False
     for start in range(0, n, _BLOCK):
         size = min(n - start, _BLOCK)
-        if float_of_bits(peak_bits(signal + 4 * start, size + layout.TAPS - 1)) > _LOUD:
+        if may_exceed(signal + 4 * start, size + layout.TAPS - 1):
             find_needed_gains(signal + 4 * start, table, needed + 4 * start, size)
             found = True
         else:
@@ -106,14 +118,31 @@ def find_needs(signal: int, table: int, needed: int, n: int) -> bool:
 
 
 @kernel
-def release(needed: int, gains: int, attack: int, n: int, state: Any) -> None:
-    """Write `n` gains: as low as needed within the last `attack` samples at once, back to 1 slowly."""
-    lowest = carray(float32_at(gains), n)
+def take_lower(values: int, target: int, n: int, shift: int) -> None:
+    """Write the lower of each of `n` values and of the one `shift` after it."""
+    x, later, y = (
+        carray(float32_at(values), n),
+        carray(float32_at(values + 4 * shift), n),
+        carray(float32_at(target), n),
+    )
+    for i in range(n):
+        y[i] = min(x[i], later[i])
+
+
+@kernel
+def release(needed: int, spare: int, gains: int, attack: int, n: int, state: Any) -> None:  # noqa: PLR0917
+    """Write `n` gains: as low as needed within the last `attack` samples at once, back to 1 slowly.
+
+    Overwrites `needed` and `spare`, which is as long. A minimum over twice the samples is that of two minima.
+    """
+    width = np.int64(1)
+    while width <= attack:
+        shift = min(width, attack + 1 - width)
+        width += shift
+        take_lower(needed, spare, n + attack + 1 - width, shift)
+        needed, spare = spare, needed
     copy(needed, gains, n)
-    for k in range(1, attack + 1):
-        needs = carray(float32_at(needed + 4 * k), n)
-        for i in range(n):
-            lowest[i] = min(lowest[i], needs[i])
+    lowest = carray(float32_at(gains), n)
     gain, rate = state[layout.LIMITER_GAIN_F32], state[layout.LIMITER_RELEASE_F32]
     at: Any = np.int64(0)
     while at < n:
@@ -183,7 +212,7 @@ def limit(limiter: int, channel: int, samples: int, n: int) -> int:
             read_ring(gain_ring, n_gains, now, gains, attack)
             write_ring(needed_ring, n_gains, end, needed + 4 * attack, step)
             if floats[layout.LIMITER_GAIN_F32] < _ONE or any_below_one(needed, attack + step):
-                release(needed, gains + 4 * attack, attack, step, floats)
+                release(needed, signal, gains + 4 * attack, attack, step, floats)
             else:
                 fill(gains + 4 * attack, step)
             write_ring(gain_ring, n_gains, end, gains + 4 * attack, step)

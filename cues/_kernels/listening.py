@@ -6,17 +6,19 @@ import numpy as np
 
 from cues._kernels import layout
 from cues._kernels.compiling import kernel
-from cues._kernels.loops import last_above, sum_of_squares
-from cues._kernels.memory import carray, float64_at, int32_at, int64_at
+from cues._kernels.loops import last_above, loudest_channel, peak_bits, sum_of_squares
+from cues._kernels.memory import carray, float64_at, int32_at, int64_at, stack
 
 __all__ = ["SPEECH_BITS", "listen"]
 
 SPEECH_BITS = np.int32(layout.SPEECH_BITS)
+_STEP_BITS = np.int32(layout.STEP_BITS)
+_SCRATCH_BYTES = 4 * layout.SCRATCH_SAMPLES
 
 
 @kernel
-def measure(state: int, samples: int, n: int, position: int) -> None:
-    """Follow the level of `n` samples of speech from absolute sample `position` on."""
+def measure(state: int, samples: int, n: int, position: int, bits: np.int32) -> None:
+    """Follow the level of `n` samples of speech, of peak `bits`, from absolute sample `position` on."""
     words = carray(int64_at(state), layout.LEVEL_WORDS)
     floats = carray(float64_at(state), layout.LEVEL_WORDS)
     block = words[layout.LEVEL_BLOCK_I64]
@@ -24,7 +26,8 @@ def measure(state: int, samples: int, n: int, position: int) -> None:
     while done < n:
         left = block - (position + done) % block
         step = min(n - done, left)
-        words[layout.LEVEL_SUM_I64] += sum_of_squares(samples + 4 * done, step)
+        if bits >= _STEP_BITS:
+            words[layout.LEVEL_SUM_I64] += sum_of_squares(samples + 4 * done, step)
         done += step
         if step == left:
             total = np.float64(words[layout.LEVEL_SUM_I64])
@@ -37,14 +40,22 @@ def measure(state: int, samples: int, n: int, position: int) -> None:
 
 
 @kernel
-def listen(row: int, samples: int, n: int, listened: int) -> None:
-    """Follow the level of `n` samples of speech, and note the last one of the first `listened` that is heard."""
+def listen(row: int, frames: int, n: int, channels: int, listened: int) -> np.int32:
+    """Follow the level of `n` samples of speech, and note the last one of the first `listened` that is heard.
+
+    The result is the peak of these (of all `n`, if a guard or the level needs it), in the loudest channel.
+    """
     words = carray(int64_at(row), 12)
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
-    if flags & layout.FLAG_APART:
-        return
-    if flags & layout.FLAG_FOLLOW:
-        measure(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64])
-    last = last_above(samples, listened, SPEECH_BITS)
-    if last > 0:
-        words[layout.HEARD_I64] = words[layout.POSITION_I64] + last
+    samples = frames
+    if channels > 1:
+        samples = stack(_SCRATCH_BYTES)
+        loudest_channel(frames, samples, n, channels)
+    bits = peak_bits(samples, n if flags & (layout.FLAG_GUARD | layout.FLAG_FOLLOW) else listened)
+    if not flags & layout.FLAG_APART:
+        if flags & layout.FLAG_FOLLOW:
+            measure(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64], bits)
+        last = last_above(samples, listened, SPEECH_BITS) if bits > SPEECH_BITS else 0
+        if last > 0:
+            words[layout.HEARD_I64] = words[layout.POSITION_I64] + last
+    return bits

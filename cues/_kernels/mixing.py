@@ -21,7 +21,6 @@ from cues._kernels.loops import (
     copy,
     gather,
     hold_ceiling,
-    loudest_channel,
     peak_bits,
     scale,
     scale_by_crossfade,
@@ -197,14 +196,7 @@ def mix_part(row: int, source: int, target: int, n: int) -> None:
     # A limiter's output is late: everything goes through it.
     end = np.int64(layout.NEVER) if flags & layout.FLAG_LIMITER else busy_until(row)
     busy = max(min(end - position, n), 0)  # what comes after is the caller's, sample for sample
-    listened = n if flags & layout.FLAG_LISTEN else busy
-    checked = n if flags & layout.FLAG_GUARD else listened
-    speech = source
-    if channels > 1:
-        speech = stack(_SCRATCH_BYTES)
-        loudest_channel(source, speech, n, channels)
-    bits = peak_bits(speech, checked)
-    listen(row, speech, n, listened if bits > SPEECH_BITS else 0)
+    bits = listen(row, source, n, channels, n if flags & layout.FLAG_LISTEN else busy)
     if channels == 1:
         if source != target:
             copy(source, target, n)
@@ -277,13 +269,7 @@ def let_pass(row: int, samples: int, n: int) -> None:
     while done < n:
         step = min(n - done, most)
         if listened:
-            speech = samples + 4 * channels * done
-            if channels > 1:
-                loudest = stack(_SCRATCH_BYTES)
-                loudest_channel(speech, loudest, step, channels)
-                speech = loudest
-            is_heard = flags & layout.FLAG_LISTEN and peak_bits(speech, step) > SPEECH_BITS
-            listen(row, speech, step, step if is_heard else 0)
+            listen(row, samples + 4 * channels * done, step, channels, step if flags & layout.FLAG_LISTEN else 0)
         words[layout.POSITION_I64] += step
         done += step
 

@@ -70,10 +70,23 @@ def test_a_loud_cue_over_loud_speech_stays_under_the_ceiling_and_the_gain_moves_
     assert np.abs(out).max() > 0.7
 
 
-def test_compiled_and_numpy_limiters_agree_far_above_full_scale_too():
+def far_above_full_scale():
     rng = np.random.default_rng(3)
     talk = rng.uniform(-1, 1, 9600).astype(np.float32)
     talk[rng.integers(0, 9600, 900)] = rng.choice(np.array([3e38, -3e38, 30, np.inf, np.nan], dtype=np.float32), 900)
+    return talk
+
+
+def peaks_about_the_ceiling():
+    """Tones up to 0.49 of the rate whose samples lie under the ceiling, and whose peaks between them may not."""
+    k, hz = np.arange(640), np.linspace(0.005, 0.49, 40)[:, None]
+    levels = np.linspace(0.8, 0.9, 40)[:, None] * np.sin(np.pi * k / 640)
+    return (levels * np.sin(2 * np.pi * hz * k + np.pi / 4)).astype(np.float32).ravel()
+
+
+@pytest.mark.parametrize("sound", [far_above_full_scale, peaks_about_the_ceiling])
+def test_compiled_and_numpy_limiters_agree(sound):
+    talk = sound()
     before, told = selection.kernels(), []
     try:
         for module in (None, load_kernels()):
