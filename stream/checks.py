@@ -8,7 +8,7 @@ from typing import Any
 
 from stream.errors import StreamTypeError, StreamValueError
 
-__all__ = ["are_texts", "check_number", "check_patterns", "check_whole_number"]
+__all__ = ["are_texts", "check_choice", "check_number", "check_patterns", "check_whole_number"]
 
 
 def check_number(name: str, value: object) -> Any:
@@ -36,6 +36,18 @@ def check_whole_number(name: str, value: object, least: int) -> None:
         raise StreamTypeError(f"{name} is {value!r}; it must be a whole number")
     if value < least:
         raise StreamValueError(f"{name} is {value!r}; it must be {least} or more")
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Reject everything but one of the `allowed` strings, by `StreamValueError`.
+
+    >>> check_choice("told", "now", ("hide", "run"))
+    Traceback (most recent call last):
+    stream.errors.StreamValueError: told is 'now'; it must be 'hide' or 'run'
+    """
+    if value not in allowed:
+        *others, last = map(repr, allowed)
+        raise StreamValueError(f"{name} is {value!r}; it must be {', '.join(others)} or {last}")
 
 
 def are_texts(values: object) -> bool:

@@ -64,11 +64,18 @@ class ToolCallStart:
         The server's id; `""` if it sent none.
     index : int
         Ordinal of the call in this stream, from 0.
+    told : bool
+        The model only tells of the call, as in `functions.dim(percent=40)` amid prose. It is not spoken; it has no cue,
+        and does not run unless asked for (`ToolRunner(told="run")`).
+    from_text : bool
+        The model wrote the call as text, and the server passed it on as such; `==` ignores it.
     """
 
     tool_name: str
     tool_call_id: str = ""
     index: int = 0
+    told: bool = field(default=False, kw_only=True, repr=False)
+    from_text: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
 
 class _ReadOnce:
@@ -82,7 +89,7 @@ class _ReadOnce:
 class ToolCallEnd(_ReadOnce):
     """The arguments of a call are complete, or were cut off. It does not say that the tool ran.
 
-    Name (`""` if it was cut off), id and index are those of the `ToolCallStart`.
+    Name (`""` if it was cut off), id, index, `told` and `from_text` are those of the `ToolCallStart`.
 
     Attributes
     ----------
@@ -103,6 +110,8 @@ class ToolCallEnd(_ReadOnce):
     index: int = 0
     arguments_json: str = "{}"
     status: CallStatus = "ok"
+    told: bool = field(default=False, kw_only=True, repr=False)
+    from_text: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
     @property
     def arguments(self) -> dict[str, Any] | None:

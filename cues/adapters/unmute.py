@@ -195,7 +195,7 @@ class UnmuteCues(PacedOutput):
         self.router.handle(event)
         if isinstance(event, ToolCallEnd):
             level = logging.INFO if event.status == "ok" else logging.WARNING
-            suffix = "" if event.status == "ok" else f", {event.status}"
+            suffix = ("" if event.status == "ok" else f", {event.status}") + (", only told of" if event.told else "")
             # Values may be secrets: log keys and types only.
             name, arguments = logged_name(event.tool_name)[1:-1], logged_arguments(event.arguments_json)
             logger.log(level, "Tool call: %s(%s)%s", name, arguments, suffix)

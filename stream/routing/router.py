@@ -21,6 +21,8 @@ from stream.events import (
     StreamFailed,
     TextDelta,
     ToolCallCancelled,
+    ToolCallEnd,
+    ToolCallStart,
     TranscriptDelta,
 )
 from stream.known_tools import KnownInStream, KnownTools
@@ -159,7 +161,7 @@ class CueRouter:
 
     def _react(self, event: ServiceEvent) -> Played | None:
         match event:
-            case TextDelta(channel="json"):
+            case TextDelta(channel="json") | ToolCallStart(told=True) | ToolCallEnd(told=True):
                 return None
             case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
                 if text.strip():

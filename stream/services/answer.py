@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import logging
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from stream.events import (
 from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
 from stream.request_bodies import sendable_text
 from stream.services.chat_request import present
+from stream.services.redaction import logged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from stream.services.tool import Tool
 
 __all__ = ["Answer", "run_tool", "words_of"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -56,7 +60,9 @@ class Answer:
         if isinstance(event, (ToolCallStart, ToolCallEnd, InvalidToolCall)):
             event = replace(event, index=event.index + self.first_index)
             self.next_index = max(self.next_index, event.index + 1)
-        if isinstance(event, ToolCallEnd) and event.status != "incomplete":
+        if isinstance(event, ToolCallEnd) and event.told:
+            logger.info("told, and not run: %s", logged_name(event.tool_name))
+        elif isinstance(event, ToolCallEnd) and event.status != "incomplete":
             self.calls.append(event)
             self.said_after = False
         elif isinstance(event, InvalidToolCall):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from stream.checks import check_choice
 from stream.errors import StreamValueError
-from stream.events import InvalidToolCall, ToolCallEnd, ToolResult
+from stream.events import InvalidToolCall, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import SERVER_TOOLS
 from stream.services.answer import Answer, run_tool, words_of
 from stream.services.redaction import logged_arguments, logged_name
@@ -17,7 +19,7 @@ from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Sequence
 
     from stream.events import ServiceEvent
     from stream.services.attempts import Attempts
@@ -63,6 +65,9 @@ class ToolRunner(Wrapper):
         Most characters of a result; longer ones are cut.
     attempts : Attempts or None
         Counters for invalid calls and results.
+    told : {"hide", "run"}
+        What becomes of a call that the model only tells of (`ToolCallStart.told`): it is left out and logged by name,
+        or run as any other.
 
     Raises
     ------
@@ -102,9 +107,10 @@ class ToolRunner(Wrapper):
         parallel: bool = True,
         longest_result: int = 20_000,
         attempts: Attempts | None = None,
+        told: Literal["hide", "run"] = "hide",
     ) -> None:
-        if executes not in ("auto", "client", "server"):
-            raise StreamValueError(f"executes is {executes!r}; it must be 'auto', 'client' or 'server'")
+        check_choice("told", told, ("hide", "run"))
+        check_choice("executes", executes, ("auto", "client", "server"))
         if rounds is not None and rounds < 1:
             raise StreamValueError(f"rounds is {rounds!r}; it must be 1 or more, or None")
         if not timeout_s > 0.0:
@@ -114,7 +120,7 @@ class ToolRunner(Wrapper):
         if idle and executes != "server":
             raise StreamValueError(f"the tools {idle} have no function to run; give one, or executes='server'")
         super().__init__(source)
-        self._executes, self._timeout_s, self._parallel = executes, timeout_s, parallel
+        self._executes, self._timeout_s, self._parallel, self._told = executes, timeout_s, parallel, told
         self._rounds, self._longest, self._attempts = rounds, longest_result, attempts
         self._by_name = {tool.name: tool for tool in self.tools}
         patterns: Collection[str] = {"server": ("*",), "client": ()}.get(executes, server_tools)
@@ -149,7 +155,8 @@ class ToolRunner(Wrapper):
             answer = Answer(first_index=calls_so_far)
             last = number == rounds
             events = self._source.chat(history, tools=() if last else offered, **fields)
-            async with aclosing(events), aclosing(self.validator.watch(events)) as checked:
+            meant = events if self._told == "hide" else _as_meant(events)
+            async with aclosing(events), aclosing(self.validator.watch(meant)) as checked:
                 async for event in checked:
                     self._count(event)
                     yield answer.take(event)
@@ -224,3 +231,9 @@ class ToolRunner(Wrapper):
             if len(content) > self._longest:
                 content = f"{content[: self._longest]}\n[cut: {len(content) - self._longest} more characters]"
         return ToolResult(tool_name=call.tool_name, tool_call_id=call.tool_call_id, is_error=is_error, content=content)
+
+
+async def _as_meant(events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
+    """The events, with each call that is only told of as one that is made."""
+    async for event in events:
+        yield replace(event, told=False) if isinstance(event, (ToolCallStart, ToolCallEnd)) and event.told else event

@@ -82,7 +82,7 @@ class Validator:
 
     def check(self, call: ToolCallEnd, known: KnownInStream | None = None) -> InvalidToolCall | None:
         """The problem of a call; `None` if it is valid or not checked. `known` are the tools known in its stream."""
-        if self.strictness == "off" or call.status == "incomplete":
+        if self.strictness == "off" or call.status == "incomplete" or call.told:
             return None
         found = self._problem(call, known or KnownInStream(self._known))
         if found is None:

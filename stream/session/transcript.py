@@ -27,7 +27,7 @@ def transcript_of(news: News) -> list[dict[str, Any]]:
             return [{"type": "unmute.response.text.delta.ready", "delta": news.text}]
         case HeardWord():  # starts to sound, if the speaker marks words
             return [{"type": "response.text.delta", "delta": news.text, "at_s": news.onset_s}]
-        case ToolCallEnd():
+        case ToolCallEnd(told=False):
             call = {"tool_name": news.tool_name, "arguments": news.arguments_json, "status": news.status}
             return [{"type": "unmute.tool_call", **call}]
         case ToolResult():

@@ -149,9 +149,10 @@ class CallOrder:
         if self.by_arguments:
             call.token, call.array = None, self.new_array()
         call.home = self._round
-        call.duplicate = self._round.by_name[call.name].repeats(call, absorbs=False)
         self._round.calls += 1
-        if call.id:
+        if not call.told:  # the model may tell of a call and then make it
+            call.duplicate = self._round.by_name[call.name].repeats(call, absorbs=False)
+        if call.id and not call.told:
             known = self._stood_for(call.id)
             call.duplicate |= any(key or name == call.name for name, key in known)
             known.add((call.name, ""))  # as long as it is open
@@ -175,6 +176,8 @@ class CallOrder:
             self._drop_speculative()
             call.home = self._round
             self._waiting.append(call)
+        elif call.told:
+            pass
         elif status == "ok":
             call.duplicate = self._repeats(call) and call.ordinal < 0
         else:
@@ -206,7 +209,9 @@ class CallOrder:
     def _announce(self, call: Call) -> None:
         call.ordinal = next(self._ordinals)
         if call.name:
-            self._events.append(ToolCallStart(call.name, call.id, call.ordinal))
+            self._events.append(
+                ToolCallStart(call.name, call.id, call.ordinal, told=call.told, from_text=call.from_text)
+            )
 
     def _flush(self, *, past_open: bool = False) -> None:
         """Pass on what stands before the first open call; or, as too much waits, all but the calls that are open."""
@@ -241,7 +246,9 @@ class CallOrder:
         status: CallStatus = call.status  # type: ignore[assignment]  # set by finish alone
         if status == "ok":
             self.unanswered.append((call.id, call.name))
-        self._events.append(ToolCallEnd(call.name, call.id, call.ordinal, arguments, status))
+        self._events.append(
+            ToolCallEnd(call.name, call.id, call.ordinal, arguments, status, told=call.told, from_text=call.from_text)
+        )
 
     def speculate(self, raw: str, calls: list[Call]) -> None:
         """Keep calls that end a block of reasoning: real only if the round brings nothing after them."""

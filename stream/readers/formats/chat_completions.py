@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from stream.errors import StreamValueError
+from stream.checks import check_choice
 from stream.events import Event, Usage
 from stream.readers.calls.values import fields_of, listed, number, plain
 from stream.readers.formats.failures import failure
@@ -51,8 +51,7 @@ class OpenAIReader(MessageReader):
 
     def __init__(self, tools: Tools = None, *, repeats: str = "by_index", **options: Any) -> None:
         super().__init__(tools, **options)
-        if repeats not in ("by_index", "by_arguments"):
-            raise StreamValueError(f"repeats is {repeats!r}; it must be 'by_index' or 'by_arguments'")
+        check_choice("repeats", repeats, ("by_index", "by_arguments"))
         self._order.by_arguments = repeats == "by_arguments"
 
     def feed(self, chunk: Any) -> list[Event]:

@@ -52,6 +52,8 @@ class Call:
     arguments_json: str = "{}"
     duplicate: bool = False  # it is one, or may be one as long as it is open
     offset: int = 0  # start of a raw call in its text, characters
+    told: bool = False  # as in `ToolCallStart`, like the next
+    from_text: bool = False
     home: Any = None  # its `Round`
 
 
@@ -113,7 +115,7 @@ class Draft:
     """The known parts of a call whose text is still read."""
 
     def __init__(self, array: int, *, strong: bool, offset: int) -> None:
-        self.call = Call(array=array, offset=offset)  # its name is empty until it is announced
+        self.call = Call(array=array, offset=offset, from_text=True)  # its name is empty until it is announced
         self.name = ""  # as far as it is known
         self.strong = strong  # a marker has already said that this is a call
         self.named = strong  # a name is enough to make it one
