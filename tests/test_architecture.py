@@ -216,6 +216,8 @@ def test_every_public_name_can_be_had_and_is_listed(package):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_module_says_what_is_public(package):
     for name, path in MODULES[package].items():
+        if any(part.startswith("_") for part in name.split(".")[:-1]):  # a private folder has nothing public
+            continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         defines = any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
         targets = {

@@ -10,9 +10,6 @@ from llvmlite import binding  # type: ignore[import-untyped]  # it has no types
 from cues._kernels import entries, metering
 from cues._kernels.machine_code import target_machine
 
-__all__ = ["build"]
-
-
 _KNOWN = "Py", "llvm."
 """Prefixes of the functions that code may call: CPython's public API, and LLVM's intrinsics."""
 

@@ -13,10 +13,8 @@ import numba
 import numpy as np
 
 from cues._kernels import layout
-from cues._kernels.compiling import kernel
 from cues._kernels.listening import SPEECH_BITS
-from cues._kernels.loops import float_of_pcm16, pcm16_of_float, pcm16_peak, peak_bits
-from cues._kernels.memory import call_at, carray, float_of_bits, int32_at, int64_at, peek, stack
+from cues._kernels.loops import float_of_pcm16, pcm16_of_float, pcm16_peak
 from cues._kernels.mixing import (
     channels_of,
     is_due,
@@ -24,15 +22,15 @@ from cues._kernels.mixing import (
     mix_or_pass,
     mix_row,
     mix_rows,
+    must_plan,
     passes,
     try_to_mix,
     yields,
 )
+from cues._kernels.tools import call_at, carray, float_of_bits, int32_at, int64_at, kernel, peek, stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["EXPORTED"]
 
 _types: Any = numba.types
 _WORD, _INT, _VOID = _types.int64, _types.int32, _types.void
@@ -142,12 +140,11 @@ def mix_into(state: int, frame: int, out: int) -> int:
 def mix_new(state: int, arguments: int) -> int:
     """A new array with the frame and its cues, or a new reference to the frame where that passes."""
     row, frame, buffer = word(state, layout.ENTRY_ROW_I64), peek(arguments), stack(_BUFFER_BYTES)
-    channels = channels_of(row)
-    n = borrow(frame, 0, buffer, channels) if is_float32(frame, state) else 0
+    n = borrow(frame, 0, buffer, channels_of(row)) if is_float32(frame, state) else 0
     if n == 0:
         return LEAVE
     samples = peek(buffer + _DATA)
-    due = is_due(row, n) or (yields(row) and peak_bits(samples, n * channels) > SPEECH_BITS)
+    due = must_plan(row, samples, n)
     idle = not due and passes(row, samples, n)
     if idle:
         let_pass(row, samples, n)

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from cues._kernels import layout
-from cues._kernels.compiling import kernel
 from cues._kernels.loops import copy, peak_bits
-from cues._kernels.memory import carray, float32_at, float_of_bits, int32_at, int64_at, stack
-
-__all__ = ["limit"]
+from cues._kernels.tools import carray, float32_at, float_of_bits, int32_at, int64_at, kernel, stack
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)

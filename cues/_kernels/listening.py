@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cues._kernels import layout
-from cues._kernels.compiling import kernel
 from cues._kernels.loops import last_above, loudest_channel, peak_bits, sum_of_squares
-from cues._kernels.memory import carray, float64_at, int32_at, int64_at, stack
-
-__all__ = ["SPEECH_BITS", "listen"]
+from cues._kernels.tools import carray, float64_at, int32_at, int64_at, kernel, stack
 
 SPEECH_BITS = np.int32(layout.SPEECH_BITS)
 _STEP_BITS = np.int32(layout.STEP_BITS)

@@ -7,32 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cues._kernels.compiling import kernel
 from cues._kernels.layout import FULL_SCALE
-from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at
-
-__all__ = [
-    "FINITE_BITS",
-    "NEARLY_FULL",
-    "add",
-    "add_ramped",
-    "copy",
-    "float_of_pcm16",
-    "gather",
-    "hold_ceiling",
-    "last_above",
-    "loudest_channel",
-    "pcm16_of_float",
-    "pcm16_peak",
-    "peak_bits",
-    "scale",
-    "scale_by_crossfade",
-    "scale_by_ramp",
-    "scale_by_smoothstep",
-    "scatter",
-    "silence_nonfinite",
-    "sum_of_squares",
-]
+from cues._kernels.tools import carray, float32_at, float_of_bits, int16_at, int32_at, kernel
 
 _F = np.float32
 _ZERO, _ONE, _SIX, _TEN, _FIFTEEN = _F(0), _F(1), _F(6), _F(10), _F(15)

@@ -8,8 +8,6 @@ from typing import Any
 
 from llvmlite import binding  # type: ignore[import-untyped]  # it has no types
 
-__all__ = ["MachineCode", "levels", "target_machine", "usable_levels"]
-
 # The levels of x86-64 (System V ABI, AMD64 supplement 1.0, table 3.1), and the features that each adds to the next one.
 _LEVELS = {
     "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cues._kernels.compiling import fused_kernel, kernel
-from cues._kernels.memory import carray, float32_at, float64_at, int32_at, stack
-
-__all__ = ["EXPORTED"]
+from cues._kernels.tools import carray, float32_at, float64_at, fused_kernel, int32_at, kernel, stack
 
 LANES = 16
 """Parts of one signal that are filtered side by side."""

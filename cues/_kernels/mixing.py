@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cues._kernels import layout
-from cues._kernels.compiling import kernel
 from cues._kernels.limiting import limit
 from cues._kernels.listening import SPEECH_BITS, listen
 from cues._kernels.loops import (
@@ -29,19 +28,18 @@ from cues._kernels.loops import (
     scatter,
     silence_nonfinite,
 )
-from cues._kernels.memory import carray, float32_at, float_of_bits, int16_at, int32_at, int64_at, peek, prefetch, stack
-
-__all__ = [
-    "channels_of",
-    "is_due",
-    "let_pass",
-    "mix_or_pass",
-    "mix_row",
-    "mix_rows",
-    "passes",
-    "try_to_mix",
-    "yields",
-]
+from cues._kernels.tools import (
+    carray,
+    float32_at,
+    float_of_bits,
+    int16_at,
+    int32_at,
+    int64_at,
+    kernel,
+    peek,
+    prefetch,
+    stack,
+)
 
 _F = np.float32
 _ZERO, _ONE = _F(0), _F(1)
@@ -49,11 +47,15 @@ _SCRATCH_BYTES = 4 * layout.SCRATCH_SAMPLES
 
 
 @kernel
+def views(address: int) -> Any:
+    """A row or a voice, seen as int64, int32 and float32."""
+    return carray(int64_at(address), 12), carray(int32_at(address), 24), carray(float32_at(address), 24)
+
+
+@kernel
 def promote(row: int) -> None:
     """Let the next speech ramp take over; the planner sees to it that the one before has come to rest."""
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
-    floats = carray(float32_at(row), 24)
+    words, ints, floats = views(row)
     words[layout.SPEECH_T0_I64] = words[layout.NEXT_T0_I64]
     words[layout.NEXT_T0_I64] = layout.NEVER
     ints[layout.SPEECH_N_I32] = ints[layout.NEXT_N_I32]
@@ -65,9 +67,7 @@ def promote(row: int) -> None:
 @kernel
 def gain_speech(row: int, samples: int, n: int) -> np.float32:
     """Apply the speech's gain to `n` samples from the session's position on; the largest gain on the way."""
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
-    floats = carray(float32_at(row), 24)
+    words, ints, floats = views(row)
     length = np.int64(abs(ints[layout.SPEECH_N_I32]))
     g0, g1 = floats[layout.SPEECH_G0_F32], floats[layout.SPEECH_G1_F32]
     k = words[layout.POSITION_I64] - words[layout.SPEECH_T0_I64]
@@ -93,8 +93,7 @@ def gain_speech(row: int, samples: int, n: int) -> np.float32:
 @kernel
 def voice_end(voice: int) -> Any:
     """The sample at which a voice will have ended."""
-    words = carray(int64_at(voice), 4)
-    ints = carray(int32_at(voice), 8)
+    words, ints, _ = views(voice)
     flags = ints[layout.VOICE_N_I32]
     start = words[layout.VOICE_START_I64]
     end = layout.NEVER if flags & layout.VOICE_LOOPS else start + peek(words[layout.VOICE_SOUND_I64])
@@ -106,9 +105,7 @@ def voice_end(voice: int) -> Any:
 @kernel
 def busy_until(row: int) -> Any:
     """The sample from which on the speech passes as it is, if nothing else is planned."""
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
-    floats = carray(float32_at(row), 24)
+    words, ints, floats = views(row)
     end: Any = np.int64(layout.NEVER)
     if words[layout.NEXT_T0_I64] != layout.NEVER:
         if floats[layout.NEXT_G1_F32] == _ONE:
@@ -126,9 +123,7 @@ def busy_until(row: int) -> Any:
 @kernel
 def add_voice(voice: int, samples: int, position: int, n: int) -> Any:
     """Add one voice to `n` samples from `position` on; the largest magnitude that it can add."""
-    words = carray(int64_at(voice), 4)
-    ints = carray(int32_at(voice), 8)
-    floats = carray(float32_at(voice), 8)
+    words, ints, floats = views(voice)
     start, sound = words[layout.VOICE_START_I64], words[layout.VOICE_SOUND_I64]
     length = peek(sound)
     ramp = np.int64(ints[layout.VOICE_N_I32] & layout.RAMP_MASK)
@@ -167,8 +162,7 @@ def channels_of(row: int) -> Any:
 @kernel
 def mix_channel(row: int, samples: int, n: int, busy: int, bits: np.int32, channel: int) -> None:  # noqa: PLR0917
     """Mix `n` samples of a channel in place; `bits` is the peak of those that are checked, or of a louder channel."""
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
+    words, ints, _ = views(row)
     flags = ints[layout.FLAGS_I32]
     if bits > FINITE_BITS:
         checked = n if flags & layout.FLAG_GUARD else busy
@@ -189,8 +183,7 @@ def mix_channel(row: int, samples: int, n: int, busy: int, bits: np.int32, chann
 @kernel
 def mix_part(row: int, source: int, target: int, n: int) -> None:
     """Mix `n` samples within which one ramp of the speech is in force, of one channel or of few samples."""
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
+    words, ints, _ = views(row)
     position, channels = words[layout.POSITION_I64], channels_of(row)
     flags = ints[layout.FLAGS_I32]
     # A limiter's output is late: everything goes through it.
@@ -217,8 +210,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 
     The planner has run: nothing but what the row holds happens within these samples.
     """
-    words = carray(int64_at(row), 12)
-    ints = carray(int32_at(row), 24)
+    words, ints, _ = views(row)
     channels = channels_of(row)
     most = n if channels == 1 else layout.SCRATCH_SAMPLES // channels
     done: Any = np.int64(0)
@@ -234,7 +226,7 @@ def mix_row(row: int, source: int, target: int, n: int) -> None:
 
 @kernel
 def is_due(row: int, n: int) -> bool:
-    """Whether the scheduler has to run within the next `n` samples."""
+    """Whether the scheduler has to run within the next `n` samples, whatever they are."""
     words = carray(int64_at(row), 12)
     return bool(words[layout.POSITION_I64] + n > words[layout.WAKE_I64])
 
@@ -244,6 +236,12 @@ def yields(row: int) -> bool:
     """Whether the scheduler has to run before speech in a frame is mixed."""
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     return bool(flags & (layout.FLAG_YIELD | layout.FLAG_APART) == layout.FLAG_YIELD)
+
+
+@kernel
+def must_plan(row: int, samples: int, n: int) -> bool:
+    """Whether the scheduler has to run within these samples of a frame."""
+    return is_due(row, n) or bool(yields(row) and peak_bits(samples, n * channels_of(row)) > SPEECH_BITS)
 
 
 @kernel
@@ -291,7 +289,7 @@ def try_to_mix(row: int, source: int, target: int, n: int) -> int:
     """Mix or copy a frame; `layout.REFUSED` if the scheduler has to run first, or the two overlap in part."""
     n_bytes = 4 * n * channels_of(row)
     apart = source == target or source + n_bytes <= target or target + n_bytes <= source
-    if not apart or is_due(row, n) or (yields(row) and peak_bits(source, n_bytes // 4) > SPEECH_BITS):
+    if not apart or must_plan(row, source, n):
         return layout.REFUSED
     return mix_or_pass(row, source, target, n)
 
@@ -319,7 +317,7 @@ def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
             for line in range(0, 4 * n, 64):
                 prefetch(source + 4 * n * (i + 2) + line)
         flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
-        if is_due(row, n) or (flags & layout.FLAG_YIELD and yields(row) and peak_bits(source + frame, n) > SPEECH_BITS):
+        if must_plan(row, source + frame, n):
             found[count] = i
             count += 1
         elif flags == 0:

@@ -1,4 +1,4 @@
-"""The object file of the mixing kernels on disk: its name, who may write it, and its digest.
+"""The kernels for this process, and the object file that keeps their machine code: its name, and who may write it.
 
 A file holds the SHA-256 of its name and its machine code, then the machine code. The name has the processor's level,
 a digest of the kernels' source and the compiler's versions. So a file for other code, for another processor, or with a
@@ -17,18 +17,17 @@ import logging
 import os
 import stat
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import llvmlite  # type: ignore[import-untyped]  # it has no types
 
 from cues.files import replacing, user_cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["find", "keep", "store"]
+    from cues._kernels.machine_code import MachineCode
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +35,35 @@ MOST_FILES = 32
 """Of one folder: several versions, on several kinds of processors. A file has about 40 kB."""
 _DIGEST_BYTES = 32
 _MOST_BYTES = 1 << 24
+
+
+@cache
+def load_kernels() -> MachineCode | None:
+    """The compiled kernels, compiled once for a machine; None, and a warning, if they cannot be had."""
+    try:
+        from cues._kernels.machine_code import MachineCode, usable_levels
+
+        best, *_ = levels = usable_levels()
+        code = find(levels)
+        if code is None:
+            code = compiled_code(best)
+            kept = keep(code, best)
+            logger.info("the kernels are kept in %s", kept or "no folder: none can be written")
+        return MachineCode(code)
+    except Exception as error:  # noqa: BLE001  (whatever a compiler or a system refuses, numpy mixes)
+        logger.warning("numpy mixes, at tens of microseconds a frame instead of less than one: %s", error)
+        return None
+
+
+def compiled_code(level: str) -> bytes:
+    """Newly compiled machine code for a level; takes 10 s."""
+    logger.info("compiling the kernels for %s, once for this machine", level)
+    begin = time.perf_counter()
+    from cues._kernels import building
+
+    code = building.build(level)
+    logger.info("compiled the kernels in %.1f s", time.perf_counter() - begin)
+    return code
 
 
 def find(levels: Sequence[str]) -> bytes | None:
@@ -109,6 +137,8 @@ def _name(level: str, numba: str | None = None) -> str:
 @cache
 def _digest_of_source() -> str:
     """Digest of every kernel's source and of the compiler's version, 20 hexadecimal digits."""
+    import llvmlite  # type: ignore[import-untyped]  # it has no types
+
     digest = hashlib.sha256(f"llvmlite {llvmlite.__version__}".encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(b"\0" + source.name.encode() + b"\0" + source.read_bytes())

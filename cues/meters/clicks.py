@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels.loading import load_kernels
+from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
 from cues.signal.prediction import predictors
 from cues.units import checked_sample_rate, db_to_gain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels.loading import load_kernels
+from cues._kernels.object_file import load_kernels
 from cues.arrays import channels_float32, mono_float32
 from cues.errors import CueValueError
 from cues.meters.kweighting import k_weighted, recursion

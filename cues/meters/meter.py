@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cues._kernels.loading import load_kernels
+from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
 from cues.errors import CueValueError, MissingFeatureError
 from cues.meters.kweighting import recursion

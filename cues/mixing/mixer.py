@@ -122,14 +122,7 @@ class Mixer(NotCopyable):
     """
 
     # The compiled methods take the place of `mix` and `mix_pcm16` in its dictionary, which holds nothing else.
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_connected",
-        "_row",
-        "_scheduler",
-        "lead_samples",
-    )
+    __slots__ = ("__dict__", "__weakref__", "_connected", "_row", "_scheduler", "lead_samples")
 
     _connected: Any  # the kernels that it was connected to
 

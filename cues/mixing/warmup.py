@@ -6,7 +6,8 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from cues._kernels.loading import compiled_code, load_kernels
+from cues._kernels import object_file
+from cues._kernels.object_file import load_kernels
 from cues.errors import CueValueError
 from cues.mixing.backends import selection
 
@@ -43,14 +44,12 @@ def write_object_file(base: Path | None = None, level: str | None = None) -> tup
     `ImportError` or `RuntimeError` if the loops have to be compiled, and numba is not installed or cannot do it, and
     `OSError` if the file cannot be written, or others may write to its folder.
     """
-    from cues._kernels import machine_code, object_file
+    from cues._kernels import machine_code
 
     level = level or machine_code.usable_levels()[0]
     if level not in machine_code.levels():
         raise CueValueError(f"level is {level!r}; it must be one of {', '.join(machine_code.levels())}")
-    code = object_file.find([level])
-    if code is None:
-        code = compiled_code(level)
+    code = object_file.find([level]) or object_file.compiled_code(level)
     path = object_file.keep(code, level) if base is None else object_file.store(code, level, base)
     if path is None:
         raise OSError("no cache folder can be written")
@@ -60,7 +59,7 @@ def write_object_file(base: Path | None = None, level: str | None = None) -> tup
 def has_object_file() -> bool:
     """Whether `warm_up` has nothing to compile."""
     try:
-        from cues._kernels import machine_code, object_file
+        from cues._kernels.machine_code import usable_levels
     except ImportError:
         return False
-    return object_file.find(machine_code.usable_levels()) is not None
+    return object_file.find(usable_levels()) is not None

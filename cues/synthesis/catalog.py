@@ -105,11 +105,7 @@ _NEW_CUE_LU = -6.0
 DEFAULT_CUE = "tool_call"
 """The cue of a tool that no rule matches."""
 
-RULES: tuple[tuple[str, str], ...] = (
-    ("spawn_agent", "agent"),
-    ("delegate", "agent"),
-    ("run_sub_agent", "agent"),
-)
+RULES: tuple[tuple[str, str], ...] = (("spawn_agent", "agent"), ("delegate", "agent"), ("run_sub_agent", "agent"))
 """Tool-name pattern → cue; the first match wins, and a pack's rules come first."""
 
 

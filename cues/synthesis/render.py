@@ -96,11 +96,7 @@ def _glide(note: Note, t_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], N
 
 
 def _harmonics(
-    spec: Spec,
-    t_s: NDArray[np.float64],
-    hz: NDArray[np.float64],
-    phase: NDArray[np.float64],
-    sample_rate: int,
+    spec: Spec, t_s: NDArray[np.float64], hz: NDArray[np.float64], phase: NDArray[np.float64], sample_rate: int
 ) -> NDArray[np.float64]:
     """Sum of the decaying harmonics before attack and release."""
     total = np.zeros_like(t_s)

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from cues._kernels.loading import load_kernels
+from cues._kernels.object_file import load_kernels
 from cues.batch.runner import run_task
 from cues.extras import pip_install
 from tests.support.packs import cut_in_the_middle, soft, tone, write

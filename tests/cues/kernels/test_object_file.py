@@ -9,7 +9,7 @@ import pytest
 from llvmlite import binding
 
 from cues._kernels import building, entries, machine_code, object_file
-from cues._kernels.compiling import kernel
+from cues._kernels.tools import kernel
 from cues.mixing.warmup import load_kernels
 
 CODE, LEVEL = b"machine code", "x86-64-v3"

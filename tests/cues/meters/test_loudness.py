@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cues
-from cues._kernels.loading import load_kernels
+from cues._kernels.object_file import load_kernels
 from cues.meters import loudness
 from cues.meters.levels import MOMENTARY_SLOTS, SHORT_TERM_SLOTS, lufs, window_mean_squares
 

@@ -60,8 +60,7 @@ print(type(mixer.mix).__name__, digest.hexdigest())
 
 def test_an_environment_variable_switches_the_entries_off():
     kinds, digests = zip(
-        *(in_a_process("-c", FEW_FRAMES, CUES_NO_ENTRIES=value).stdout.split() for value in ("", "1")),
-        strict=True,
+        *(in_a_process("-c", FEW_FRAMES, CUES_NO_ENTRIES=value).stdout.split() for value in ("", "1")), strict=True
     )
     assert kinds == ("builtin_function_or_method", "method")
     assert digests[0] == digests[1]

@@ -1,19 +1,18 @@
-"""Memory by address inside of kernels: the state of a session, its sounds and its samples.
+"""What kernels need of numba: how they are compiled, and memory by address, which holds a session and its samples.
 
-numba spends about 36 ns on each array argument, more than a frame costs.
+numba spends about 36 ns on each array argument, more than a frame costs. `error_model="numpy"` leaves out the
+zero-division branch, which alone keeps loops from being vectorized. `building` compiles all kernels to one object file.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numba.core.cgutils
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba.extending import intrinsic
-
-from cues._kernels.compiling import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,22 +22,22 @@ _cgutils: Any = numba.core.cgutils
 types: Any = numba.types
 _intrinsic: Any = intrinsic
 
-__all__ = [
-    "call_at",
-    "carray",
-    "float32_at",
-    "float64_at",
-    "float_of_bits",
-    "int16_at",
-    "int32_at",
-    "int64_at",
-    "peek",
-    "prefetch",
-    "stack",
-]
-
+_Result = TypeVar("_Result")
 _BYTE_POINTER = ir.IntType(8).as_pointer()
 _WORD = ir.IntType(64)
+
+
+def kernel(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """`function`, to be compiled."""
+    return numba.njit(error_model="numpy")(function)
+
+
+def fused_kernel(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """As `kernel`, but products may be added before they are rounded: 10 % less time for a recursive filter.
+
+    For meters alone. Which products are fused is the compiler's choice, and a mix must not change with how it was cut.
+    """
+    return numba.njit(error_model="numpy", fastmath={"contract"})(function)
 
 
 def _viewer(element: Any, llvm_type: Any) -> Any:
