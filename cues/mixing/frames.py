@@ -1,4 +1,4 @@
-"""The Python path of a frame: check it, convert it, mix it."""
+"""The way of a frame through Python: it is checked, converted, cut where the plan changes, and mixed part by part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cues._kernels import layout
 from cues.errors import CueTypeError, CueValueError
+from cues.mixing.backends import selection
+from cues.mixing.state import speech_bits
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ def mix_frame(scheduler: Scheduler, frame: ArrayLike, out: Samples | None) -> Sa
     target = None if out is None else np.asarray(out)
     if target is not None and target is not contiguous and np.may_share_memory(target, contiguous):
         contiguous = contiguous.copy()
-    mixed = scheduler.mix(contiguous, target)
+    mixed = _mix_parts(scheduler, contiguous, target)
     if out is None:
         return source if mixed is contiguous else mixed
     return out
@@ -48,8 +51,34 @@ def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
         return data
     samples = float_of_pcm16(raw)
     frame = samples if channels == 1 else samples.reshape(-1, channels)
-    mixed = scheduler.mix(frame, None)
+    mixed = _mix_parts(scheduler, frame, None)
     return data if mixed is frame else pcm16_of_float(mixed)
+
+
+def _mix_parts(scheduler: Scheduler, source: Samples, target: Samples | None) -> Samples:
+    """Mix `source` into `target` (contiguous, of one shape; may be the same array).
+
+    Without a target the result is `source` if all of it passes unchanged, and else a new array.
+    """
+    row, words, done, mixed = scheduler.row, scheduler.row.words, 0, target
+    while done < len(source):
+        end = min(len(source), done + scheduler.planned() - words[layout.POSITION_I64])
+        if row.flags & (layout.FLAG_YIELD | layout.FLAG_APART) == layout.FLAG_YIELD:
+            heard = speech_bits(source[done:end]) > layout.SPEECH_BITS
+            if heard[0]:
+                words[layout.HEARD_I64] = words[layout.POSITION_I64] + 1
+                scheduler.plan()
+                continue
+            end = done + (int(heard.argmax()) or len(heard))
+        is_idle = row.flags & (layout.FLAG_GUARD | ~layout.IDLE_FLAGS) == 0 and source.flags.writeable
+        if target is None and not is_idle:  # a guard may find something to silence
+            target = np.empty(source.shape, dtype=np.float32)
+            target[:done] = source[:done]
+        part = slice(done, end)
+        result = selection.mix_part(scheduler, source[part], source[part] if target is None else target[part])
+        mixed = target if result == layout.MIXED else mixed
+        done = end
+    return source if mixed is None else mixed
 
 
 def checked_frame(frame: ArrayLike, channels: int) -> Samples:

@@ -14,7 +14,6 @@ import numpy as np
 
 from cues._kernels import layout
 from cues.errors import CueValueError
-from cues.mixing.backends import selection
 from cues.mixing.level import SpeechLevel
 from cues.mixing.limiter import Limiter
 from cues.mixing.slots import STEAL_FADE_MS, Slots
@@ -58,7 +57,6 @@ class Scheduler:
         "_planned_to",
         "_waiting",
         "_waits",
-        "_yields",
         "bus",
         "channels",
         "closed",
@@ -96,7 +94,6 @@ class Scheduler:
         self._planned_to, self._planned_at = layout.NEVER, 0
         self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._waits: Sequence[Playback] = ()  # the waiting sounds in slots
-        self._yields = False  # one of them is heard, and ends where speech begins
         self._cues_end = 0  # of those that have ended
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
         self.slots = Slots(row, options.sample_rate, options.voices)
@@ -166,31 +163,6 @@ class Scheduler:
             self.plan()
         return self._planned_to
 
-    def mix(self, source: Samples, target: Samples | None) -> Samples:
-        """Mix `source` into `target` (contiguous, of one shape; may be the same array).
-
-        Without a target the result is `source` if all of it passes unchanged, and else a new array.
-        """
-        row, words, done, mixed = self.row, self.row.words, 0, target
-        while done < len(source):
-            end = min(len(source), done + self.planned() - words[layout.POSITION_I64])
-            if self._yields and not self._flags & layout.FLAG_APART:
-                heard = speech_bits(source[done:end]) > layout.SPEECH_BITS
-                if heard[0]:
-                    words[layout.HEARD_I64] = words[layout.POSITION_I64] + 1
-                    self.plan()
-                    continue
-                end = done + (int(heard.argmax()) or len(heard))
-            is_idle = row.flags & (layout.FLAG_GUARD | ~layout.IDLE_FLAGS) == 0 and source.flags.writeable
-            if target is None and not is_idle:  # a guard may find something to silence
-                target = np.empty(source.shape, dtype=np.float32)
-                target[:done] = source[:done]
-            part = slice(done, end)
-            result = selection.mix_part(self, source[part], source[part] if target is None else target[part])
-            mixed = target if result == layout.MIXED else mixed
-            done = end
-        return source if mixed is None else mixed
-
     def hear(self, speech: Samples) -> None:
         """Take the speech of the next frame; what is mixed does not count as speech from now on."""
         words = self.row.words
@@ -222,8 +194,9 @@ class Scheduler:
             horizon = waiting.next_due(heard, quiet_from)
             flags |= layout.FLAG_LISTEN if waiting.listening else 0
         if self._waits:
-            horizon = min(horizon, self._tend_waits(now, heard))
-            flags |= layout.FLAG_YIELD if self._yields else 0
+            change, yields = self._tend_waits(now, heard)
+            horizon = min(horizon, change)
+            flags |= layout.FLAG_YIELD if yields else 0
         horizon = min(horizon, gain_change, bus.plan(now, heard))
         if self.busy_until > now:
             flags |= layout.FLAG_BUSY
@@ -333,7 +306,6 @@ class Scheduler:
         self.bus.ended(voice)
         if voice.wait is not None:
             self._waits = tuple(other for other in self._waits if other is not voice)
-            self._yields = False  # until the rest of the plan
         elif not voice.original[1]:
             self._cues_end = max(self._cues_end, voice.end)
         voice.retire()
@@ -345,9 +317,9 @@ class Scheduler:
         ends = [voice.end for voice in self.slots.voices if voice.wait is None and not voice.original[1]]
         return max(heard, self._cues_end, *ends)
 
-    def _tend_waits(self, now: int, heard: int) -> int:
-        """Fade waiting sounds where speech begins, silence them under cues; return the sample of the next change."""
-        horizon, self._yields = layout.NEVER, False
+    def _tend_waits(self, now: int, heard: int) -> tuple[int, bool]:
+        """Fade waiting sounds where speech begins, silence them under cues; next change, and if speech ends one."""
+        horizon, yields = layout.NEVER, False
         cues_end = self._quiet_from(0)
         for voice in self._waits:
             wait = voice.wait
@@ -359,14 +331,14 @@ class Scheduler:
             if voice.ends:
                 horizon = min(horizon, voice.end)
                 continue
-            self._yields = True
+            yields = True
             if voice.held != (cues_end > now):
                 voice.held = not voice.held
                 self.change_gain(voice, 0.0 if voice.held else db_to_gain(voice.gain_db))
             horizon = min(horizon, wait.give_up_at, cues_end if voice.held else layout.NEVER)
             if voice.gain_waits:
                 horizon = min(horizon, voice.ramp_end)
-        return horizon
+        return horizon, yields
 
     def _start(self, voice: Playback, now: int) -> None:
         """Give the voice a slot, stolen if necessary."""

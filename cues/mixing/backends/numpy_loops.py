@@ -6,7 +6,7 @@ the row's are copies of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from cues.signal.fades import smoothstep
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cues.mixing.level import SpeechLevel
-    from cues.mixing.limiter import Limiter
+    from cues.mixing.scheduler import Scheduler
     from cues.mixing.slots import Slots
     from cues.mixing.speech_gain import SpeechBus
-    from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Session", "mix_part"]
+__all__ = ["mix_part"]
 
 _F = np.float32
 _HALF_PI = _F(np.pi / 2)
@@ -34,20 +32,6 @@ _FINITE_BITS = 0x7F7FFFFF
 _NOTHING = np.zeros(0, dtype=np.int32)
 _SINE = tuple(_F(c) for c in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0))
 _COSINE = tuple(_F(c) for c in (-1 / 3628800, 1 / 40320, -1 / 720, 1 / 24, -1 / 2, 1.0))
-
-
-class Session(Protocol):
-    """The parts of a scheduler that mix."""
-
-    row: Row
-    slots: Slots
-    bus: SpeechBus
-    level: SpeechLevel | None
-    limiter: Limiter | None
-
-    @property
-    def busy_until(self) -> int:
-        """The sample from which speech passes unchanged."""
 
 
 def _progress(k: int, n: int, length: int) -> Samples:
@@ -125,20 +109,20 @@ def _add_voices(slots: Slots, position: int, target: Samples) -> float:
     return largest
 
 
-def mix_part(session: Session, source: Samples, target: Samples) -> int:
+def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
     """Mix or copy `source` into `target` (which may be the same array) and advance the row's position."""
-    row, n, limiter = session.row, len(source), session.limiter
+    row, n, limiter = scheduler.row, len(source), scheduler.limiter
     position, flags = row.position, row.flags
     speech = speech_bits(source) if flags & ~layout.FLAG_APART else _NOTHING
     passes = not flags & ~layout.IDLE_FLAGS
     if flags & layout.FLAG_GUARD:
         passes = passes and bool((speech <= _FINITE_BITS).all())
     # A limiter's output is late: everything goes through it. What comes after `busy` is the caller's.
-    end = layout.NEVER if limiter is not None else session.busy_until
+    end = layout.NEVER if limiter is not None else scheduler.busy_until
     busy = 0 if passes else max(min(end - position, n), 0)
     if not flags & layout.FLAG_APART:
-        if session.level is not None:
-            session.level.hear(speech.view(np.float32), position)
+        if scheduler.level is not None:
+            scheduler.level.hear(speech.view(np.float32), position)
         heard = np.flatnonzero(speech[: n if flags & layout.FLAG_LISTEN else busy] > layout.SPEECH_BITS)
         if len(heard):
             row.words[layout.HEARD_I64] = position + int(heard[-1]) + 1
@@ -153,8 +137,8 @@ def mix_part(session: Session, source: Samples, target: Samples) -> int:
     ints[layout.NONFINITE_I32] += np.int32(bad.sum())
     checked[bad] = 0.0
     with np.errstate(over="ignore"):
-        bound = np.abs(mixed).max(initial=_F(0)) * _gain_speech(session.bus, position, mixed)
-        bound += _add_voices(session.slots, position, mixed)
+        bound = np.abs(mixed).max(initial=_F(0)) * _gain_speech(scheduler.bus, position, mixed)
+        bound += _add_voices(scheduler.slots, position, mixed)
     if limiter is not None:
         ints[layout.LIMITED_I32] += np.int32(limiter.limit(target))
     elif bound > _NEARLY_FULL:

@@ -15,6 +15,7 @@ from cues.mixing.backends import numpy_loops
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cues.mixing.scheduler import Scheduler
     from cues.mixing.state import Row
 
     Samples = NDArray[np.float32]
@@ -37,11 +38,11 @@ def install(kernels: Any) -> None:
     _kernels = kernels
 
 
-def mix_part(session: numpy_loops.Session, source: Samples, target: Samples) -> int:
+def mix_part(scheduler: Scheduler, source: Samples, target: Samples) -> int:
     """Mix or copy contiguous samples for which the scheduler has run; the result of a kernel call."""
     if _kernels is None:
-        return numpy_loops.mix_part(session, source, target)
-    done: int = _kernels.mix_tuple((session.row.address, source, target, True))
+        return numpy_loops.mix_part(scheduler, source, target)
+    done: int = _kernels.mix_tuple((scheduler.row.address, source, target, True))
     return done
 
 
