@@ -12,22 +12,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.units import gain_to_db
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
     "HOP_SLOTS",
-    "M100_SLOTS",
-    "MOMENTARY_SLOTS",
     "OFFSET_LU",
-    "SHORT_TERM_SLOTS",
     "Measurement",
-    "gated_mean_square",
-    "loudness_range_lu",
-    "lufs",
+    "hop_energies",
+    "integrated",
+    "measurement",
+    "silence_after",
     "slot_start",
     "whole_slots",
-    "window_mean_squares",
 ]
 
 M100_SLOTS = 100
@@ -132,3 +131,57 @@ def loudness_range_lu(short_term: NDArray[np.float64]) -> float:
     loud = np.sort(loud[loud >= _RANGE_GATE * loud.mean()])
     low, high = (loud[round((len(loud) - 1) * percentile)] for percentile in _RANGE_PERCENTILES)
     return lufs(float(high)) - lufs(float(low))
+
+
+def hop_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Energies of the whole hops of 100 ms."""
+    n_hops = len(energies) // HOP_SLOTS
+    hops: NDArray[np.float64] = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
+    return hops
+
+
+def integrated(hops: NDArray[np.float64], sample_rate: int) -> float | None:
+    """Gated loudness, LUFS, from the energies of hops."""
+    per_block = MOMENTARY_SLOTS // HOP_SLOTS
+    n_blocks = len(hops) - per_block + 1
+    if n_blocks < 1:
+        return None
+    sums = hops[:n_blocks].copy()
+    for i in range(1, per_block):
+        sums += hops[i : i + n_blocks]
+    if sample_rate * HOP_SLOTS % 1000:
+        starts = np.arange(n_blocks) * HOP_SLOTS
+        sums /= (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000
+    else:
+        sums /= slot_start(MOMENTARY_SLOTS, sample_rate)
+    return lufs(gated_mean_square(sums))
+
+
+def silence_after(sample_rate: int) -> NDArray[np.float32]:
+    """The silence after a sound that `measurement` needs the energies of."""
+    return np.zeros(slot_start(M100_SLOTS + 1, sample_rate), dtype=np.float32)
+
+
+def measurement(  # noqa: PLR0917  (what two meters have measured)
+    energies: NDArray[np.float64], n_samples: int, sample_rate: int, sample_peak: float, true_peak: float, dc: float
+) -> Measurement:
+    """All levels of `n_samples`; `energies` are those of their slots, and of `silence_after` them."""
+    inside = energies[: whole_slots(n_samples, sample_rate)]
+
+    def loudest(window: int) -> float | None:
+        windows = window_mean_squares(inside, sample_rate, window)
+        return lufs(float(windows.max())) if len(windows) else None
+
+    around = np.concatenate([np.zeros(M100_SLOTS), energies])
+    m100 = window_mean_squares(around, sample_rate, M100_SLOTS, first_slot=-M100_SLOTS)
+    short_term = window_mean_squares(inside, sample_rate, SHORT_TERM_SLOTS, hop_slots=HOP_SLOTS)
+    return Measurement(
+        integrated_lufs=integrated(hop_energies(inside), sample_rate),
+        momentary_max_lufs=loudest(MOMENTARY_SLOTS),
+        short_term_max_lufs=loudest(SHORT_TERM_SLOTS),
+        m100_max_lufs=lufs(float(m100.max())),
+        loudness_range_lu=loudness_range_lu(short_term) if len(short_term) else None,
+        true_peak_dbtp=gain_to_db(true_peak),
+        sample_peak_dbfs=gain_to_db(sample_peak),
+        dc=dc,
+    )

@@ -13,21 +13,18 @@ from cues.errors import CueValueError
 from cues.meters.kweighting import k_weighted, recursion
 from cues.meters.levels import (
     HOP_SLOTS,
-    M100_SLOTS,
-    MOMENTARY_SLOTS,
     OFFSET_LU,
-    SHORT_TERM_SLOTS,
     Measurement,
-    gated_mean_square,
-    loudness_range_lu,
-    lufs,
+    hop_energies,
+    integrated,
+    measurement,
+    silence_after,
     slot_start,
     whole_slots,
-    window_mean_squares,
 )
 from cues.meters.meter import Meter
 from cues.meters.true_peak import in_silence, interpolated_peak, true_peak_dbtp
-from cues.units import checked_sample_rate, gain_to_db
+from cues.units import checked_sample_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,39 +90,17 @@ def measure(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: 
     if dual_mono and len(channels) > 1:
         raise CueValueError(f"dual_mono is for one channel; samples have {len(channels)}")
     weights = (2.0,) if dual_mono else _WEIGHTS[len(channels)]
-    after = np.zeros(slot_start(M100_SLOTS + 1, sample_rate), dtype=np.float32)
-    energies = sum(
-        (
-            weight * _slot_energies(np.concatenate([channel, after]), sample_rate)
-            for channel, weight in zip(channels, weights, strict=True)
-            if weight
-        ),
-        start=np.zeros(1),
-    )
-    inside = energies[: whole_slots(len(channels[0]), sample_rate)]
-    around = np.concatenate([np.zeros(M100_SLOTS), energies])
-
-    def loudest(slots: NDArray[np.float64], window: int) -> float | None:
-        windows = window_mean_squares(slots, sample_rate, window)
-        return lufs(float(windows.max())) if len(windows) else None
-
-    m100 = window_mean_squares(around, sample_rate, M100_SLOTS, first_slot=-M100_SLOTS)
-    short_term = window_mean_squares(inside, sample_rate, SHORT_TERM_SLOTS, hop_slots=HOP_SLOTS)
+    after, energies = silence_after(sample_rate), np.zeros(1)
+    for channel, weight in zip(channels, weights, strict=True):
+        if weight:
+            energies = energies + weight * _slot_energies(np.concatenate([channel, after]), sample_rate)
     sample_peaks = [float(np.abs(channel).max()) for channel in channels]
     true_peaks = [
         interpolated_peak(in_silence(channel), at_least=peak)
         for channel, peak in zip(channels, sample_peaks, strict=True)
     ]
-    return Measurement(
-        integrated_lufs=_integrated(_hop_energies(inside), sample_rate),
-        momentary_max_lufs=loudest(inside, MOMENTARY_SLOTS),
-        short_term_max_lufs=loudest(inside, SHORT_TERM_SLOTS),
-        m100_max_lufs=lufs(float(m100.max())),
-        loudness_range_lu=loudness_range_lu(short_term) if len(short_term) else None,
-        true_peak_dbtp=gain_to_db(max(true_peaks)),
-        sample_peak_dbfs=gain_to_db(max(sample_peaks)),
-        dc=max((float(channel.mean(dtype=np.float64)) for channel in channels), key=abs),
-    )
+    dc = max((float(channel.mean(dtype=np.float64)) for channel in channels), key=abs)
+    return measurement(energies, len(channels[0]), sample_rate, max(sample_peaks), max(true_peaks), dc)
 
 
 def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dual_mono: bool = False) -> float | None:
@@ -135,12 +110,12 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     """
     sample_rate = checked_sample_rate(sample_rate)
     mono = mono_float32(samples, finite=False)
-    hops = _hop_energies(_slot_energies(mono, sample_rate))
+    hops = hop_energies(_slot_energies(mono, sample_rate))
     # NaN and infinity show in the energies, except after the last whole hop.
     rest = mono[slot_start(len(hops) * HOP_SLOTS, sample_rate) :]
     if not math.isfinite(hops.sum() + np.dot(rest, rest)):
         mono_float32(mono)
-    return _integrated(hops * 2.0 if dual_mono else hops, sample_rate)
+    return integrated(hops * 2.0 if dual_mono else hops, sample_rate)
 
 
 def loudness_curve(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
@@ -149,28 +124,6 @@ def loudness_curve(samples: NDArray[np.floating], sample_rate: int) -> NDArray[n
     energy = np.concatenate([np.zeros(window + 1), np.cumsum(k_weighted(samples, sample_rate) ** 2)])
     mean_squares: NDArray[np.float64] = np.maximum((energy[window:] - energy[:-window]) / window, 1e-12)
     return OFFSET_LU + 10.0 * np.log10(mean_squares)
-
-
-def _hop_energies(energies: NDArray[np.float64]) -> NDArray[np.float64]:
-    n_hops = len(energies) // HOP_SLOTS
-    hops: NDArray[np.float64] = energies[: n_hops * HOP_SLOTS].reshape(n_hops, HOP_SLOTS).sum(axis=1)
-    return hops
-
-
-def _integrated(hops: NDArray[np.float64], sample_rate: int) -> float | None:
-    per_block = MOMENTARY_SLOTS // HOP_SLOTS
-    n_blocks = len(hops) - per_block + 1
-    if n_blocks < 1:
-        return None
-    sums = hops[:n_blocks].copy()
-    for i in range(1, per_block):
-        sums += hops[i : i + n_blocks]
-    if sample_rate * HOP_SLOTS % 1000:
-        starts = np.arange(n_blocks) * HOP_SLOTS
-        sums /= (starts + MOMENTARY_SLOTS) * sample_rate // 1000 - starts * sample_rate // 1000
-    else:
-        sums /= slot_start(MOMENTARY_SLOTS, sample_rate)
-    return lufs(gated_mean_square(sums))
 
 
 def _slot_energies(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:

@@ -12,34 +12,20 @@ from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
 from cues.errors import CueValueError, MissingFeatureError
 from cues.meters.kweighting import recursion
-from cues.meters.levels import (
-    HOP_SLOTS,
-    M100_SLOTS,
-    MOMENTARY_SLOTS,
-    SHORT_TERM_SLOTS,
-    Measurement,
-    gated_mean_square,
-    loudness_range_lu,
-    lufs,
-    slot_start,
-    whole_slots,
-    window_mean_squares,
-)
+from cues.meters.levels import HOP_SLOTS, Measurement, measurement, silence_after, slot_start, whole_slots
 from cues.meters.true_peak import FINE_OVERSAMPLING, TAPS, interpolated_peak
-from cues.units import checked_sample_rate, gain_to_db
+from cues.units import checked_sample_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Meter"]
 
-_WINDOWS = (M100_SLOTS, MOMENTARY_SLOTS, SHORT_TERM_SLOTS)
-
 
 class Meter:
     """Levels of a sound that is fed in parts; the split does not change a bit of the result.
 
-    Sound is processed in steps of 100 ms at fixed positions. Memory grows by 160 bytes per second (gating blocks).
+    Sound is processed in steps of 100 ms at fixed positions. Memory grows by 8 kB per second (energies of 1 ms).
 
     Parameters
     ----------
@@ -60,39 +46,23 @@ class Meter:
 
     def __init__(self, sample_rate: int = 24000, *, dual_mono: bool = False) -> None:
         self.sample_rate = checked_sample_rate(sample_rate)
-        coefficients, gain = recursion(self.sample_rate)
-        self._coefficients = coefficients
+        self._coefficients, gain = recursion(self.sample_rate)
         self._gain = 2.0 * gain if dual_mono else gain
-        self._waiting: list[NDArray[np.float32]] = []
-        self._n_waiting = 0
-        self._state = np.zeros(5)
+        self._filters = np.zeros(5)
+        self._waiting: NDArray[np.float32] = np.zeros(0, dtype=np.float32)  # less than a step
         self._position = 0  # samples processed
-        self._slot = 0  # slots processed
-        self._recent = np.zeros(SHORT_TERM_SLOTS)  # latest energies, preceded by silence
-        self._loudest = dict.fromkeys(_WINDOWS, 0.0)
-        self._blocks = array("d")
-        self._short_term = array("d")
-        self._heard = self._n_samples = 0  # slots and samples of the sound itself, known at the end
-        self._context = np.zeros(TAPS - 1, dtype=np.float32)  # latest samples, for the true-peak filter
-        self._sample_peak = self._true_peak = 0.0
-        self._sum = 0.0
+        self._energies = array("d")  # of their slots
+        self._context: NDArray[np.float32] = np.zeros(TAPS - 1, dtype=np.float32)  # for the true-peak filter
+        self._sample_peak = self._true_peak = self._sum = 0.0
 
     def feed(self, samples: NDArray[np.floating]) -> None:
         """Add the next part: float, shape `(n_samples,)`, any length, finite; raises as `measure` does."""
-        part = mono_float32(samples, allow_empty=True)
-        self._waiting.append(part.copy())
-        self._n_waiting += len(part)
-        end = slot_start(self._slot + HOP_SLOTS, self.sample_rate)
-        if self._position + self._n_waiting < end:
-            return
-        waiting = np.concatenate(self._waiting)
-        used = 0
-        while self._position + len(waiting) - used >= end:
-            step = waiting[used : used + end - self._position]
-            used += len(step)
-            self._take(step)
-            end = slot_start(self._slot + HOP_SLOTS, self.sample_rate)
-        self._waiting, self._n_waiting = [waiting[used:]], len(waiting) - used
+        waiting = np.concatenate([self._waiting, mono_float32(samples, allow_empty=True)])
+        while len(waiting) >= (n := slot_start(len(self._energies) + HOP_SLOTS, self.sample_rate) - self._position):
+            self._take_peaks(waiting[:n])
+            self._take_energies(waiting[:n])
+            waiting = waiting[n:]
+        self._waiting = waiting.copy()
 
     def result(self) -> Measurement:
         """Levels of the sound so far; `feed` may continue.
@@ -102,32 +72,18 @@ class Meter:
         CueValueError
             If no samples were fed.
         """
-        if not self._position + self._n_waiting:
+        if not self._position + len(self._waiting):
             raise CueValueError("the meter was fed no samples; it needs at least one")
-        finished = copy.deepcopy(self)
-        finished._finish()  # noqa: SLF001  (its own class)
-        return finished._measurement()  # noqa: SLF001
+        return copy.deepcopy(self)._finished()  # noqa: SLF001  (its own class)
 
-    def _take(self, step: NDArray[np.float32]) -> None:
-        """Process one step of 100 ms."""
-        self._take_peaks(step)
-        self._take_slots(self._energies(step), _WINDOWS)
-        for window, blocks in ((MOMENTARY_SLOTS, self._blocks), (SHORT_TERM_SLOTS, self._short_term)):
-            if self._slot >= window:
-                blocks.append(self._windows(window, 1)[-1])
-
-    def _finish(self) -> None:
-        """Process the rest, less than a step, and silence after it."""
-        rest = np.concatenate([*self._waiting, np.zeros(0, dtype=np.float32)])
-        self._heard = whole_slots(self._position + len(rest), self.sample_rate)
-        inside = self._heard - self._slot
-        self._take_peaks(rest)
+    def _finished(self) -> Measurement:
+        """Levels, once the rest and the silence after it are processed."""
+        n_samples = self._position + len(self._waiting)
+        self._take_peaks(self._waiting)
         self._interpolate(np.zeros(TAPS - 1, dtype=np.float32))
-        after = np.zeros(slot_start(M100_SLOTS + 1, self.sample_rate), dtype=np.float32)
-        energies = self._energies(np.concatenate([rest, after]))
-        self._n_samples = self._position - len(after)
-        self._take_slots(energies[:inside], _WINDOWS)
-        self._take_slots(energies[inside:], (M100_SLOTS,))
+        self._take_energies(np.concatenate([self._waiting, silence_after(self.sample_rate)]))
+        peaks, dc = (self._sample_peak, self._true_peak), self._sum / n_samples
+        return measurement(np.array(self._energies), n_samples, self.sample_rate, *peaks, dc)
 
     def _take_peaks(self, step: NDArray[np.float32]) -> None:
         if len(step):
@@ -141,47 +97,14 @@ class Meter:
         self._true_peak = interpolated_peak(near, FINE_OVERSAMPLING, max(self._true_peak, self._sample_peak))
         self._context = near[-(TAPS - 1) :].copy()
 
-    def _energies(self, step: NDArray[np.float32]) -> NDArray[np.float64]:
+    def _take_energies(self, step: NDArray[np.float32]) -> None:
         kernels = load_kernels()
         if kernels is None:
             raise MissingFeatureError("a Meter needs the compiled kernels; cues.measure works without them")
-        energies = np.empty(whole_slots(len(step), self.sample_rate) + 2)
+        step, energies = np.ascontiguousarray(step), np.empty(whole_slots(len(step), self.sample_rate) + 2)
         signal, filters, state, slots = (
-            array.ctypes.data for array in (step, self._coefficients, self._state, energies)
+            array.ctypes.data for array in (step, self._coefficients, self._filters, energies)
         )
         n_done = kernels.slot_energies(signal, len(step), filters, state, self._position, self.sample_rate, slots)
         self._position += len(step)
-        return energies[:n_done] * self._gain
-
-    def _take_slots(self, energies: NDArray[np.float64], windows: tuple[int, ...]) -> None:
-        if not len(energies):
-            return
-        self._recent = np.concatenate([self._recent, energies])[-(SHORT_TERM_SLOTS + len(energies)) :]
-        self._slot += len(energies)
-        for window in windows:
-            # Only the 100 ms windows include the silence before the first sample.
-            n_ends = len(energies) if window == M100_SLOTS else min(len(energies), self._slot - window + 1)
-            if n_ends > 0:
-                self._loudest[window] = max(self._loudest[window], float(self._windows(window, n_ends).max()))
-        self._recent = self._recent[-SHORT_TERM_SLOTS:]
-
-    def _windows(self, window: int, n_ends: int) -> NDArray[np.float64]:
-        """Mean squares of the windows that end with the last `n_ends` slots."""
-        n_slots = window + n_ends - 1
-        return window_mean_squares(self._recent[-n_slots:], self.sample_rate, window, first_slot=self._slot - n_slots)
-
-    def _measurement(self) -> Measurement:
-        blocks, short_term = np.array(self._blocks), np.array(self._short_term)
-        return Measurement(
-            integrated_lufs=lufs(gated_mean_square(blocks)) if len(blocks) else None,
-            momentary_max_lufs=self._loudest_lufs(MOMENTARY_SLOTS),
-            short_term_max_lufs=self._loudest_lufs(SHORT_TERM_SLOTS),
-            m100_max_lufs=lufs(self._loudest[M100_SLOTS]),
-            loudness_range_lu=loudness_range_lu(short_term) if len(short_term) else None,
-            true_peak_dbtp=gain_to_db(self._true_peak),
-            sample_peak_dbfs=gain_to_db(self._sample_peak),
-            dc=self._sum / self._n_samples,
-        )
-
-    def _loudest_lufs(self, window: int) -> float | None:
-        return lufs(self._loudest[window]) if self._heard >= window else None
+        self._energies.extend(energies[:n_done] * self._gain)
