@@ -13,7 +13,7 @@ from cues.mixing.backends import entries, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import MixerOptions, NotCopyable, Row
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Voice, Wait, checked_fade_ms, checked_playback
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, Wait, checked_fade_ms
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
@@ -138,16 +138,7 @@ class Mixer(NotCopyable):
         follow_speech: bool = False,
         channels: int = 1,
     ) -> None:
-        options = MixerOptions(
-            sample_rate=sample_rate,
-            voices=voices,
-            limiter=limiter,
-            guard=guard,
-            duck_db=duck_db,
-            gap_limit_ms=gap_limit_ms,
-            follow_speech=follow_speech,
-            channels=channels,
-        )
+        options = MixerOptions(sample_rate, voices, limiter, guard, duck_db, gap_limit_ms, follow_speech, channels)
         self._attach(Scheduler(Row.alone(options), options))
 
     @classmethod
@@ -293,16 +284,7 @@ class Mixer(NotCopyable):
         scheduler = self._scheduler
         if scheduler.closed:
             raise MixerClosedError("the mixer is closed; a new session needs a new Mixer")
-        playback = checked_playback(
-            cue,
-            scheduler.sample_rate,
-            at=at,
-            gain_db=gain_db,
-            loop=loop,
-            priority=priority,
-            placement=placement,
-            wait=wait,
-        )
+        playback = Playback(cue, at, gain_db, loop, priority, placement, wait, scheduler.sample_rate)
         scheduler.post(scheduler.schedule, playback)
         return Voice(scheduler, playback)
 

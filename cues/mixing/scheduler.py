@@ -7,7 +7,6 @@ All changes happen at absolute samples, independent of the frame size; extra cal
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,8 +38,6 @@ LEAST_SHARE = 0.25
 """Other cues reduce a cue's gain at most to this factor (−12 dB)."""
 MAX_WAITING = 65_536
 """Most commands and cues queued in one session: a session that is never mixed must not fill the memory."""
-_COUNTERS = struct.Struct("=ii")
-_COUNTERS_AT = 4 * layout.LIMITED_I32
 _COUNTERS_I64 = layout.LIMITED_I32 // 2
 
 
@@ -111,14 +108,14 @@ class Scheduler:
         if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
             raise CueValueError(f"{MAX_WAITING} cues and commands are waiting, the most allowed; call mix first")
         self._inbox.append((command, arguments))
-        self.row.words[layout.WAKE_I64] = -1
+        self.wake()
 
     def end(self) -> None:
         """Queue `close`."""
         if not self.closed:
             self.closed = True
             self._inbox.append((self.close, ()))
-            self.row.words[layout.WAKE_I64] = -1
+            self.wake()
 
     @property
     def active(self) -> bool:
@@ -131,7 +128,7 @@ class Scheduler:
     @property
     def counters(self) -> tuple[int, int]:
         """Limited and non-finite samples."""
-        limited, nonfinite = _COUNTERS.unpack_from(self.row.words, _COUNTERS_AT)
+        limited, nonfinite = self.row.ints[layout.LIMITED_I32 : layout.NONFINITE_I32 + 1].tolist()
         return self.limited + limited, self.nonfinite + nonfinite
 
     def sounds_in(self, voice: Playback) -> bool:
@@ -206,7 +203,7 @@ class Scheduler:
             self.limited, self.nonfinite = self.counters
             words[_COUNTERS_I64] = 0
         if self._inbox:  # the mark of what was queued meanwhile may be overwritten
-            words[layout.WAKE_I64] = -1
+            self.wake()
         return horizon
 
     @property

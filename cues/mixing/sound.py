@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Sound", "prepare"]
+__all__ = ["Sound", "SoundCache", "prepare"]
 
 _MAX_CACHED_SAMPLES = 1 << 24
 _ENTRY_COSTS = 512  # samples: its Python objects
@@ -68,7 +68,7 @@ class Sound(NotCopyable):
         return self._peaks_to_end[block] if block < len(self._peaks_to_end) else 0.0
 
 
-class _Cache:
+class SoundCache:
     """The most recently used sounds; each entry keeps its cue's samples, because the key holds their `id`."""
 
     def __init__(self) -> None:
@@ -76,7 +76,8 @@ class _Cache:
         self._held: OrderedDict[tuple[int, int, int, bool, bool], tuple[Samples, Sound]] = OrderedDict()
         self._n_samples = 0
 
-    def get(self, cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:
+    def prepare(self, cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = False) -> Sound:
+        """`cue` prepared for mixing at `sample_rate` Hz: with a seamless `loop`, or edges that `replace` speech."""
         key = (id(cue.samples), cue.sample_rate, sample_rate, loop, replace)
         held = self._held.get(key)
         if held is not None:
@@ -93,16 +94,7 @@ class _Cache:
         return sound
 
 
-_CACHE = _Cache()
-
-
-def prepare(cue: Cue, sample_rate: int, *, loop: bool = False, replace: bool = False) -> Sound:
-    """`cue` prepared for mixing at `sample_rate` Hz.
-
-    `loop` crossfades a seam that would click, at equal gain; `replace` shapes the edges for an equal-power crossfade
-    with the speech.
-    """
-    return _CACHE.get(cue, sample_rate, loop=loop, replace=replace)
+prepare = SoundCache().prepare
 
 
 def _make(cue: Cue, sample_rate: int, *, loop: bool, replace: bool) -> Sound:

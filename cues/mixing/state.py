@@ -35,9 +35,9 @@ class NotCopyable:
         raise CueTypeError(f"a {type(self).__name__} is part of a live session; it can be neither copied nor pickled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MixerOptions:
-    """Checked parameters of `Mixer`, which documents them."""
+    """Checked parameters of `Mixer`, which documents them, in its order."""
 
     sample_rate: int = 24000
     voices: int = 8

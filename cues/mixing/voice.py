@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -30,7 +30,6 @@ __all__ = [
     "Voice",
     "Wait",
     "checked_fade_ms",
-    "checked_playback",
 ]
 
 Placement = Literal["overlay", "replace", "in_pause"]
@@ -61,18 +60,20 @@ class Wait:
     give_up_at: int = layout.NEVER
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(slots=True, eq=False)
 class Playback:
-    """The scheduler's record of a playing cue; the thread that mixes writes to it."""
+    """The scheduler's record of a playing cue; the thread that mixes writes to it. Raises as `Mixer.play` does."""
 
     cue: Cue
-    sound: Sound  # the cue, prepared
     at: int | None  # requested output sample; None is the next one
     gain_db: float  # the level last asked for
-    loop: bool
+    asked_loop: InitVar[bool | None]  # None: as the cue says
     priority: int  # without a free slot, the higher priority wins, then the later `order`
     placement: Placement
-    wait: Wait | None = None  # any thread may replace it
+    wait: Wait | None  # any thread may replace it
+    sample_rate: InitVar[int]
+    loop: bool = field(init=False)
+    sound: Sound = field(init=False)  # the cue, prepared
     order: int = 0
     gain: float = field(init=False)  # linear; the one that has taken effect
     follow_gain: float = 1.0  # correction of `gain` if the mixer follows the speech
@@ -94,7 +95,19 @@ class Playback:
     again: bool = False  # it fades and will wait again
     held: bool = False  # silent under a cue
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, asked_loop: bool | None, sample_rate: int) -> None:
+        if not isinstance(self.cue, Cue):
+            raise CueTypeError(_no_cue(self.cue))
+        if self.placement not in _PLACEMENTS:
+            raise CueValueError(f"placement is {self.placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
+        if self.wait is not None and self.at is not None:
+            raise CueValueError("at is for cues without `wait`, which has not_before")
+        if self.at is not None:
+            self.at = checked_whole_number("at", self.at, -(1 << 61), 1 << 61)
+        self.gain_db = _checked_gain_db(self.gain_db)
+        self.priority = checked_whole_number("priority", self.priority, -(1 << 31), 1 << 31)
+        self.loop = self.cue.loop if asked_loop is None else bool(asked_loop)
+        self.sound = prepare(self.cue, sample_rate, loop=self.loop, replace=self.placement == "replace")
         self.gain = db_to_gain(self.gain_db)
         self.original = self.sound, self.loop
 
@@ -238,37 +251,6 @@ def _checked_gain_db(gain_db: float) -> float:
 def checked_fade_ms(fade_ms: float, longest_ms: float) -> float:
     """`fade_ms` clamped to 5 … `longest_ms`; raises unless it is a number."""
     return min(max(checked_number("fade_ms", fade_ms, -math.inf, math.inf), MIN_FADE_MS), longest_ms)
-
-
-def checked_playback(
-    cue: Cue,
-    sample_rate: int,
-    *,
-    at: int | None,
-    gain_db: float,
-    loop: bool | None,
-    priority: int,
-    placement: Placement,
-    wait: Wait | None = None,
-) -> Playback:
-    """A playback with the arguments of `Mixer.play`, its cue prepared for `sample_rate`; raises as `play` does."""
-    if not isinstance(cue, Cue):
-        raise CueTypeError(_no_cue(cue))
-    if placement not in _PLACEMENTS:
-        raise CueValueError(f"placement is {placement!r}; it must be one of {', '.join(_PLACEMENTS)}")
-    if wait is not None and at is not None:
-        raise CueValueError("at is for cues without `wait`, which has not_before")
-    loop = cue.loop if loop is None else bool(loop)
-    return Playback(
-        cue=cue,
-        sound=prepare(cue, sample_rate, loop=loop, replace=placement == "replace"),
-        at=None if at is None else checked_whole_number("at", at, -(1 << 61), 1 << 61),
-        gain_db=_checked_gain_db(gain_db),
-        loop=loop,
-        priority=checked_whole_number("priority", priority, -(1 << 31), 1 << 31),
-        placement=placement,
-        wait=wait,
-    )
 
 
 _LONGEST_NAME = 40

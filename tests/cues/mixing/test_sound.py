@@ -13,11 +13,11 @@ from cues.mixing import sound
 
 def test_what_is_kept_of_many_short_cues_is_bounded(monkeypatch):
     monkeypatch.setattr(sound, "_MAX_CACHED_SAMPLES", 1 << 16)
-    monkeypatch.setattr(sound, "_CACHE", sound._Cache())
+    cache = sound.SoundCache()
 
     def kept_after(n: int) -> int:
         for _ in range(n):
-            sound.prepare(cues.Cue(name="click", samples=np.full(10, 0.1)), 24000)
+            cache.prepare(cues.Cue(name="click", samples=np.full(10, 0.1)), 24000)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
