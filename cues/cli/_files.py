@@ -21,20 +21,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from cues.cli.live.sound_device import SoundDevice
-
 __all__ = ["TurnFiles", "save_picture", "write_standard_output"]
 
 _DPI = 120
 
 
 class TurnFiles:
-    """A `Sink` into WAV files, which replace older ones only if `kept` is set inside of `with`, and a `device`."""
+    """A `Sink` into WAV files, which replace older ones only if `kept` is set inside of `with`."""
 
-    def __init__(self, folder: Path, stem: str, sample_rate: int, device: SoundDevice | None = None) -> None:
+    def __init__(self, folder: Path, stem: str, sample_rate: int) -> None:
         import soundfile
 
-        self.kept, self._device = False, device
+        self.kept = False
         self.wav, self.speech_wav = folder / f"{stem}.wav", folder / f"{stem}-speech.wav"
         self.png, self.json = folder / f"{stem}.png", folder / f"{stem}.json"
         self._folder, self._made = folder, [each for each in (folder, *folder.parents) if not each.exists()]
@@ -72,8 +70,6 @@ class TurnFiles:
 
     def write(self, mixed: NDArray[np.float32], speech: NDArray[np.float32]) -> None:
         """Append one frame to both WAV files."""
-        if self._device is not None:
-            self._device.write(mixed)
         with self._explained():
             for output, samples in zip(self._outputs, (mixed, speech), strict=True):
                 output.write(samples)

@@ -1,35 +1,40 @@
-"""The server of a page on this machine: uvicorn on one socket, and checks of every request."""
+"""The server of a page on this machine, which checks every request; and the files that a page is made from."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import secrets
 import socket
+import threading
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 
-from cues.cli._watching import POLL_S
+from cues.cli._records import bank_of
 from cues.errors import CueError, reason_of
+from cues.library.pack import find_pack_dir
 from stream.replay.local_requests import cannot_listen, names_of, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
     from starlette.websockets import WebSocket
 
-    from cues.cli._watching import Watched
+    from cues.library.bank import Bank
 
-__all__ = ["HEADERS", "MAX_MESSAGE_BYTES", "PageServer", "reloading_page"]
+__all__ = ["HEADERS", "MAX_MESSAGE_BYTES", "POLL_S", "PageServer", "Watched", "reloading_page", "watched_bank"]
 
+POLL_S = 0.5
+"""Default interval between checks of files, s."""
 MAX_MESSAGE_BYTES = 16 * 1024
 """Longest message of a page."""
 HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
@@ -43,6 +48,9 @@ _WITHOUT_PAGE = (
     '<p>{}</p><p>The page returns when this is corrected: <a href="/">try again</a>.</p>'
     '<meta http-equiv="refresh" content="2">'
 )
+
+
+Made = TypeVar("Made")
 
 
 class PageServer:
@@ -126,6 +134,47 @@ async def _refuse(status: int, reason: str, scope: Scope, receive: Receive, send
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason})
     else:
         await PlainTextResponse(f"{reason}\n", status)(scope, receive, send)
+
+
+class Watched(Generic[Made]):
+    """The result of `make`, which gets a digest of the files in `folders`; threads may share it.
+
+    After a `CueError`, which is in `problem`, `value` returns the last good result; the first error is raised.
+    """
+
+    def __init__(self, make: Callable[[str], Made], folders: Sequence[Path]) -> None:
+        self.problem: str | None = None
+        self._make, self._folders, self._making = make, folders, threading.Lock()
+        self._state = self.state()
+        self._value = make(self._state)
+
+    def state(self) -> str:
+        """Digest of the names, times and sizes of all files."""
+        state = hashlib.sha256()
+        for folder in self._folders:
+            for path in sorted(folder.rglob("*")):
+                with contextlib.suppress(OSError):
+                    status = path.stat()
+                    state.update(repr((str(path), status.st_mtime_ns, status.st_size)).encode())
+        return state.hexdigest()[:16]
+
+    def value(self) -> Made:
+        """The result; blocks while it is made. Callers at the same time share one."""
+        with self._making:
+            state = self.state()  # before `make`: a change meanwhile is another state
+            if state != self._state:
+                self._state = state
+                try:
+                    self._value, self.problem = self._make(state), None
+                except CueError as error:
+                    self.problem = str(error)
+            return self._value
+
+
+def watched_bank(pack: Path | None) -> Watched[Bank]:
+    """The cues of a pack, or of this machine's for `None`."""
+    folder = find_pack_dir(pack)
+    return Watched(lambda _: bank_of(pack), [] if folder is None else [folder])
 
 
 def reloading_page(page: Watched[str], poll_s: float = POLL_S) -> Starlette:

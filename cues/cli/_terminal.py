@@ -7,7 +7,7 @@ import io
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,18 +50,17 @@ def name_table(heading: str, *numbers: str) -> Table:
     return table
 
 
-class _Trimmed:
-    """A stream without trailing blanks; rich pads the last column of a table."""
+class _Trimmed(io.TextIOBase):
+    """Passes text on without trailing blanks; rich pads the last column of a table."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        self._stream.write(_BLANKS.sub("", text))
-        return len(text)
+        return self._stream.write(_BLANKS.sub("", text))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def _plainer(error: UnicodeError) -> tuple[str | bytes, int]:

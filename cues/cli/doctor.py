@@ -40,16 +40,15 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
 def command(*, pack: Path | None, as_json: bool) -> None:
     """Show what is installed, which voice, sound device, compile cache and pack would be used, and what is missing."""
     extras = [*map(_extra, EXTRAS), *map(_pipeline, PIPELINES)]
-    findings = [_version(), *extras, _speaker(), _device(), _compile_cache(), _pack(pack), _completion()]
+    findings = [_version(), *extras, _speaker(), _device(), _compile_cache(), _pack(pack)]
     if as_json:
         print_json({"findings": findings})
     else:
         _print(findings)
 
 
-def _finding(topic: str, text: str, fix: str = "", line: str = "") -> dict[str, str]:
-    """One finding; `line` is a line to copy."""
-    return {"topic": topic, "state": "hint" if fix else "ok", "text": text, "fix": fix, "line": line}
+def _finding(topic: str, text: str, fix: str = "") -> dict[str, str]:
+    return {"topic": topic, "state": "hint" if fix else "ok", "text": text, "fix": fix}
 
 
 def _version() -> dict[str, str]:
@@ -97,7 +96,7 @@ def _speaker() -> dict[str, str]:
 
 
 def _device() -> dict[str, str]:
-    from cues.cli.live.sound_device import device_names, installed_players
+    from cues.cli._loudspeakers import device_names, installed_players
 
     try:
         names = device_names()
@@ -139,26 +138,10 @@ def _pack(named: Path | None) -> dict[str, str]:
     return _finding("pack", f"{folder}: no problem")
 
 
-def _completion() -> dict[str, str]:
-    shell = Path(os.environ.get("SHELL", "bash")).name
-    lines = {
-        "bash": ('eval "$(_CUES_COMPLETE=bash_source cues)"', "~/.bashrc"),
-        "zsh": ('eval "$(_CUES_COMPLETE=zsh_source cues)"', "~/.zshrc"),
-        "fish": ("_CUES_COMPLETE=fish_source cues | source", "~/.config/fish/config.fish"),
-    }
-    line, file = lines.get(shell, lines["bash"])
-    with contextlib.suppress(OSError, RuntimeError):
-        if "_CUES_COMPLETE" in Path(file).expanduser().read_text(encoding="utf-8", errors="replace"):
-            return _finding("completion", f"names and options complete in {shell}, by {file}")
-    return _finding("completion", "not set up for this shell", f"add this line to {file}:", line)
-
-
 def _print(findings: list[dict[str, Any]]) -> None:
-    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    out = console()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(style="bold", overflow="fold", max_width=14)
@@ -169,6 +152,4 @@ def _print(findings: list[dict[str, Any]]) -> None:
         if finding["fix"]:
             cell.append(f"\n→ {harmless(finding['fix'])}", style="yellow")
         table.add_row(Text("ok" if fine else "!", style="green" if fine else "yellow"), finding["topic"], cell)
-    out.print(Padding(table, 0))
-    for line in filter(None, (finding["line"] for finding in findings)):
-        out.print(Text(line), soft_wrap=True)  # a wrapped line could not be copied
+    console().print(table)

@@ -60,8 +60,7 @@ def command(
         return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
 
     if serve:
-        from cues.cli._page_server import PageServer, reloading_page
-        from cues.cli._watching import Watched
+        from cues.cli._page_server import PageServer, Watched, reloading_page
 
         page = Watched(lambda state: make(f"changes?{state}"), packs)
         server = PageServer(reloading_page(page), port=port)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from cues.cli import _options
+from cues.cli._loudspeakers import play
 from cues.cli._records import STANDARD, bank_of, complete_cue, recording_of, sound_of
-from cues.cli.live.sound_device import play, play_with_a_program
-from cues.errors import CueError
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
 
 if TYPE_CHECKING:
@@ -53,12 +52,7 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
         from cues.meters.telephone import RATE_HZ, over_telephone
 
         samples, rate = over_telephone(samples, rate), RATE_HZ
-    try:
-        play(samples, rate)
-    except CueError:
-        program = play_with_a_program(samples, rate)
-        if program is None:
-            raise
+    if program := play(samples, rate):
         click.echo(f"played by {program}", err=True)
 
 

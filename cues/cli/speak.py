@@ -13,7 +13,7 @@ import stream
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from cues.cli.live.scripts import script_of
-from cues.cli.live.turn import Target, run_turn
+from cues.cli.live.turn import Target, speak_turn
 from cues.errors import reason_of
 from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
@@ -36,7 +36,6 @@ __all__ = ["command"]
 )
 @_options.question
 @_options.spoken
-@click.option("--play", is_flag=True, help="Also play on this machine's loudspeakers (needs the extra `play`).")
 @_options.json_output
 def command(
     *,
@@ -49,7 +48,6 @@ def command(
     speaker: str,
     pack: Path | None,
     fast: bool,
-    play: bool,
     as_json: bool,
     **server: Any,
 ) -> None:
@@ -66,8 +64,6 @@ def command(
         raise click.UsageError("--tools offers tools without running them, --folder runs its own: give one of them")
     if recordings and server["base_url"]:
         raise click.UsageError("--replay takes the answer from a file, --base-url from a server: give one of them")
-    if fast and play:
-        raise click.UsageError("--play is in real time; leave out --fast")
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": prompt or "replay"})  # some APIs refuse an empty message
     clock = WallClock(_options.FAST_SPEED if fast else 1.0)
@@ -80,10 +76,8 @@ def command(
         server["model"] = server["model"] or default_model()
         target = Target(**server, tools=stream.services.filesystem_tools(folder) if folder else _tools(tools))
         title = f"{target.model} at {target.base_url}"
-    turn = run_turn(
-        target, messages, title=title, clock=clock, out=out, stem="speak", speaker=speaker, pack=pack, play=play
-    )
-    asyncio.run(turn).show(as_json=as_json)
+    files: Any = {"out": out, "stem": "speak", "title": title, "as_json": as_json}
+    asyncio.run(speak_turn(target, messages, clock=clock, speaker=speaker, pack=pack, **files))
 
 
 def _tools(path: Path | None) -> list[stream.Tool]:

@@ -2,38 +2,20 @@
 
 import asyncio
 import threading
-from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import contextmanager
 
-from cues.cli._page_server import PageServer, reloading_page
-from cues.cli._watching import Watched, watched_bank
+from cues.cli._page_server import PageServer, Watched, reloading_page, watched_bank
 from cues.cli.live.browser.app import LivePages
 from cues.cli.live.browser.conversation import ConversationOptions
-from cues.cli.live.scripts import built_in_scripts, served
+from cues.cli.live.scripts import built_in_scripts
 
 
 @contextmanager
 def page_server(app, **address):
-    """A running `PageServer` of an application, which an async context manager gives."""
-    started = Future()
-
-    async def serve():
-        async with app as made:
-            server = PageServer(made, **address)
-            started.set_result(server)
-            await server.serve()
-
-    def run():
-        try:
-            asyncio.run(serve())
-        except BaseException as error:
-            if started.done():
-                raise
-            started.set_exception(error)
-
-    thread = threading.Thread(target=run)
+    """A running `PageServer` of an application."""
+    server = PageServer(app, **address)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
-    server = started.result()
     try:
         yield server
     finally:
@@ -43,7 +25,7 @@ def page_server(app, **address):
 
 def board_server(make, folders, **address):
     """The sound board's server, with the page that `make` makes."""
-    return page_server(nullcontext(reloading_page(Watched(make, folders), poll_s=0.01)), **address)
+    return page_server(reloading_page(Watched(make, folders), poll_s=0.01), **address)
 
 
 def live_server(
@@ -51,13 +33,8 @@ def live_server(
 ):
     """A running `cues live`; without its scripts on the page, it takes any question, as with a live model."""
     scripts = built_in_scripts() if scripts is None else scripts
-
-    @asynccontextmanager
-    async def app():
-        async with served(scripts) as recorded:
-            options = ConversationOptions(targets=targets or recorded, bank=watched_bank(pack), speaker=speaker)
-            shown = [{"title": each.title, "prompt": each.prompt} for each in scripts] if offers_scripts else []
-            hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
-            yield LivePages(options, hello, poll_s=0.02).app()
-
-    return page_server(app(), **address)
+    asked = targets or [script.target() for script in scripts]
+    options = ConversationOptions(targets=asked, bank=watched_bank(pack), speaker=speaker)
+    shown = [{"title": each.title, "prompt": each.prompt} for each in scripts] if offers_scripts else []
+    hello = {"answers": "recordings", "speaker": speaker, "buffer_ms": buffer_ms, "scripts": shown}
+    return page_server(LivePages(options, hello, poll_s=0.02).app(), **address)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,7 +17,7 @@ from stream.replay.recording import Recording, load_recording, samples_folder
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from stream.clock import Clock
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from stream.services.chat_request import ChatFields, Message
     from stream.services.tool import ToolLike
 
-__all__ = ["Script", "built_in_scripts", "demo_script", "script_of", "served"]
+__all__ = ["Script", "built_in_scripts", "demo_script", "script_of"]
 
 _ERROR = "error: "
 """A scripted result that begins so is raised."""
@@ -160,18 +159,3 @@ class Recorded:
             yield piece
         if not turn.complete:
             raise ConnectionError("the recorded connection broke here")
-
-
-@asynccontextmanager
-async def served(scripts: Sequence[Script], clock: Clock | None = None) -> AsyncIterator[list[Target]]:
-    """A replay server for each script, as targets in the same order: they are asked as a model is."""
-    from stream.replay.server import ReplayServer  # needs an extra, which `--help` does not
-
-    async with AsyncExitStack() as stack:
-        targets = []
-        for script in scripts:
-            server = ReplayServer(script.turns, tokens_per_s=script.tokens_per_s, clock=clock)
-            await stack.enter_async_context(server)
-            api: Any = script.turns[0].api or "chat"
-            targets.append(replace(script.target(clock), base_url=server.base_url, api=api, source=None))
-        yield targets

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import signal
 import sys
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -18,7 +19,6 @@ from cues.cli._files import TurnFiles
 from cues.cli._records import bank_of, print_json
 from cues.cli._terminal import console, harmless
 from cues.cli.live.picture import draw_turn
-from cues.cli.live.sound_device import LEAD_MS, SoundDevice
 from cues.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.session import VoiceSession
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stream.clock import WallClock
+    from stream.events import ServiceEvent
     from stream.services.source import ChatSource
-    from stream.session.record import Seen, Sounded, TurnRecord
+    from stream.session.record import Sounded, TurnRecord
 
-__all__ = ["Arrival", "Target", "TurnReport", "cause_of", "print_timeline", "run_turn"]
+__all__ = ["Arrival", "Target", "cause_of", "print_timeline", "speak_turn"]
 
-_WITHOUT_DEVICE = "without --play the answer goes into files alone"
 _CAUSES: dict[type, str] = {ToolResult: "its result", StreamFailed: "the failure"}
 
 
@@ -70,45 +70,6 @@ class Target:
             yield stream.ToolRunner(source, self.tools, rounds=self.rounds) if runs_tools else source
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnReport:
-    """A finished turn: its record, the files, the speaker and the server."""
-
-    journal: TurnRecord
-    files: TurnFiles
-    speaker: str
-    server: str
-
-    def show(self, *, as_json: bool) -> None:
-        """Print the timeline and the files, or only the reason of a failure; exit with 1 if the turn failed."""
-        journal, files = self.journal, self.files
-        if journal.interrupted and not files.kept:
-            raise KeyboardInterrupt
-        if as_json:
-            print_json({"speaker": self.speaker, **journal.as_dict()})
-        elif files.kept:
-            click.echo(f"speaker: {self.speaker}\n")
-            print_timeline(journal)
-            paths = (files.wav, files.speech_wav, files.png, files.json)
-            names = harmless(", ".join(str(path) for path in paths if path.exists()))
-            click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
-        if journal.failure is not None:
-            click.echo(f"cues: {harmless(self._failure())}", err=True)
-            sys.exit(1)
-
-    def _failure(self) -> str:
-        """The failure and its place, in one line."""
-        last = self.journal.seen[-1].event if self.journal.seen else None
-        if not isinstance(last, StreamFailed):
-            return self.journal.failure or ""
-        message = " ".join(last.message.split())
-        if last.code == "connection" and not self.files.kept:
-            message += " (`cues speak --replay FILE` works without a server)"
-        if self.server in message:
-            return message
-        return f"{self.server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"
-
-
 class Arrival:
     """Arrival time of the latest chunk of the model's stream, on the turn's clock."""
 
@@ -121,9 +82,8 @@ class Arrival:
         self.last_s = self._clock.now()
 
 
-@contextlib.contextmanager
-def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
-    """Make the first Ctrl-C a barge-in, and the second end the program."""
+def _barge_in_at_ctrl_c(session: VoiceSession, stack: contextlib.AsyncExitStack) -> None:
+    """Until `stack` unwinds, make the first Ctrl-C a barge-in, and the second end the program."""
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -132,21 +92,10 @@ def _barge_in_at_ctrl_c(session: VoiceSession) -> Iterator[None]:
 
     with contextlib.suppress(NotImplementedError, RuntimeError):  # not on Windows, not outside of the main thread
         loop.add_signal_handler(signal.SIGINT, interrupt)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(NotImplementedError, RuntimeError):
-            loop.remove_signal_handler(signal.SIGINT)
+        stack.callback(loop.remove_signal_handler, signal.SIGINT)
 
 
-def _limits(speed: float) -> stream.Limits:
-    """The usual limits; in fast stream time, a live model and its tools need as many seconds more."""
-    usual = stream.Limits()
-    factor = max(speed, 1.0)
-    return stream.Limits(model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s)
-
-
-async def run_turn(
+async def speak_turn(
     target: Target,
     messages: Sequence[Mapping[str, Any]],
     *,
@@ -156,28 +105,31 @@ async def run_turn(
     stem: str,
     speaker: str,
     pack: Path | None,
-    language: str | None = None,
-    play: bool = False,
+    as_json: bool,
     keeps_interrupted: bool = True,
-) -> TurnReport:
-    """Ask the model, speak its answer with cues, and write the files `out`/`stem`.*."""
-    bank, arrival = bank_of(pack), Arrival(clock)
+) -> None:
+    """Ask the model, speak its answer with cues, and write the files `out`/`stem`.*, unless nothing was heard.
+
+    Prints the timeline and the files, or only the reason of a failure; exits with 1 if the turn failed.
+    """
+    bank, arrival, factor, usual = bank_of(pack), Arrival(clock), max(clock.speed, 1.0), stream.Limits()
     async with contextlib.AsyncExitStack() as stack:
         mixer = stack.enter_context(contextlib.closing(cues.Mixer(SAMPLE_RATE)))
-        voice = await choose_speaker(speaker, language=language)
+        voice = await choose_speaker(speaker)
         stack.push_async_callback(voice.aclose)
-        device = stack.enter_context(SoundDevice(SAMPLE_RATE, _WITHOUT_DEVICE)) if play else None
-        files = stack.enter_context(TurnFiles(out, stem, SAMPLE_RATE, device))
+        files = stack.enter_context(TurnFiles(out, stem, SAMPLE_RATE))
         session = VoiceSession(
             mixer=mixer,
             router=stream.CueRouter(bank, mixer),
             speaker=voice,
             sink=files,
             clock=clock,
-            limits=_limits(clock.speed),
-            lead_ms=LEAD_MS if play else 10.0,
+            # In fast stream time, a live model and its tools need as many seconds more.
+            limits=stream.Limits(
+                model_s=factor * usual.model_s, tool_s=factor * usual.tool_s, speech_s=factor * usual.speech_s
+            ),
         )
-        stack.enter_context(_barge_in_at_ctrl_c(session))
+        _barge_in_at_ctrl_c(session, stack)
         source = await stack.enter_async_context(target.opened(arrival.mark))
         events = source.chat(messages, tools=target.tools or None)
         is_whole = False
@@ -192,7 +144,23 @@ async def run_turn(
             draw_turn(journal, *files.read_sound(), f"{title}; speaker: {voice.name}", files.png)
         except MissingFeatureError as error:
             click.echo(f"cues: {error}", err=True)
-    return TurnReport(journal=journal, files=files, speaker=voice.name, server=target.base_url)
+    elif journal.interrupted:
+        raise KeyboardInterrupt
+    _report(journal, files, voice.name, target.base_url, as_json=as_json)
+
+
+def _report(journal: TurnRecord, files: TurnFiles, speaker: str, server: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"speaker": speaker, **journal.as_dict()})
+    elif files.kept:
+        click.echo(f"speaker: {speaker}\n")
+        print_timeline(journal)
+        paths = (files.wav, files.speech_wav, files.png, files.json)
+        names = harmless(", ".join(str(path) for path in paths if path.exists()))
+        click.echo(f"\n{journal.output_samples / journal.sample_rate:.1f} s of sound: {names}")
+    if journal.failure is not None:
+        click.echo(f"cues: {harmless(_failure(journal, server, is_kept=files.kept))}", err=True)
+        sys.exit(1)
 
 
 def _is_worth_keeping(journal: TurnRecord) -> bool:
@@ -200,6 +168,19 @@ def _is_worth_keeping(journal: TurnRecord) -> bool:
     if journal.heard or any(not isinstance(sounded.seen.event, StreamFailed) for sounded in journal.sounded):
         return True
     return journal.failure is None and any(isinstance(seen.event, Finish) for seen in journal.seen)
+
+
+def _failure(journal: TurnRecord, server: str, *, is_kept: bool) -> str:
+    """The failure and its place, in one line."""
+    last = journal.seen[-1].event if journal.seen else None
+    if not isinstance(last, StreamFailed):
+        return journal.failure or ""
+    message = " ".join(last.message.split())
+    if last.code == "connection" and not is_kept:
+        message += " (`cues speak --replay FILE` works without a server)"
+    if server in message:
+        return message
+    return f"{server}{f' answered HTTP {last.status}' if last.status else ''}: {message}"
 
 
 def print_timeline(journal: TurnRecord) -> None:
@@ -210,31 +191,27 @@ def print_timeline(journal: TurnRecord) -> None:
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("what", no_wrap=True)
     table.add_column("", overflow="fold")
-    for at_s, what, detail in sorted(_rows(journal), key=lambda row: row[0]):
+    for at_s, what, detail in sorted(_rows(journal), key=itemgetter(0)):
         table.add_row(f"{at_s:7.3f} s", what, harmless(" ".join(detail.split())))
     console().print(table)
 
 
-def _rows(journal: TurnRecord) -> list[tuple[float, str, str]]:
-    rows: list[tuple[float, str, str]] = []
-    for is_text, group in itertools.groupby(journal.seen, lambda seen: isinstance(seen.event, TextDelta)):
+def _rows(journal: TurnRecord) -> Iterator[tuple[float, str, str]]:
+    for is_text, group in groupby(journal.seen, lambda seen: isinstance(seen.event, TextDelta)):
         together = list(group)
         if is_text:
-            text = "".join(seen.event.text for seen in together if isinstance(seen.event, TextDelta))
-            rows.append((together[0].known_s, "text", text.strip()))
+            yield together[0].known_s, "text", "".join(getattr(seen.event, "text", "") for seen in together)
         else:
-            rows += filter(None, map(_event_row, together))
+            yield from ((seen.known_s, *row) for seen in together if (row := _event_row(seen.event)))
     if journal.heard:
         first, last = journal.heard[0], journal.heard[-1]
-        rows.append((first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"))
-        rows.append((last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"))
-    rows += [
-        (sounded.onset_s, "♪ cue", f"{sounded.cue}, {max(sounded.delay_ms, 0.0):.1f} ms after {cause_of(sounded)}")
-        for sounded in journal.sounded
-    ]
+        yield first.onset_samples / journal.sample_rate, "voice", f"begins with “{first.text}”"
+        yield last.onset_samples / journal.sample_rate, "voice", f"last word “{last.text}”"
+    for sounded in journal.sounded:
+        delay_ms = max(sounded.delay_ms, 0.0)
+        yield sounded.onset_s, "♪ cue", f"{sounded.cue}, {delay_ms:.1f} ms after {cause_of(sounded)}"
     if journal.interrupted:
-        rows.append((journal.output_samples / journal.sample_rate, "end", "interrupted"))
-    return rows
+        yield journal.output_samples / journal.sample_rate, "end", "interrupted"
 
 
 def cause_of(sounded: Sounded) -> str:
@@ -242,17 +219,17 @@ def cause_of(sounded: Sounded) -> str:
     return _CAUSES.get(type(sounded.seen.event), "the bytes of its call")
 
 
-def _event_row(seen: Seen) -> tuple[float, str, str] | None:
-    match seen.event:
+def _event_row(event: ServiceEvent) -> tuple[str, str] | None:
+    match event:
         case ToolCallStart(tool_name=name):
-            return seen.known_s, "call", f"{name} is being called"
+            return "call", f"{name} is being called"
         case ToolCallEnd(tool_name=name, arguments_json=arguments, status=status):
-            return seen.known_s, "call", f"{name} {arguments}" + ("" if status == "ok" else f" ({status})")
+            return "call", f"{name} {arguments}" + ("" if status == "ok" else f" ({status})")
         case ToolResult(tool_name=name, is_error=is_error, content=content):
-            return seen.known_s, "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
+            return "result", f"{name} {'failed' if is_error else 'answered'}: {content}"
         case Finish(reason=reason):
-            return seen.known_s, "finish", reason
+            return "finish", reason
         case StreamFailed():
-            return seen.known_s, "failed", "the answer broke off"  # why is the last line of all, on standard error
+            return "failed", "the answer broke off"  # why is the last line of all, on standard error
         case _:
             return None

@@ -1,94 +1,78 @@
 """Ctrl-C while the assistant speaks: the first is the user's voice, the second ends the program."""
 
-import asyncio
 import itertools
+import json
 import os
 import signal
 
 import pytest
 
 from cues.cli._files import TurnFiles
-from cues.cli.live.turn import TurnReport, _barge_in_at_ctrl_c, _is_worth_keeping, print_timeline
-from stream.events import Finish, StreamFailed, TextDelta, ToolCallStart
-from stream.session.record import HeardWord, Seen, Sounded, TurnRecord
+from stream.replay.recording import samples_folder
+
+SPEAK = ("speak", "--replay", samples_folder() / "llama-server" / "hermes-text-and-call.sse", "--fast")
 
 
-class Session:
-    n_interrupted = 0
+@pytest.fixture
+def press(monkeypatch):
+    """A function that has Ctrl-C pressed at frames of the next command."""
+    write = TurnFiles.write
 
-    def barge_in(self):
-        self.n_interrupted += 1
+    def pressed_at(*frames):
+        numbers = itertools.count()
 
+        def press_and_write(files, mixed, speech):
+            write(files, mixed, speech)
+            if next(numbers) in frames:
+                os.kill(os.getpid(), signal.SIGINT)
 
-async def pressed(session, times):
-    with _barge_in_at_ctrl_c(session):
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
-            await asyncio.sleep(0.01)
+        monkeypatch.setattr(TurnFiles, "write", press_and_write)
 
-
-def test_the_first_ctrl_c_interrupts_the_answer():
-    session = Session()
-    asyncio.run(pressed(session, 1))
-    assert session.n_interrupted == 1
+    return pressed_at
 
 
-def test_the_second_ctrl_c_ends_the_program():
-    session = Session()
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(pressed(session, 2))
-    assert session.n_interrupted == 1
+def test_the_first_ctrl_c_interrupts_the_answer_and_keeps_what_was_heard(run, tmp_path, press):
+    press(100)
+    result = run(*SPEAK, "--speaker", "voice-like")
+    assert (result.code, result.err) == (0, "")
+    assert "interrupted" in result.out
+    record = json.loads((tmp_path / "speak.json").read_text(encoding="utf-8"))
+    assert record["interrupted"]
+    assert record["heard_text"].strip() in record["spoken_text"]
 
 
-def test_an_answer_that_is_interrupted_before_anything_was_heard_ends_like_any_interrupted_command(tmp_path, capsys):
-    with TurnFiles(tmp_path / "out", "speak", 24000) as files:
-        files.kept = _is_worth_keeping(TurnRecord(24000, interrupted=True))
-    turn = TurnReport(journal=TurnRecord(24000, interrupted=True), files=files, speaker="nobody", server="nowhere")
-    with pytest.raises(KeyboardInterrupt):
-        turn.show(as_json=False)
-    assert capsys.readouterr().out == ""
+def test_the_second_ctrl_c_ends_the_program(run, press):
+    press(100, 101)
+    result = run(*SPEAK, "--speaker", "voice-like")
+    assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
+
+
+def test_an_answer_that_is_interrupted_before_anything_was_heard_leaves_no_file(run, tmp_path, press):
+    press(0)
+    result = run(*SPEAK, "--speaker", "voice-like", "--out", "new/folder")
+    assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
     assert list(tmp_path.iterdir()) == []
 
 
-CALL = Seen(ToolCallStart("search", "c1", 0), None, 0.0)
-FAILED = Seen(StreamFailed("no server"), None, 0.0)
-
-
 @pytest.mark.parametrize(
-    ("journal", "kept"),
+    ("answer", "kept"),
     [
-        (TurnRecord(24000, failure="no server", seen=[FAILED], sounded=[Sounded("error", FAILED, 0, 0.0)]), False),
-        (
-            TurnRecord(24000, failure="cut", seen=[Seen(TextDelta("So"), None, 0.0)], heard=[HeardWord("So", 0, 0.0)]),
-            True,
-        ),
-        (TurnRecord(24000, failure="cut", seen=[CALL], sounded=[Sounded("tool_call", CALL, 0, 0.0)]), True),
-        (TurnRecord(24000, seen=[Seen(Finish("stop"), None, 0.0)]), True),
-        (TurnRecord(24000, failure="no speaker", seen=[Seen(Finish("stop"), None, 0.0)]), False),
+        ('data: {"error":{"message":"no"}}\n\n', False),
+        ('data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"search"}}]}}]}\n\n', True),
+        ('data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n', True),
     ],
-    ids=["only the failure sounded", "a word", "a call", "an empty answer", "nobody could speak it"],
+    ids=["only the failure sounded", "a call", "an empty answer"],
 )
-def test_a_turn_is_kept_if_it_was_heard_or_came_to_its_end(journal, kept):
-    assert _is_worth_keeping(journal) is kept
+def test_a_turn_is_kept_if_a_cue_was_heard_or_it_came_to_its_end(run, tmp_path, answer, kept):
+    (tmp_path / "answer.sse").write_text(answer)
+    run("speak", "--replay", "answer.sse", "--fast", "--speaker", "voice-like")
+    assert (tmp_path / "speak.wav").exists() is kept
 
 
-def test_a_cue_in_the_frame_of_its_event_is_not_shown_before_it(capsys):
-    call = Seen(ToolCallStart("search", "c1", 0), None, 1.000004)
-    print_timeline(TurnRecord(24000, seen=[call], sounded=[Sounded("tool_call", call, 24000, 1.0)]))
-    assert "tool_call, 0.0 ms after the bytes of its call" in capsys.readouterr().out
-
-
-def test_an_interrupted_demo_leaves_the_files_of_a_whole_one(run, tmp_path, monkeypatch):
+def test_an_interrupted_demo_leaves_the_files_of_a_whole_one(run, tmp_path, press):
     assert run("demo", "--fast", "--speaker", "voice-like").code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    write, n_frames = TurnFiles.write, itertools.count()
-
-    def pressed_after_a_second(files, mixed, speech):
-        write(files, mixed, speech)
-        if next(n_frames) == 100:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(TurnFiles, "write", pressed_after_a_second)
+    press(100)
     result = run("demo", "--fast", "--speaker", "voice-like")
     assert (result.code, result.out, result.err) == (130, "", "cues: interrupted\n")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -38,7 +38,7 @@ def test_help_needs_no_extra(line):
 @pytest.mark.parametrize(
     ("package", "line", "said"),
     [
-        ("h11", "live", f"`cues live` needs h11: {pip_install('live')}"),
+        ("uvicorn", "live", f"`cues live` needs uvicorn: {pip_install('live')}"),
         ("h11", "replay --scenario list", f"`cues replay` needs h11: {pip_install('openai')}"),
         ("jinja2", "page --serve --speaker voice-like", f"the sound board needs jinja2: {pip_install('page')}"),
         (

@@ -419,7 +419,7 @@ def test_wrong_arguments_are_refused_with_advice(arguments, message):
 def test_a_server_gets_the_key_that_it_is_given_and_not_openais(monkeypatch, given, key):
     targets = []
 
-    async def serve(_scripts, options, *_):
+    async def serve(options, *_):
         targets.extend(options.targets)
 
     monkeypatch.setenv("OPENAI_API_KEY", "of openai")
@@ -432,21 +432,21 @@ def test_a_server_gets_the_key_that_it_is_given_and_not_openais(monkeypatch, giv
 
 FIRST_TURN = """
 import asyncio, gc, sys
-from cues.cli._watching import watched_bank
+from cues.cli._page_server import watched_bank
 from cues.cli.live.browser.command import rehearse
 from cues.cli.live.browser.conversation import Conversation, ConversationOptions
-from cues.cli.live.scripts import built_in_scripts, served
+from cues.cli.live.scripts import built_in_scripts
 
 async def turn():
     bank = watched_bank("")
     await rehearse(bank)
-    async with served(built_in_scripts()[-1:]) as targets:
-        async with Conversation(ConversationOptions(targets=targets, bank=bank, speaker="espeak")) as conversation:
-            await conversation.answered()
-            before = set(sys.modules)
-            conversation.ask("And?")
-            await conversation.answered()
-            print(sorted(set(sys.modules) - before), gc.get_freeze_count() > 10_000)
+    targets = [built_in_scripts()[-1].target()]
+    async with Conversation(ConversationOptions(targets=targets, bank=bank, speaker="espeak")) as conversation:
+        await conversation.answered()
+        before = set(sys.modules)
+        conversation.ask("And?")
+        await conversation.answered()
+        print(sorted(set(sys.modules) - before), gc.get_freeze_count() > 10_000)
 
 asyncio.run(turn())
 """

@@ -14,8 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocketDisconnect
 
-from cues.cli._page_server import HEADERS
-from cues.cli._watching import POLL_S
+from cues.cli._page_server import HEADERS, POLL_S
 from cues.cli.live.browser.conversation import Conversation
 from stream.speech.speaker import SAMPLE_RATE
 

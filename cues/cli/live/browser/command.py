@@ -17,13 +17,10 @@ from cues.cli._terminal import harmless
 from stream.replay.local_requests import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from cues.cli._watching import Watched
+    from cues.cli._page_server import Watched
     from cues.cli.live.browser.conversation import ConversationOptions
-    from cues.cli.live.scripts import Script
-    from cues.cli.live.turn import Target
     from cues.library.bank import Bank
 
 __all__ = ["command", "rehearse"]
@@ -83,54 +80,42 @@ def command(
     if not is_loopback(host) and certfile is None:
         raise click.UsageError(f"--host {harmless(host)} is not this machine alone, and {_FORWARD.format(port=port)}")
     click.echo("preparing the sounds …", err=True)
-    from cues.cli._watching import watched_bank
+    from cues.cli._page_server import watched_bank
     from cues.cli.live.browser.conversation import ConversationOptions
     from cues.cli.live.scripts import built_in_scripts, script_of
     from cues.cli.live.turn import Target
     from stream.services import filesystem_tools
 
-    scripts: list[Script] = []
-    asked: list[Target] = []
-    if base_url and model:
-        tools = filesystem_tools(folder) if folder else ()
-        asked = [Target(**server, tools=tools)]
-    else:
-        scripts = [script_of(recordings)] if recordings else built_in_scripts()
+    scripts = [] if base_url else [script_of(recordings)] if recordings else built_in_scripts()
+    targets = [script.target() for script in scripts]
+    if base_url:
+        targets.append(Target(**server, tools=filesystem_tools(folder) if folder else ()))
     cues.warm_up()
-    options = ConversationOptions(targets=asked, bank=watched_bank(pack), speaker=speaker, system=system)
+    options = ConversationOptions(targets=targets, bank=watched_bank(pack), speaker=speaker, system=system)
     hello = {
-        "answers": f"{model} at {base_url}" if asked else "recordings of model servers",
+        "answers": f"{model} at {base_url}" if base_url else "recordings of model servers",
         "buffer_ms": buffer_ms,
         "scripts": [{"title": script.title, "prompt": script.prompt} for script in scripts],
     }
     watching = f", watching {harmless(str(pack))}" if pack else ""
     address = {"host": host, "port": port, "certfile": certfile, "keyfile": keyfile}
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(scripts, options, hello, address, watching))
+        asyncio.run(_serve(options, hello, address, watching))
 
 
-async def _serve(
-    scripts: Sequence[Script],
-    options: ConversationOptions,
-    hello: dict[str, Any],
-    address: dict[str, Any],
-    watching: str,
-) -> None:
-    """Serve until Ctrl-C; without targets in `options`, the scripts answer."""
+async def _serve(options: ConversationOptions, hello: dict[str, Any], address: dict[str, Any], watching: str) -> None:
+    """Serve until Ctrl-C."""
     from cues.cli._page_server import PageServer
     from cues.cli.live.browser.app import LivePages
-    from cues.cli.live.scripts import served
     from stream.speech import choose_speaker
 
     await rehearse(options.bank)
     async with contextlib.aclosing(await choose_speaker(options.speaker)) as speaker:
         hello["speaker"] = speaker.name  # An error appears here, before any page is open.
-    async with served(scripts) as recorded:
-        pages = LivePages(replace(options, targets=options.targets or recorded), hello)
-        token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
-        server = PageServer(pages.app(), token=token, **address)
-        click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watching} (Ctrl-C ends)")
-        await server.serve()
+    token = "" if is_loopback(address["host"]) else secrets.token_urlsafe(16)
+    server = PageServer(LivePages(options, hello).app(), token=token, **address)
+    click.echo(f"open {server.url} in a browser: {harmless(hello['answers'])}{watching} (Ctrl-C ends)")
+    await server.serve()
 
 
 async def rehearse(bank: Watched[Bank]) -> None:
@@ -140,14 +125,13 @@ async def rehearse(bank: Watched[Bank]) -> None:
     was imported. The event loop of all pages would stand still for as long.
     """
     from cues.cli.live.browser.conversation import Conversation, ConversationOptions
-    from cues.cli.live.scripts import demo_script, served
+    from cues.cli.live.scripts import demo_script
     from stream.clock import WallClock
 
     script = replace(demo_script(), tool_s=0.0, tokens_per_s=10.0 * _REHEARSAL_SPEED)
-    async with served([script]) as targets:
-        options = ConversationOptions(targets=targets, bank=bank, speaker="voice-like")
-        async with Conversation(options, WallClock(_REHEARSAL_SPEED)) as conversation:
-            conversation.ask(script.prompt)
-            await conversation.answered()
+    options = ConversationOptions(targets=[script.target()], bank=bank, speaker="voice-like")
+    async with Conversation(options, WallClock(_REHEARSAL_SPEED)) as conversation:
+        conversation.ask(script.prompt)
+        await conversation.answered()
     gc.collect()
     gc.freeze()

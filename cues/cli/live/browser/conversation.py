@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from starlette.websockets import WebSocket
 
-    from cues.cli._watching import Watched
+    from cues.cli._page_server import Watched
     from cues.cli.live.turn import Target
     from cues.library.bank import Bank
     from stream.events import ServiceEvent
