@@ -69,10 +69,8 @@ def any_below_one(values: int, n: int) -> bool:
 
 @kernel
 def find_needed_gains(signal: int, table: int, needed: int, n: int) -> None:
-    """Write the gains that keep the middles of `n` windows of a signal under the ceiling.
-
-    A phase is a loop over windows: a sum over taps must keep its order, and cannot be vectorized.
-    """
+    """Write the gains that keep the middles of `n` windows of a signal under the ceiling."""
+    # A phase is a loop over windows: a sum over taps must keep its order, and cannot be vectorized.
     x = carray(float32_at(signal), n + layout.TAPS)
     peaks = carray(float32_at(needed), n)
     for i in range(n):

@@ -38,10 +38,8 @@ def measure(state: int, samples: int, n: int, position: int, bits: np.int32) -> 
 
 @kernel
 def listen(row: int, frames: int, n: int, channels: int, listened: int) -> np.int32:
-    """Follow the level of `n` samples of speech, and note the last one of the first `listened` that is heard.
-
-    The result is the peak of these (of all `n`, if a guard or the level needs it), in the loudest channel.
-    """
+    """Follow the level of `n` samples of speech, and note the last one of the first `listened` that is heard."""
+    # The result is the peak of these (of all `n`, if a guard or the level needs it), in the loudest channel.
     words = carray(int64_at(row), 12)
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     samples = frames

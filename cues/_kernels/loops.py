@@ -84,10 +84,8 @@ def scatter(source: int, frames: int, n: int, channels: int) -> None:
 
 @kernel
 def sum_of_squares(samples: int, n: int) -> np.int64:
-    """Squares of the magnitudes, as whole 32768ths cut off at 1.0, added up; NaN and infinity count as silence.
-
-    Whole numbers add up to the same in any order, so the sum does not depend on how the samples are cut into parts.
-    """
+    """Squares of the magnitudes, as whole 32768ths cut off at 1.0, added up; NaN and infinity count as silence."""
+    # Whole numbers add up to the same in any order, so the sum does not depend on how the samples are cut into parts.
     bits = carray(int32_at(samples), n)
     total = np.int64(0)
     for i in range(n):
@@ -192,10 +190,8 @@ def add_ramped(  # noqa: PLR0917  (kernels have no keywords)
 
 @kernel
 def hold_ceiling(samples: int, n: int) -> np.int32:
-    """Cut off what is outside of ±1.0; how many samples that were.
-
-    A knee below would change full-scale speech too, and a ramp's first sample would be a jump.
-    """
+    """Cut off what is outside of ±1.0; how many samples that were."""
+    # A knee below would change full-scale speech too, and a ramp's first sample would be a jump.
     y = carray(float32_at(samples), n)
     cut = np.int32(0)
     for i in range(n):

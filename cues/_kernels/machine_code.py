@@ -18,11 +18,9 @@ _LEVELS = {
 
 
 def levels() -> list[str]:
-    """LLVM's names for the processors that code can be made for, best first.
-
-    Levels, not models: a fleet of different machines, or a container image for it, needs one file or two. A mix has the
-    same bits at every level, and the highest level takes no longer than code for one model.
-    """
+    """LLVM's names for the processors that code can be made for, best first."""
+    # Levels, not models: a fleet of different machines, or a container image for it, needs one file or two. A mix has
+    # the same bits at every level, and the highest level takes no longer than code for one model.
     return list(_LEVELS) if binding.get_process_triple().startswith("x86_64") else ["generic"]
 
 

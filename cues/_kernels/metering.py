@@ -40,11 +40,9 @@ def without_tiny(state: float) -> float:
 
 @fused_kernel
 def slot_energies(samples: int, n: int, coefficients: int, states: int, position: int, rate: int, energies: int) -> int:
-    """Filter the next `n` samples of a signal, store the energy of each slot that they finish, return their number.
-
-    samples : float32 (n,); coefficients : float64 (6,); states : float64 (5,), the filters' four and the energy
-    of the slot begun; position : samples before these; energies : float64, room for each slot that may end here.
-    """
+    """Filter the next `n` samples of a signal, store the energy of each slot that they finish, return their number."""
+    # samples : float32 (n,); coefficients : float64 (6,); states : float64 (5,), the filters' four and the energy of
+    # the slot begun; position : samples before these; energies : float64, room for each slot that may end here.
     x_in, c, s, out = (
         carray(float32_at(samples), n),
         carray(float64_at(coefficients), 6),
@@ -188,11 +186,9 @@ def peak_4x(samples: int, n: int, filters: int) -> int:
 
 @kernel
 def prediction_errors(padded: int, window: int, length: int, hop: int, scratch: int, errors: int, n_errors: int) -> int:
-    """Store the prediction error of each sample of a signal, in whole hops.
-
-    padded : float32, the signal between zeros: `length/2 − hop/2 + ORDER` before it, as many as the last window needs
-    after it; window : float64 (length,), a multiple of 16; scratch : float64 (2·length + hop,); errors : float32.
-    """
+    """Store the prediction error of each sample of a signal, in whole hops."""
+    # padded : float32, the signal between zeros: `length/2 − hop/2 + ORDER` before it, as many as the last window needs
+    # after it; window : float64 (length,), a multiple of 16; scratch : float64 (2·length + hop,); errors : float32.
     eighth = length // 8
     e2, e3, e4, e5, e6, e7 = 2 * eighth, 3 * eighth, 4 * eighth, 5 * eighth, 6 * eighth, 7 * eighth
     before = (length - hop) // 2

@@ -206,10 +206,8 @@ def mix_part(row: int, source: int, target: int, n: int) -> None:
 
 @kernel
 def mix_row(row: int, source: int, target: int, n: int) -> None:
-    """Mix `n` samples of each channel from `source` into `target` (which may be the same) and move the session on.
-
-    The planner has run: nothing but what the row holds happens within these samples.
-    """
+    """Mix `n` samples of each channel from `source` into `target` (which may be the same) and move the session on."""
+    # The planner has run: nothing but what the row holds happens within these samples.
     words, ints, _ = views(row)
     channels = channels_of(row)
     most = n if channels == 1 else layout.SCRATCH_SAMPLES // channels
@@ -298,10 +296,8 @@ def try_to_mix(row: int, source: int, target: int, n: int) -> int:
 def mix_rows(  # noqa: PLR0917  (kernels have no keywords)
     rows: int, row_bytes: int, n_rows: int, source: int, target: int, n: int, waking: int
 ) -> int:
-    """Mix one frame of `n` samples for each of many sessions of one channel; how many have to be planned first.
-
-    Their numbers are written to `waking` (int64) and their frames are left to the caller.
-    """
+    """Mix one frame of `n` samples for each of many sessions of one channel; how many have to be planned first."""
+    # Their numbers are written to `waking` (int64) and their frames are left to the caller.
     found = carray(int64_at(waking), n_rows)
     count = 0
     frame = np.int64(0)

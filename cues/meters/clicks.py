@@ -72,10 +72,8 @@ def find_clicks(samples: NDArray[np.floating], sample_rate: int = 24000) -> NDAr
 
 
 def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
-    """Prediction errors of `samples`, in numpy: the twin of the compiled loop.
-
-    Each 40 ms frame has a predictor of order 12, from the Hann-windowed 60 ms around it (autocorrelation method).
-    """
+    """Prediction errors of `samples`, in numpy: the twin of the compiled loop."""
+    # Each 40 ms frame has a predictor of order 12, from the Hann-windowed 60 ms around it (autocorrelation method).
     hop, window = _frame(sample_rate)
     length = len(window)
     padded = _padded(samples, hop, length)
@@ -93,13 +91,11 @@ def residual(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float
 def _click_near(
     samples: NDArray[np.float32], at: int, sample_rate: int, block: int, compiled: bool
 ) -> tuple[int, float]:
-    """Position and error of the click within the millisecond around `at`; error 0 without a click.
-
-    Frames and blocks are centered on the candidate, so results do not depend on the position in the file. It must be a
-    click in one of three layouts, and its error must also exceed the threshold in the centered one: at the end of a
-    frame the predictor misses even soft onsets (a tone with a 10 ms raised cosine after faded noise was a false click
-    at 17 of 300 positions). The centered layout alone would miss a tenth of the cuts in speech.
-    """
+    """Position and error of the click within the millisecond around `at`; error 0 without a click."""
+    # Frames and blocks are centered on the candidate, so results do not depend on the position in the file. It must be
+    # a click in one of three layouts, and its error must also exceed the threshold in the centered one: at the end of a
+    # frame the predictor misses even soft onsets (a tone with a 10 ms raised cosine after faded noise was a false click
+    # at 17 of 300 positions). The centered layout alone would miss a tenth of the cuts in speech.
     hop, _ = _frame(sample_rate)
     for _ in range(_CENTERINGS):
         blocks = _errors_around(samples, at, sample_rate, block, compiled)
@@ -187,10 +183,8 @@ def _peaks(blocks: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _alone(peaks: NDArray[np.float32], block: int, factor: float) -> bool:
-    """Whether the error in a block is `factor` times all but one of those within 25 ms.
-
-    A lost buffer makes two clicks, and one must not hide the other.
-    """
+    """Whether the error in a block is `factor` times all but one of those within 25 ms."""
+    # A lost buffer makes two clicks, and one must not hide the other.
     before = peaks[max(0, block - _ROW_BLOCKS) : max(0, block - _NEAR_BLOCKS + 1)]
     after = peaks[block + _NEAR_BLOCKS : block + _ROW_BLOCKS + 1]
     around = np.concatenate([before, after])

@@ -51,11 +51,9 @@ SETTLE_S = 0.2
 
 @lru_cache(maxsize=64)
 def design(sample_rate: int) -> KWeighting:
-    """The filters at `sample_rate` (8000 … 192,000 Hz), fitted to the 48 kHz reference.
-
-    Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 dB at 16 kHz. Up to 0.996 of
-    it, at most 24 kHz: 0.0002 dB at 24 kHz, 0.00003 dB from 32 kHz (tests/cues/meters/test_kweighting.py).
-    """
+    """The filters at `sample_rate` (8000 … 192,000 Hz), fitted to the 48 kHz reference."""
+    # Worst error from 20 Hz to 0.95 of the Nyquist frequency: 0.0083 dB at 8 kHz, 0.0008 dB at 16 kHz. Up to 0.996 of
+    # it, at most 24 kHz: 0.0002 dB at 24 kHz, 0.00003 dB from 32 kHz (tests/cues/meters/test_kweighting.py).
     sample_rate = checked_sample_rate(sample_rate)
     if sample_rate == _REFERENCE_RATE:
         return REFERENCE
@@ -86,11 +84,9 @@ def magnitude_db(weighting: KWeighting, hz: NDArray[np.float64], sample_rate: in
 
 
 def k_weighted(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:
-    """K-weighted `samples`, in numpy: the twin of the compiled recursion, equal to about 1e-15.
-
-    It filters the spectrum of the signal, padded beyond the impulse response so that nothing wraps around. It serves
-    short sounds: a process that only loads cues does not import numba.
-    """
+    """K-weighted `samples`, in numpy: the twin of the compiled recursion, equal to about 1e-15."""
+    # It filters the spectrum of the signal, padded beyond the impulse response so that nothing wraps around. It serves
+    # short sounds: a process that only loads cues does not import numba.
     n_fft = _fast_length(len(samples) + round(SETTLE_S * sample_rate))
     spectrum = np.fft.rfft(np.asarray(samples, dtype=np.float64), n_fft)
     weighted: NDArray[np.float64] = np.fft.irfft(spectrum * _response(sample_rate, n_fft), n_fft)[: len(samples)]
@@ -126,10 +122,8 @@ def _quadratic(c0: float, c1: float, c2: float) -> tuple[float, float, float]:
 
 
 def _fit_grid(sample_rate: int) -> NDArray[np.float64]:
-    """Frequencies of the fit: logarithmic at the bottom, dense at the top, where a biquad has the least freedom.
-
-    Below a rate of 20 kHz the fit leaves out the top twentieth of the band, which holds no sound.
-    """
+    """Frequencies of the fit: logarithmic at the bottom, dense at the top, where a biquad has the least freedom."""
+    # Below a rate of 20 kHz the fit leaves out the top twentieth of the band, which holds no sound.
     top = (0.498 if sample_rate >= _FULL_BAND_RATE else 0.475) * min(sample_rate, _REFERENCE_RATE)
     return np.concatenate([np.geomspace(15.0, top, 60), top * np.sin(np.linspace(0.05, 0.5 * np.pi, 300))])
 
@@ -137,10 +131,8 @@ def _fit_grid(sample_rate: int) -> NDArray[np.float64]:
 def _fit(
     x: NDArray[np.float64], target: NDArray[np.float64], start: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Logarithmic gain and coefficients `p1 p0 q1 q0 r1 r0` of the minimax fit.
-
-    Least squares, then Lawson's iteration: each round weights the points by their errors, which levels the peaks.
-    """
+    """Logarithmic gain and coefficients `p1 p0 q1 q0 r1 r0` of the minimax fit."""
+    # Least squares, then Lawson's iteration: each round weights the points by their errors, which levels the peaks.
     weights = np.ones_like(x)
     parameters = start.copy()
     for _ in range(1 + _MINIMAX_ROUNDS):
@@ -190,10 +182,8 @@ def _model(x: NDArray[np.float64], parameters: NDArray[np.float64]) -> tuple[NDA
 
 
 def _factored(log_gain: float, quadratics: NDArray[np.float64]) -> KWeighting:
-    """The biquads of the fitted quadratics.
-
-    The high-pass is scaled to the reference's form, and the shelf has the rest of the gain; only the product matters.
-    """
+    """The biquads of the fitted quadratics."""
+    # The high-pass is scaled to the reference's form, and the shelf has the rest of the gain; only the product matters.
     p1, p0, q1, q0, r1, r0 = quadratics
     (zeros, zeros_scale), (shelf, shelf_scale), (high, high_scale) = (
         _monic(*c) for c in ((p1, p0), (q1, q0), (r1, r0))

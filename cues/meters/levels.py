@@ -99,10 +99,9 @@ def lufs(mean_square: float) -> float:
 def window_mean_squares(
     energies: NDArray[np.float64], sample_rate: int, window_slots: int, *, first_slot: int = 0, hop_slots: int = 1
 ) -> NDArray[np.float64]:
-    """Mean squares of all windows of `window_slots` inside `energies` (of slots), `hop_slots` apart.
-
-    `first_slot` is the number of the first slot: unless the rate is a multiple of 1000 Hz, window lengths depend on it.
-    """
+    """Mean squares of all windows of `window_slots` inside `energies` (of slots), `hop_slots` apart."""
+    # `first_slot` is the number of the first slot: unless the rate is a multiple of 1000 Hz, window lengths depend on
+    # it.
     n_windows = len(energies) - window_slots + 1
     if n_windows < 1:
         return np.zeros(0)

@@ -83,19 +83,15 @@ def in_silence(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 def interpolated_peak(
     padded: NDArray[np.float32], oversampling: int = FINE_OVERSAMPLING, at_least: float = 0.0
 ) -> float:
-    """Largest magnitude of the points with complete context in `padded`, at least `at_least`.
-
-    `oversampling` is in points per sample, ≥ 2; `at_least` is a known lower bound, such as the sample peak.
-    """
+    """Largest magnitude of the points with complete context in `padded`, at least `at_least`."""
+    # `oversampling` is in points per sample, ≥ 2; `at_least` is a known lower bound, such as the sample peak.
     return _fir_peak(padded, _filters(oversampling, TAPS, _BAND), at_least)
 
 
 def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_least: float) -> float:
-    """Largest magnitude of the points of all filters, at least `at_least`.
-
-    Blocks are read in descending order of their sample peaks, until none can exceed the peak so far: a point is at most
-    the filter's absolute sum times the largest sample.
-    """
+    """Largest magnitude of the points of all filters, at least `at_least`."""
+    # Blocks are read in descending order of their sample peaks, until none can exceed the peak so far: a point is at
+    # most the filter's absolute sum times the largest sample.
     taps = filters.shape[1]
     n_windows = len(padded) - taps + 1
     if n_windows < 1:
@@ -119,11 +115,9 @@ def _fir_peak(padded: NDArray[np.float32], filters: NDArray[np.float32], at_leas
 
 
 def _side_by_side(filters: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Matrix with the filters of `_HOP` adjacent samples as columns.
-
-    Stacked small products stay below the size at which BLAS starts threads. On a busy machine those threads wait longer
-    than they compute, and a live process needs its cores.
-    """
+    """Matrix with the filters of `_HOP` adjacent samples as columns."""
+    # Stacked small products stay below the size at which BLAS starts threads. On a busy machine those threads wait
+    # longer than they compute, and a live process needs its cores.
     n_filters, taps = filters.shape
     matrix = np.zeros((taps + _HOP - 1, _HOP * n_filters), dtype=np.float32)
     for i in range(_HOP):

@@ -56,10 +56,8 @@ def mix_bytes(scheduler: Scheduler, data: bytes) -> bytes:
 
 
 def _mix_parts(scheduler: Scheduler, source: Samples, target: Samples | None) -> Samples:
-    """Mix `source` into `target` (contiguous, of one shape; may be the same array).
-
-    Without a target the result is `source` if all of it passes unchanged, and else a new array.
-    """
+    """Mix `source` into `target` (contiguous, of one shape; may be the same array)."""
+    # Without a target the result is `source` if all of it passes unchanged, and else a new array.
     row, words, done, mixed = scheduler.row, scheduler.row.words, 0, target
     while done < len(source):
         end = min(len(source), done + scheduler.planned() - words[layout.POSITION_I64])

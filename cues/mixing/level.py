@@ -22,11 +22,10 @@ LEAST_DB, MOST_DB = -12.0, 6.0
 
 
 class SpeechLevel(NotCopyable):
-    """RMS of the session's 100 ms blocks, averaged over some seconds of speech.
+    """RMS of the session's 100 ms blocks, averaged over some seconds of speech."""
 
-    Blocks below −50 dBFS are pauses and do not count. NaN and infinity count as silence. Squares are summed as
-    integers, so the level does not depend on the frame size.
-    """
+    # Blocks below −50 dBFS are pauses and do not count. NaN and infinity count as silence. Squares are summed as
+    # integers, so the level does not depend on the frame size.
 
     __slots__ = ("_floats", "_words", "address")
 

@@ -99,10 +99,9 @@ class Scheduler:
     # From any thread.
 
     def post(self, command: Callable[..., None], *arguments: Any) -> None:
-        """Queue `command` for the next `mix`; ignored after `end`.
-
-        Without a lock between the check of `closed` and the append, a late command can follow `close`: `plan` drops it.
-        """
+        """Queue `command` for the next `mix`; ignored after `end`."""
+        # Without a lock between the check of `closed` and the append, a late command can follow `close`: `plan` drops
+        # it.
         if self.closed:
             return
         if len(self._inbox) + len(self._waiting) >= MAX_WAITING:
@@ -354,10 +353,9 @@ class Scheduler:
         self.started += 1
 
     def _fitted_gain(self, voice: Playback, slot: int, now: int) -> float:
-        """The voice's gain, reduced if the other cues leave no headroom; ducks the speech for the rest.
-
-        The cues' samples are known, so the sum of their remaining peaks bounds their mix; the speech gets the headroom.
-        """
+        """The voice's gain, reduced if the other cues leave no headroom; ducks the speech for the rest."""
+        # The cues' samples are known, so the sum of their remaining peaks bounds their mix; the speech gets the
+        # headroom.
         others = self.slots.reach_beside(slot, now) if self.slots.voices else 0.0
         gain = voice.gain * voice.follow_gain
         peak = voice.sound.peak * gain

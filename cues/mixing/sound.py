@@ -37,11 +37,10 @@ _LARGEST = 1e9
 
 
 class Sound(NotCopyable):
-    """Header and finished samples, at a fixed `address`.
+    """Header and finished samples, at a fixed `address`."""
 
-    `audible` is the first sample above −60 dBFS and the one after the last, (0, 0) for silence. With `soft_start`, the
-    voice can start without a fade-in.
-    """
+    # `audible` is the first sample above −60 dBFS and the one after the last, (0, 0) for silence. With `soft_start`,
+    # the voice can start without a fade-in.
 
     __slots__ = ("_block", "_peaks_to_end", "address", "audible", "length", "peak", "samples", "soft_start")
 

@@ -64,11 +64,10 @@ def _lengths(sample_rate: int) -> _Lengths:
 
 @dataclass(slots=True, eq=False)
 class SpeechBus:
-    """Plans the gain of one session's speech.
+    """Plans the gain of one session's speech."""
 
-    The ramps are kept here as Python numbers, which take a tenth of the time of a numpy array's items; `plan` writes
-    them to the row. A kernel that lets the next ramp take over changes its row alone: `settle` does the same here.
-    """
+    # The ramps are kept here as Python numbers, which take a tenth of the time of a numpy array's items; `plan` writes
+    # them to the row. A kernel that lets the next ramp take over changes its row alone: `settle` does the same here.
 
     row: Row
     voices: list[Playback]  # the slots' own list
@@ -108,10 +107,8 @@ class SpeechBus:
         self._lifted_until = 0
 
     def make_room(self, peak: float) -> None:
-        """Duck deep enough that full-scale speech and cues of this summed peak stay within ±1.0.
-
-        The depth never decreases during a duck, which would pump. A bus with a duck of 0 dB never ducks.
-        """
+        """Duck deep enough that full-scale speech and cues of this summed peak stay within ±1.0."""
+        # The depth never decreases during a duck, which would pump. A bus with a duck of 0 dB never ducks.
         if self._depth > 1.0 - peak and self._duck < 1.0:
             self._depth = min(self._depth, max(1.0 - peak, DEEPEST))
 
@@ -138,10 +135,8 @@ class SpeechBus:
         self._muted = False
 
     def plan(self, now: int, heard: int) -> int:
-        """Update the ramps and return the sample of the next update; earlier calls change nothing.
-
-        Speech was last heard before sample `heard`; it counts since the duck began.
-        """
+        """Update the ramps and return the sample of the next update; earlier calls change nothing."""
+        # Speech was last heard before sample `heard`; it counts since the duck began.
         self.settle(now)
         duck_end, replace_end = self._ends()
         check = self._lift(now, heard, duck_end, replace_end)
@@ -262,11 +257,9 @@ class SpeechBus:
         return self.g1 == 1.0 and self.next_t0 == _NEVER and now >= self.rest
 
     def _ramp(self, now: int, level: float, n: int) -> None:
-        """Start a ramp to `level` with the current value and slope, or after the current ramp.
-
-        From a steep slope, a long ramp would leave 0 … 1, and a short one would bend too sharply. Steep ramps take
-        20 ms, so the new one waits.
-        """
+        """Start a ramp to `level` with the current value and slope, or after the current ramp."""
+        # From a steep slope, a long ramp would leave 0 … 1, and a short one would bend too sharply. Steep ramps take 20
+        # ms, so the new one waits.
         value, slope = (self.g1, 0.0) if now >= self.rest else self._state(now)
         slope *= abs(n)
         if slope and not turns_well(value, level, slope, _STEEPEST_BEND / self._lengths.quick**2 * n * n):

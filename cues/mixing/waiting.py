@@ -76,10 +76,8 @@ class WaitingVoices:
             self.stop(voice)
 
     def pop_due(self, now: int, heard: int, quiet_from: int) -> list[Playback]:
-        """Remove and return the voices that begin at sample `now`.
-
-        Speech was last heard before sample `heard`; nothing is heard from `quiet_from` on, if nothing more comes.
-        """
+        """Remove and return the voices that begin at sample `now`."""
+        # Speech was last heard before sample `heard`; nothing is heard from `quiet_from` on, if nothing more comes.
         if self._stopped:
             self._drop_stopped()
         due = []

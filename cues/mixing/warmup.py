@@ -38,12 +38,10 @@ def warm_up() -> None:
 
 
 def write_object_file(base: Path | None = None, level: str | None = None) -> tuple[Path, str]:
-    """Path of a new object file that processes with `CUES_CACHE_DIR=base` load, and its level.
-
-    Without `base`, it is in the first cache folder that can be written; without `level`, for this processor. Raises
-    `ImportError` or `RuntimeError` if the loops have to be compiled, and numba is not installed or cannot do it, and
-    `OSError` if the file cannot be written, or others may write to its folder.
-    """
+    """Path of a new object file that processes with `CUES_CACHE_DIR=base` load, and its level."""
+    # Without `base`, it is in the first cache folder that can be written; without `level`, for this processor. Raises
+    # `ImportError` or `RuntimeError` if the loops have to be compiled, and numba is not installed or cannot do it, and
+    # `OSError` if the file cannot be written, or others may write to its folder.
     from cues._kernels import machine_code
 
     level = level or machine_code.usable_levels()[0]

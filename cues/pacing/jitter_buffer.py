@@ -8,12 +8,11 @@ _TRIAL_S = 30.0  # Of sound with a frame to spare: a few turns of a conversation
 
 
 class JitterBufferDepth:
-    """A depth, samples, that adapts by one frame at a time, from `first_samples` to `most_samples`.
+    """A depth, samples, that adapts by one frame at a time, from `first_samples` to `most_samples`."""
 
-    It grows when the released sound ran out while more was queued: that is an audible gap. It shrinks in silence, after
-    30 s of sound in which one frame less would have been enough. So a late start does not delay cues for an hour, and a
-    process that is late now and then keeps its depth. `late_calls` counts how often it was too small.
-    """
+    # It grows when the released sound ran out while more was queued: that is an audible gap. It shrinks in silence,
+    # after 30 s of sound in which one frame less would have been enough. So a late start does not delay cues for an
+    # hour, and a process that is late now and then keeps its depth. `late_calls` counts how often it was too small.
 
     def __init__(self, *, first_samples: int, most_samples: int, frame_samples: int, sample_rate: int) -> None:
         self.samples = first_samples

@@ -57,10 +57,8 @@ def pcm16_of_float(samples: Samples) -> bytes:
 
 
 def dithered_int16(samples: Samples) -> NDArray[np.int16]:
-    """Samples of shape `(n_samples,)` as int16 with triangular dither of ±1 step; digital silence stays silent.
-
-    The dither comes from raw integers of PCG64 with a fixed seed, so the result is the same on every machine.
-    """
+    """Samples of shape `(n_samples,)` as int16 with triangular dither of ±1 step; digital silence stays silent."""
+    # The dither comes from raw integers of PCG64 with a fixed seed, so the result is the same on every machine.
     bits = np.random.PCG64(16).random_raw(2 * len(samples))
     uniform = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
     dither = np.where(samples != 0.0, uniform[: len(samples)] - uniform[len(samples) :], 0.0)

@@ -22,10 +22,8 @@ _ORDER = 24  # two per formant up to 12 kHz, and some for the pitch
 
 
 def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Predictors by the Levinson-Durbin recursion, that of the last sample first; all zero for silence.
-
-    `lags` are autocorrelations from lag 0 on: shape `(n_frames, order + 1)`.
-    """
+    """Predictors by the Levinson-Durbin recursion, that of the last sample first; all zero for silence."""
+    # `lags` are autocorrelations from lag 0 on: shape `(n_frames, order + 1)`.
     order = lags.shape[1] - 1
     a = np.zeros((len(lags), order))
     error = lags[:, 0] * (1.0 + _CORRECTION)
@@ -40,11 +38,9 @@ def predictors(lags: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def faded_continuation(past: NDArray[np.float32], n_samples: int) -> NDArray[np.float32]:
-    """Predicted continuation of `past`, faded out: `n_samples` that end in exactly 0.0.
-
-    Speech that stops between two samples clicks. Its continuation can be predicted for some milliseconds, enough for a
-    fade-out. `past` is the last 20 ms or more; less context predicts worse.
-    """
+    """Predicted continuation of `past`, faded out: `n_samples` that end in exactly 0.0."""
+    # Speech that stops between two samples clicks. Its continuation can be predicted for some milliseconds, enough for
+    # a fade-out. `past` is the last 20 ms or more; less context predicts worse.
     x = np.asarray(past, dtype=np.float64)
     order = min(_ORDER, len(x) - 1)
     fade = np.append(1.0 - raised_cosine(n_samples)[1:], 0.0)

@@ -14,10 +14,8 @@ _SHIFT = {"": 0, "#": 1, "♯": 1, "b": -1, "♭": -1}
 
 
 def note_hz(name: str) -> float | None:
-    """Frequency of a note, Hz; None if `name` is not a note.
-
-    A name is a letter, `#` or `b` if it has one, and the octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
-    """
+    """Frequency of a note, Hz; None if `name` is not a note."""
+    # A name is a letter, `#` or `b` if it has one, and the octave, such as `"C5"`, `"A#4"` or `"Bb4"`; C4 is middle C.
     found = _NOTE.fullmatch(name.strip())
     if found is None:
         return None

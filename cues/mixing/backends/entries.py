@@ -78,11 +78,9 @@ def _getter() -> int:
 def methods(
     kernels: Any, row: Row, channels: int, slow: Mapping[str, Callable[..., Any]], docs: Mapping[str, str | None]
 ) -> list[Any]:
-    """`Mixer.mix` and `Mixer.mix_pcm16` of one row as built-in methods; `slow` gets every call that needs Python.
-
-    Their common `self` is a tuple of the words that the entries read and of what they point to; what all mixers share
-    is in `_SHARED`. CPython keeps a pointer to a definition; `_definition` keeps the definitions alive until the end.
-    """
+    """`Mixer.mix` and `Mixer.mix_pcm16` of one row as built-in methods; `slow` gets every call that needs Python."""
+    # Their common `self` is a tuple of the words that the entries read and of what they point to; what all mixers share
+    # is in `_SHARED`. CPython keeps a pointer to a definition; `_definition` keeps the definitions alive until the end.
     mix, mix_pcm16 = slow["mix"], slow["mix_pcm16"]
     shared = _SHARED if channels == 1 else _SHARED_BY_CHANNELS
     words = _WORDS.pack(  # as `layout` has them
