@@ -7,6 +7,7 @@ All changes happen at absolute samples, independent of the frame size; extra cal
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,38 +43,36 @@ _COUNTERS_I64 = layout.LIMITED_I32 // 2
 
 
 # More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
+@dataclass(slots=True, eq=False)
 class Scheduler:
     """Scheduler of one session on a row of `cues.mixing.state.new_table`."""
 
-    __slots__ = (
-        "_cues_end",
-        "_flags",
-        "_inbox",
-        "_over",
-        "_planned_at",
-        "_planned_to",
-        "_waiting",
-        "_waits",
-        "bus",
-        "channels",
-        "closed",
-        "late",
-        "level",
-        "limited",
-        "limiter",
-        "nonfinite",
-        "row",
-        "sample_rate",
-        "silence_frames",
-        "slots",
-        "started",
-        "stolen",
-    )
+    row: Row
+    options: InitVar[MixerOptions]
+    sample_rate: int = field(init=False)
+    channels: int = field(init=False)
+    limiter: Limiter | None = field(init=False)
+    level: SpeechLevel | None = field(init=False)
+    slots: Slots = field(init=False)
+    bus: SpeechBus = field(init=False)
+    started: int = 0
+    late: int = 0
+    stolen: int = 0
+    silence_frames: int = 0
+    closed: bool = False
+    _flags: int = field(init=False)
+    _limited: int = 0
+    _nonfinite: int = 0
+    _over: bool = False  # `close` was applied
+    _planned_to: int = layout.NEVER
+    _planned_at: int = 0
+    _inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
+    _waiting: WaitingVoices = field(init=False)
+    _waits: Sequence[Playback] = ()  # the waiting sounds in slots
+    _cues_end: int = 0  # of those that have ended
 
-    def __init__(self, row: Row, options: MixerOptions) -> None:
-        self.row = row
-        self.sample_rate = options.sample_rate
-        self.channels = options.channels
+    def __post_init__(self, options: MixerOptions) -> None:
+        row, self.sample_rate, self.channels = self.row, options.sample_rate, options.channels
         self.limiter = Limiter(options.sample_rate, options.channels) if options.limiter else None
         self.level = SpeechLevel(options.sample_rate) if options.follow_speech else None
         self._flags = row.flags
@@ -85,13 +84,6 @@ class Scheduler:
                 row.words[at] = part.address
                 self._flags |= flag
         row.ints[layout.FLAGS_I32] = self._flags
-        self.started = self.late = self.stolen = self.silence_frames = self.limited = self.nonfinite = 0
-        self.closed = False
-        self._over = False  # `close` was applied
-        self._planned_to, self._planned_at = layout.NEVER, 0
-        self._inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        self._waits: Sequence[Playback] = ()  # the waiting sounds in slots
-        self._cues_end = 0  # of those that have ended
         self._waiting = WaitingVoices(options.sample_rate, options.gap_limit_ms)
         self.slots = Slots(row, options.sample_rate, options.voices)
         self.bus = SpeechBus(row, self.slots.voices, options.sample_rate, options.duck_db)
@@ -128,7 +120,7 @@ class Scheduler:
     def counters(self) -> tuple[int, int]:
         """Limited and non-finite samples."""
         limited, nonfinite = self.row.ints[layout.LIMITED_I32 : layout.NONFINITE_I32 + 1].tolist()
-        return self.limited + limited, self.nonfinite + nonfinite
+        return self._limited + limited, self._nonfinite + nonfinite
 
     def sounds_in(self, voice: Playback) -> bool:
         """Whether the voice still sounds."""
@@ -199,7 +191,7 @@ class Scheduler:
         bus.write(horizon, flags)
         self._planned_to, self._planned_at = horizon, now
         if words[_COUNTERS_I64]:  # of 32 bits in the row
-            self.limited, self.nonfinite = self.counters
+            self._limited, self._nonfinite = self.counters
             words[_COUNTERS_I64] = 0
         if self._inbox:  # the mark of what was queued meanwhile may be overwritten
             self.wake()

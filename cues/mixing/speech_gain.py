@@ -161,29 +161,13 @@ class SpeechBus:
 
     def write(self, wake: int, flags: int) -> None:
         """Write the ramps to the row, with the sample at which to plan again and the flags."""
-        _BUS.pack_into(
-            self.row.words,
-            _BUS_AT,
-            wake,
-            self.t0,
-            self.next_t0,
-            self.n,
-            self.next_n,
-            self.g0,
-            self.g1,
-            self.slope,
-            self.next_g1,
-            flags,
-        )
+        ramps = self.t0, self.next_t0, self.n, self.next_n, self.g0, self.g1, self.slope, self.next_g1
+        _BUS.pack_into(self.row.words, _BUS_AT, wake, *ramps, flags)
 
     def _change_from_silence(self, now: int, duck_end: int, replace_end: int) -> int:
         """The sample at which the speech is no longer muted; `NEVER` if that takes a command."""
-        later = [
-            t
-            for t in (self._fade_end, replace_end, self._lifted_until, duck_end)
-            if now < t < _NEVER and self._level(t, duck_end, replace_end) != 0.0
-        ]
-        return min(later, default=_NEVER)
+        changes = (t for t in (self._fade_end, replace_end, self._lifted_until, duck_end) if now < t < _NEVER)
+        return min((t for t in changes if self._level(t, duck_end, replace_end) != 0.0), default=_NEVER)
 
     def _plan_ramps(self, now: int, level: float, change: int, later: float) -> int:
         """Plan ramps to `level` now and to `later` at `change`; return the sample at which to plan again."""

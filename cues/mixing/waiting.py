@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass, field
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -21,29 +22,23 @@ _NOTHING: list[Any] = []  # of every session in which nothing waits; never chang
 _samples = cache(ms_to_samples)  # one number for all sessions
 
 
+@dataclass(slots=True, eq=False)
 class WaitingVoices:
     """The waiting voices of one session, in order of their start; `gap_limit_ms` is the longest wait for a pause."""
 
-    __slots__ = (
-        "_for_pause",
-        "_for_quiet",
-        "_gap_limit",
-        "_listening_since",
-        "_order",
-        "_pause",
-        "_scheduled",
-        "_stopped",
-    )
+    sample_rate: InitVar[int]
+    gap_limit_ms: InitVar[float]
+    _gap_limit: int = field(init=False)
+    _pause: int = field(init=False)
+    _scheduled: list[tuple[int, int, Playback]] = field(default_factory=lambda: _NOTHING)
+    _for_pause: Sequence[tuple[int, Playback]] = ()
+    _for_quiet: Sequence[Playback] = ()
+    _order: int = 0
+    _listening_since: int = 0
+    _stopped: bool = False
 
-    def __init__(self, sample_rate: int, gap_limit_ms: float) -> None:
-        self._gap_limit = _samples(gap_limit_ms, sample_rate)
-        self._scheduled: list[tuple[int, int, Playback]] = _NOTHING
-        self._order = 0
-        self._for_pause: Sequence[tuple[int, Playback]] = ()
-        self._for_quiet: Sequence[Playback] = ()
-        self._pause = _samples(PAUSE_MS, sample_rate)
-        self._listening_since = 0
-        self._stopped = False
+    def __post_init__(self, sample_rate: int, gap_limit_ms: float) -> None:
+        self._gap_limit, self._pause = _samples(gap_limit_ms, sample_rate), _samples(PAUSE_MS, sample_rate)
 
     def __len__(self) -> int:
         """How many voices wait."""
