@@ -9,7 +9,12 @@ import numpy as np
 from cues.errors import CueTypeError, CueValueError
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
+
+    Samples: TypeAlias = NDArray[np.float32]
+    """Samples of one or more channels; for annotations."""
 
 __all__ = ["channels_float32", "mono_float32"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,7 +134,7 @@ def command(
                 "sample_rate": rate,
                 "duration_s": duration_s,
                 "cues": [{"name": name, "at_s": at_s} for name, at_s in wanted],
-                "stats": dict(mixed.stats),
+                "stats": asdict(mixed.stats),
             }
         )
     else:

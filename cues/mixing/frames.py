@@ -13,11 +13,11 @@ from cues.mixing.state import speech_bits
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["checked_frame", "mix_bytes", "mix_frame"]
 

@@ -48,8 +48,14 @@ class SpeechLevel(NotCopyable):
             part = speech[start : start + left]
             self._words[layout.LEVEL_SUM_I64] += sum_of_squares(part)
             start += left
-            if len(part) == left:
-                self._end_block(block)
+            if len(part) < left:
+                return
+            mean_square = int(self._words[layout.LEVEL_SUM_I64]) / block / layout.FULL_SCALE**2
+            self._words[layout.LEVEL_SUM_I64] = 0
+            if mean_square >= layout.GATE:
+                mean, weight = self._floats[[layout.LEVEL_MEAN_SQUARE_F64, layout.LEVEL_WEIGHT_F64]]
+                self._floats[layout.LEVEL_MEAN_SQUARE_F64] = mean * layout.KEEP + mean_square
+                self._floats[layout.LEVEL_WEIGHT_F64] = weight * layout.KEEP + 1.0
 
     @property
     def offset_db(self) -> float:
@@ -58,15 +64,6 @@ class SpeechLevel(NotCopyable):
             return 0.0
         level_db = 10.0 * math.log10(self._floats[layout.LEVEL_MEAN_SQUARE_F64] / self._floats[layout.LEVEL_WEIGHT_F64])
         return min(max(level_db - USUAL_DBFS, LEAST_DB), MOST_DB)
-
-    def _end_block(self, block: int) -> None:
-        mean_square = int(self._words[layout.LEVEL_SUM_I64]) / block / layout.FULL_SCALE**2
-        self._words[layout.LEVEL_SUM_I64] = 0
-        if mean_square >= layout.GATE:
-            self._floats[layout.LEVEL_MEAN_SQUARE_F64] = (
-                self._floats[layout.LEVEL_MEAN_SQUARE_F64] * layout.KEEP + mean_square
-            )
-            self._floats[layout.LEVEL_WEIGHT_F64] = self._floats[layout.LEVEL_WEIGHT_F64] * layout.KEEP + 1.0
 
 
 def sum_of_squares(speech: NDArray[np.float32]) -> int:

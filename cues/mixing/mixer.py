@@ -1,8 +1,8 @@
-"""The mixer of one session: sample-accurate cues in live speech."""
+"""The public face of a session: the mixer, and the handle of each voice in it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,24 +13,24 @@ from cues.mixing.backends import entries, selection
 from cues.mixing.frames import checked_frame, mix_bytes, mix_frame
 from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import MixerOptions, NotCopyable, Row
-from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Voice, Wait, checked_fade_ms
-from cues.units import checked_whole_number
+from cues.mixing.voice import LONGEST_RELEASE_MS, Placement, Playback, Wait, checked_fade_ms, checked_gain_db
+from cues.units import checked_whole_number, db_to_gain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from cues.arrays import Samples
     from cues.cue import Cue
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Mixer", "MixerStats", "Voice", "Wait"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixerStats:
-    """Counters of one session; also a mapping (`stats["late"]`, `dict(stats)`).
+    """Counters of one session.
 
     Attributes
     ----------
@@ -55,16 +55,76 @@ class MixerStats:
     nonfinite_samples: int
     silence_frames: int
 
-    def __getitem__(self, name: str) -> int:
-        """Return the counter of that name."""
-        return asdict(self)[name]  # type: ignore[no-any-return]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
+class Voice:
+    """The handle of a playing cue, returned by `Mixer.play`. Any thread."""
 
-    def keys(self) -> list[str]:
-        """Names of the counters."""
-        return [field.name for field in fields(self)]
+    __slots__ = ("_playback", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, playback: Playback) -> None:
+        self._scheduler, self._playback = scheduler, playback
+
+    @property
+    def cue(self) -> Cue:
+        """The cue."""
+        return self._playback.cue
+
+    @property
+    def onset(self) -> int | None:
+        """Output sample at which it began to sound; None until then."""
+        return self._playback.onset
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, or was stopped or its mixer closed before it began."""
+        playback = self._playback
+        if playback.state == "waiting":
+            return self._scheduler.closed
+        return playback.state == "done" or not self._scheduler.sounds_in(playback)
+
+    @property
+    def wait(self) -> Wait | None:
+        """When the waiting sound is heard; a new `Wait` is in force at once."""
+        return self._playback.wait
+
+    @wait.setter
+    def wait(self, wait: Wait) -> None:
+        before, self._playback.wait = self._playback.wait, wait
+        if before is not None and (wait.not_before < before.not_before or wait.give_up_at < before.give_up_at):
+            self._scheduler.wake()
+
+    @property
+    def stretches(self) -> list[tuple[int, int | None]]:
+        """Output samples (first, end) of each stretch of a waiting sound, with the one that comes next.
+
+        The end is `None` while it sounds. The next one begins later if anything is heard meanwhile.
+        """
+        playback, wait = self._playback, self._playback.wait
+        stretches: list[tuple[int, int | None]] = [*playback.stretches]
+        if wait is None or playback.state == "done":
+            return stretches
+        onset, end = playback.onset, playback.end
+        if onset is None:
+            onset, end = self._scheduler.earliest(wait), layout.NEVER
+        return [*stretches, (onset, None if end == layout.NEVER else end)]
+
+    @property
+    def gain_db(self) -> float:
+        """Level, at most 40 dB; −inf is silence. A new value is reached by a ramp of 10 ms."""
+        return self._playback.gain_db
+
+    @gain_db.setter
+    def gain_db(self, gain_db: float) -> None:
+        self._playback.gain_db = checked_gain_db(gain_db)
+        self._scheduler.post(self._scheduler.change_gain, self._playback, db_to_gain(self._playback.gain_db))
+
+    def stop(self, fade_ms: float = 10.0) -> None:
+        """Fade out from the next `mix` over `fade_ms` (clamped to 5 … 10,000 ms); a waiting voice never begins."""
+        self._scheduler.post(self._scheduler.stop, self._playback, checked_fade_ms(fade_ms, 10_000.0))
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else self._playback.state
+        return f"<Voice of {self.cue.name!r}, {state}, {self.gain_db:g} dB>"
 
 
 # More than 250 lines and 20 methods: the public face of a session. Its methods are one call each, and documented.

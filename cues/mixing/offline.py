@@ -12,13 +12,11 @@ from cues.mixing.mixer import Mixer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from cues.arrays import Samples
     from cues.cue import Cue
     from cues.mixing.mixer import MixerStats
     from cues.mixing.voice import Placement
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Insert", "Mixed", "mix_recording"]
 

@@ -19,9 +19,8 @@ from cues.units import checked_whole_number, ms_to_samples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
+    from cues.arrays import Samples
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["MixerPool"]
 

@@ -26,12 +26,10 @@ from cues.units import db_to_gain, ms_to_samples
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from cues.arrays import Samples
     from cues.mixing.state import MixerOptions, Row
     from cues.mixing.voice import Playback, Wait
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Scheduler"]
 

@@ -1,11 +1,11 @@
-"""A playing cue: `Playback` is the scheduler's record, `Voice` the handle that `Mixer.play` returns."""
+"""A playing cue: the scheduler's record of it, and when a waiting sound is heard."""
 
 from __future__ import annotations
 
 import math
 import reprlib
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from cues.signal.fades import MIN_FADE_MS
 from cues.units import checked_number, checked_whole_number, db_to_gain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cues.mixing.sound import Sound
 
 __all__ = [
@@ -27,9 +25,9 @@ __all__ = [
     "WAIT_FADE_MS",
     "Placement",
     "Playback",
-    "Voice",
     "Wait",
     "checked_fade_ms",
+    "checked_gain_db",
 ]
 
 Placement = Literal["overlay", "replace", "in_pause"]
@@ -104,7 +102,7 @@ class Playback:
             raise CueValueError("at is for cues without `wait`, which has not_before")
         if self.at is not None:
             self.at = checked_whole_number("at", self.at, -(1 << 61), 1 << 61)
-        self.gain_db = _checked_gain_db(self.gain_db)
+        self.gain_db = checked_gain_db(self.gain_db)
         self.priority = checked_whole_number("priority", self.priority, -(1 << 31), 1 << 31)
         self.loop = self.cue.loop if asked_loop is None else bool(asked_loop)
         self.sound = prepare(self.cue, sample_rate, loop=self.loop, replace=self.placement == "replace")
@@ -154,96 +152,7 @@ class Playback:
         return max(self.g0, self.g1) * peak
 
 
-class _Scheduler(Protocol):
-    """The methods of `cues.mixing.scheduler.Scheduler` that a voice calls."""
-
-    closed: bool
-
-    def post(self, command: Callable[..., None], *arguments: Any) -> None: ...
-
-    def stop(self, playback: Playback, fade_ms: float) -> None: ...
-
-    def change_gain(self, playback: Playback, gain: float) -> None: ...
-
-    def sounds_in(self, playback: Playback) -> bool: ...
-
-    def earliest(self, wait: Wait) -> int: ...
-
-    def wake(self) -> None: ...
-
-
-class Voice:
-    """The handle of a playing cue, returned by `Mixer.play`. Any thread."""
-
-    __slots__ = ("_playback", "_scheduler")
-
-    def __init__(self, scheduler: _Scheduler, playback: Playback) -> None:
-        self._scheduler, self._playback = scheduler, playback
-
-    @property
-    def cue(self) -> Cue:
-        """The cue."""
-        return self._playback.cue
-
-    @property
-    def onset(self) -> int | None:
-        """Output sample at which it began to sound; None until then."""
-        return self._playback.onset
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended, or was stopped or its mixer closed before it began."""
-        playback = self._playback
-        if playback.state == "waiting":
-            return self._scheduler.closed
-        return playback.state == "done" or not self._scheduler.sounds_in(playback)
-
-    @property
-    def wait(self) -> Wait | None:
-        """When the waiting sound is heard; a new `Wait` is in force at once."""
-        return self._playback.wait
-
-    @wait.setter
-    def wait(self, wait: Wait) -> None:
-        before, self._playback.wait = self._playback.wait, wait
-        if before is not None and (wait.not_before < before.not_before or wait.give_up_at < before.give_up_at):
-            self._scheduler.wake()
-
-    @property
-    def stretches(self) -> list[tuple[int, int | None]]:
-        """Output samples (first, end) of each stretch of a waiting sound, with the one that comes next.
-
-        The end is `None` while it sounds. The next one begins later if anything is heard meanwhile.
-        """
-        playback, wait = self._playback, self._playback.wait
-        stretches: list[tuple[int, int | None]] = [*playback.stretches]
-        if wait is None or playback.state == "done":
-            return stretches
-        onset, end = playback.onset, playback.end
-        if onset is None:
-            onset, end = self._scheduler.earliest(wait), layout.NEVER
-        return [*stretches, (onset, None if end == layout.NEVER else end)]
-
-    @property
-    def gain_db(self) -> float:
-        """Level, at most 40 dB; −inf is silence. A new value is reached by a ramp of 10 ms."""
-        return self._playback.gain_db
-
-    @gain_db.setter
-    def gain_db(self, gain_db: float) -> None:
-        self._playback.gain_db = _checked_gain_db(gain_db)
-        self._scheduler.post(self._scheduler.change_gain, self._playback, db_to_gain(self._playback.gain_db))
-
-    def stop(self, fade_ms: float = 10.0) -> None:
-        """Fade out from the next `mix` over `fade_ms` (clamped to 5 … 10,000 ms); a waiting voice never begins."""
-        self._scheduler.post(self._scheduler.stop, self._playback, checked_fade_ms(fade_ms, 10_000.0))
-
-    def __repr__(self) -> str:
-        state = "done" if self.done else self._playback.state
-        return f"<Voice of {self.cue.name!r}, {state}, {self.gain_db:g} dB>"
-
-
-def _checked_gain_db(gain_db: float) -> float:
+def checked_gain_db(gain_db: float) -> float:
     """`gain_db` as a float; raises unless it is a number up to `MAX_GAIN_DB`."""
     return checked_number("gain_db", gain_db, -math.inf, MAX_GAIN_DB)
 

@@ -79,7 +79,8 @@ class WaitingVoices:
         while self._scheduled and self._scheduled[0][0] <= now:
             voice = heappop(self._scheduled)[2]
             if voice.placement == "in_pause":
-                self._wait_for_pause(voice, now)
+                self._listening_since = self._listening_since if self._for_pause else now
+                self._for_pause = [*self._for_pause, (now + self._gap_limit, voice)]
             else:
                 due.append(voice)
         if self._for_quiet:
@@ -102,11 +103,6 @@ class WaitingVoices:
         heapify(self._scheduled)
         self._for_pause = [entry for entry in self._for_pause if entry[1].state == "waiting"]
         self._for_quiet = [voice for voice in self._for_quiet if voice.state == "waiting"]
-
-    def _wait_for_pause(self, voice: Playback, now: int) -> None:
-        if not self._for_pause:
-            self._listening_since = now
-        self._for_pause = [*self._for_pause, (now + self._gap_limit, voice)]
 
     def _pause_end(self, heard: int) -> int:
         """The sample at which a pause is found if no speech comes before it."""

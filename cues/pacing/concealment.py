@@ -11,9 +11,8 @@ from cues.signal.prediction import faded_continuation
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from cues.arrays import Samples
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Concealment"]
 

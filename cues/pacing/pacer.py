@@ -23,11 +23,11 @@ from cues.units import checked_number, checked_whole_number, ms_to_samples
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from cues.arrays import Samples
     from cues.mixing.mixer import Mixer
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Pacer"]
 

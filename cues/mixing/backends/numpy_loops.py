@@ -15,13 +15,11 @@ from cues.mixing.state import speech_bits
 from cues.signal.fades import smoothstep
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
     from cues.mixing.slots import Slots
     from cues.mixing.speech_gain import SpeechBus
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["mix_part"]
 

@@ -13,12 +13,10 @@ from cues._kernels import layout
 from cues.mixing.backends import numpy_loops
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
     from cues.mixing.state import Row
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["install", "kernels", "mix_part", "try_to_mix"]
 
