@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from stream.checks import check_patterns
-from stream.events import TaskStatus, ToolCallStart, ToolResult
+from stream.events import InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,13 +59,14 @@ class KnownInStream:
 
     Such a server also runs undeclared tools, which the model discovers while it answers (just-in-time discovery). After
     a `TaskStatus` without a name, a `ToolResult` of the server, or a call that matches a pattern, every name in the
-    stream is known.
+    stream is known. A server that reports nothing shows by text after a call that it ran it: that name is known then.
     """
 
-    __slots__ = ("_all_known", "_known")
+    __slots__ = ("_all_known", "_known", "_unanswered")
 
     def __init__(self, known: KnownTools) -> None:
         self._known, self._all_known = known, False
+        self._unanswered: set[str] = set()  # complete calls of unknown tools, since the last text or result
 
     def note(self, event: object) -> None:
         """Look at an event of the stream, before `knows` is called about it."""
@@ -74,10 +75,27 @@ class KnownInStream:
         if is_report or (isinstance(event, ToolResult) and event.by_server):
             self._known.server_reports = True
         elif isinstance(event, ToolCallStart):
-            if self._all_known and len(self._known.discovered) < _MOST_NAMES:
-                self._known.discovered.add(event.tool_name)
+            if self._all_known:
+                self._discover({event.tool_name})
             elif is_server_tool(event.tool_name, self._known.patterns):
                 self._all_known = True
+        elif isinstance(event, ToolCallEnd) and self.may_be_discovered(event):
+            if len(self._unanswered) < _MOST_NAMES:
+                self._unanswered.add(event.tool_name)
+        elif isinstance(event, TextDelta) and event.text.strip():
+            self._discover(self._unanswered)
+            self._unanswered = set()
+        elif isinstance(event, (InvalidToolCall, ToolResult)):
+            self._unanswered = set()
+
+    def _discover(self, names: set[str]) -> None:
+        if len(self._known.discovered) < _MOST_NAMES:
+            self._known.discovered |= names
+
+    def may_be_discovered(self, call: ToolCallEnd) -> bool:
+        """Whether a call is of an unknown tool that the server may have, run, and answer in this stream."""
+        named = bool(call.tool_name and self._known.patterns) and not call.told
+        return named and call.status == "ok" and not self.knows(call.tool_name)
 
     def trust(self) -> None:
         """Treat every later name in the stream as known: its calls are checked elsewhere."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import secrets
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -158,7 +159,8 @@ def _rendered(**values: object) -> str:
     style, script = _template_text("board.css"), _template_text("vendor/wavesurfer.js") + _template_text("board.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     template = environment.get_template("board.html.jinja")
-    return str(template.render(style=style, script=script, script_hash=f"sha256-{digest}", **values))
+    own = {"style": style, "script": script, "script_hash": f"sha256-{digest}", "nonce": secrets.token_urlsafe(16)}
+    return str(template.render(**own, **values))
 
 
 def _template_text(name: str) -> str:

@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError, StreamValueError
-from stream.events import AskedAgain, InvalidToolCall, ToolCallEnd
+from stream.events import (
+    AskedAgain,
+    Finish,
+    InvalidToolCall,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
 from stream.services.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 
     from stream.events import ServiceEvent
     from stream.services.tool import ToolLike
@@ -101,26 +110,45 @@ class Validator:
     async def watch(self, events: AsyncIterable[ServiceEvent]) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one stream; the end of an invalid call is malformed and follows an `InvalidToolCall`.
 
-        All invalid calls of an answer are one WARNING in the log, with the names of the model and the tools.
+        The end of an unknown tool's call waits for text or the end of the stream: a server that answers it has the
+        tool. All invalid calls of an answer are one WARNING in the log, with the names of the model and the tools.
         """
         known, problems, rejected = KnownInStream(self._known), list[InvalidToolCall](), False
+        waiting: list[ServiceEvent] = []
         try:
             async for event in events:
                 known.note(event)
                 if isinstance(event, AskedAgain) and event.how == "fallback":
                     known.trust()  # The fallback has its own tools, and its runner checks the calls.
-                if isinstance(event, ToolCallEnd) and not rejected and (problem := self.check(event, known)):
-                    problems.append(problem)
-                    yield problem
-                    yield replace(event, status="malformed")
-                else:
-                    yield event
+                may_wait = waiting or (isinstance(event, ToolCallEnd) and known.may_be_discovered(event))
+                if may_wait and not rejected and isinstance(event, (ToolCallEnd, Finish, Usage)):
+                    waiting.append(event)
+                    continue
+                if not (isinstance(event, (ToolCallStart, ReasoningDelta)) or _is_blank(event)):
+                    for each in self._judged(waiting, known, problems):
+                        yield each
+                    waiting = []
+                for each in [event] if rejected else self._judged([event], known, problems):
+                    yield each
                 rejected = isinstance(event, InvalidToolCall)  # by another validator: do not report it twice
+            for each in self._judged(waiting, known, problems):
+                yield each
         finally:
             if problems:
                 listed = logged_list(f"{logged_name(problem.tool_name)} ({problem.reason})" for problem in problems)
                 model = self._model or "a model"
                 logger.warning("Filtered %d invalid tool calls from %s: %s", len(problems), model, listed)
+
+    def _judged(
+        self, events: Iterable[ServiceEvent], known: KnownInStream, problems: list[InvalidToolCall]
+    ) -> Iterator[ServiceEvent]:
+        for event in events:
+            if isinstance(event, ToolCallEnd) and (problem := self.check(event, known)):
+                problems.append(problem)
+                yield problem
+                yield replace(event, status="malformed")
+            else:
+                yield event
 
     def _problem(self, call: ToolCallEnd, known: KnownInStream) -> tuple[Reason, str] | None:
         if not call.tool_name:
@@ -198,3 +226,7 @@ def _spelled(value: Any, schema: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     return read if wanted & KINDS.get(type(read), set()) else value
+
+
+def _is_blank(event: ServiceEvent) -> bool:
+    return isinstance(event, TextDelta) and not event.text.strip()

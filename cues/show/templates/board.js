@@ -85,7 +85,7 @@
       this.player?.destroy();
       this.box.replaceChildren();
       const player = this.player = WaveSurfer.create({
-        container: this.box, height: WAVE_PX, barHeight: 1 / reach, sampleRate: rate, cursorWidth: 2, cursorColor: "#2fa4ff",
+        container: this.box, cspNonce: document.querySelector("style").nonce, height: WAVE_PX, barHeight: 1 / reach, sampleRate: rate, cursorWidth: 2, cursorColor: "#2fa4ff",
         waveColor: css(mode === "alone" ? "cue" : "speech"), progressColor: css(mode === "alone" ? "cue" : "speech"),
         plugins: [WaveSurfer.Spectrogram.create({
           height: SPECTROGRAM_PX, labels: true, scale: "logarithmic", frequencyMin: 100, frequencyMax: rate / 2,

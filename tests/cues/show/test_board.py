@@ -101,7 +101,7 @@ def test_what_is_heard_is_what_the_mixer_makes_of_speech_and_cue(page, name):
     np.testing.assert_allclose(pcm(sounds["cards"][number][0]["alone"]) / 32767, cue.samples, atol=0.51 / 32767)
 
 
-def test_the_page_is_small_and_loads_nothing_and_only_its_own_script_may_run(page):
+def test_the_page_is_small_and_loads_nothing_and_only_its_own_script_and_style_hold(page):
     assert page.count(pcm_text(SPEECH)) == 1
     assert len(page) < 3 * 2**20
     for tag, attributes in Page(page).elements:
@@ -115,6 +115,8 @@ def test_the_page_is_small_and_loads_nothing_and_only_its_own_script_may_run(pag
     (text,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy
+    (style,) = Page(page).all("style")
+    assert f"style-src 'nonce-{style['nonce']}'" in policy
     assert "connect-src" not in policy
 
 

@@ -88,7 +88,8 @@ def test_a_result_of_the_servers_own_shows_that_it_runs_the_tools():
 
 @BOTH
 def test_the_pattern_can_be_another_or_none(endpoint):
-    server = says([["call", "jit_find", {}], ["say", "Found."]], behavior=FORK if endpoint == "chat" else Behavior())
+    behavior = FORK if endpoint == "chat" else Behavior()
+    server = says([["call", "jit_find", {}]], [["say", "Found."]], behavior=behavior)
     assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
     exchange = checked(server, endpoint, server_tools=("jit_*",))
     assert exchange.of(InvalidToolCall) == []
@@ -96,6 +97,36 @@ def test_the_pattern_can_be_another_or_none(endpoint):
     assert announced(exchange.events, tools=TOOLS, rules=stream.CueRules(server_tools=("jit_*",))) == ["tool_call"]
     none = stream.CueRules(server_tools=())
     assert announced([ToolCallStart("mcp_discover")], tools=TOOLS, rules=none) == ["error"]
+
+
+QUIET = Behavior(role_everywhere=True, empty_content=True, same_index=True)
+ADDED = [["call", "lookup", {"x": 1}], ["call", "search", {}]]
+
+
+@BOTH
+@pytest.mark.parametrize("between", [[], [["finish", "tool_calls"]], [["say", "\n"]]], ids=["", "finish", "blank"])
+def test_a_call_that_the_server_answers_without_a_word_of_its_tools_was_not_invented(endpoint, between):
+    server, pipeline = says([*ADDED, *between, ["say", "It rains."]], behavior=QUIET), Pipeline(tools=TOOLS)
+    exchange = checked(server, endpoint)
+    assert exchange.of(InvalidToolCall) == []
+    assert [(end.tool_name, end.status) for end in exchange.of(ToolCallEnd)] == [("lookup", "ok"), ("search", "ok")]
+    assert len(exchange.requests) == 1
+    backwards = exchange.order[::-1]
+    assert backwards.index("TextDelta") < backwards.index("ToolCallEnd")
+    # A router without a runner cannot wait for the answer; from then on, it knows the tools.
+    heard(exchange.events, pipeline)
+    pipeline.router.begin_turn()
+    assert announced(exchange.events, pipeline) == ["tool_call", "tool_call"]
+
+
+@BOTH
+def test_a_call_that_nobody_answers_was_invented_and_is_so_before_the_finish(endpoint):
+    exchange = checked(says([["say", "Let me see."], *ADDED], [["say", "I cannot."]], behavior=QUIET), endpoint)
+    assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["lookup", "search"]
+    assert [end.status for end in exchange.of(ToolCallEnd)] == ["malformed", "malformed"]
+    kinds = [type(event).__name__ for event in exchange.events]
+    assert kinds.index("InvalidToolCall") < kinds.index("Finish")
+    assert [result.is_error for result in exchange.of(ToolResult)] == [True, True]
 
 
 @BOTH
