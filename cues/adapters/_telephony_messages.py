@@ -107,9 +107,8 @@ def _encoding(encoding: str, sample_rate: Any) -> tuple[Law | None, int]:
     name = encoding.lower().removeprefix("audio/").removeprefix("x-")
     rate = str(8000 if sample_rate is None else sample_rate)
     if name not in laws or rate not in ("8000", "16000"):
-        raise CueValueError(
-            f"the call's audio is {encoding[:40]!r} at {rate[:40]} Hz; it must be µ-law, A-law or L16 at 8000 or 16000 Hz"
-        )
+        given = f"{encoding[:40]!r} at {rate[:40]} Hz"
+        raise CueValueError(f"the call's audio is {given}; it must be µ-law, A-law or L16 at 8000 or 16000 Hz")
     return laws[name], int(rate)
 
 
