@@ -37,11 +37,12 @@ ROOMS_OF_STREAM = {
     "core": (),
     "readers": ("core",),
     "reading": ("core", "readers"),
+    "repairing": ("core", "readers"),
     "word_chunks": ("core",),
     "speech": ("core", "word_chunks", "cues.extras", "cues.synthesis"),
     "routing": ("core", "readers", "cues"),
     "session": ("core", "readers", "reading", "word_chunks", "routing", "speech", "cues", "cues.extras"),
-    "services": ("core", "readers", "reading", "cues.errors", "cues.extras"),
+    "services": ("core", "readers", "reading", "repairing", "cues.errors", "cues.extras"),
     "replay": ("core", "readers", "reading", "cues.extras"),
 }
 ROOMS = {"cues": ROOMS_OF_CUES, "stream": ROOMS_OF_STREAM}

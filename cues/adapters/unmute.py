@@ -23,8 +23,8 @@ from cues.errors import CueTypeError, CueValueError
 from stream.errors import StreamError
 from stream.events import StreamFailed, ToolCallEnd, ToolsLeftOut
 from stream.reading import read
+from stream.redaction import logged_arguments, logged_list, logged_name
 from stream.routing.rules import Limits
-from stream.services.redaction import logged_arguments, logged_list, logged_name
 from stream.services.retrying import refused_part
 from stream.word_chunks import words
 

@@ -24,9 +24,9 @@ from stream.events import (
     ToolResult,
 )
 from stream.readers.formats.finish_reasons import calls_are_the_clients, calls_follow
+from stream.redaction import logged_name
 from stream.request_bodies import sendable_text
 from stream.services.chat_request import present
-from stream.services.redaction import logged_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from urllib.parse import urlsplit
 
 from stream.events import StreamFailed, ToolsLeftOut
+from stream.redaction import logged_list, logged_name
 from stream.services.addresses import (
     CLOUD_HOSTS,
     api_and_address,
@@ -22,7 +23,6 @@ from stream.services.addresses import (
 from stream.services.chat_request import chat_body, check_request, with_guidance
 from stream.services.endpoint import Endpoint
 from stream.services.models import capabilities_of, guidance, too_old, translate_tools, with_server_word
-from stream.services.redaction import logged_list, logged_name
 from stream.services.retrying import Retries, refused_part, with_retries
 from stream.services.tool import as_tools, tool_choice_field
 

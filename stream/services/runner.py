@@ -12,8 +12,8 @@ from stream.checks import check_choice
 from stream.errors import StreamValueError
 from stream.events import InvalidToolCall, ToolCallEnd, ToolCallStart, ToolResult
 from stream.known_tools import SERVER_TOOLS
+from stream.redaction import logged_arguments, logged_name
 from stream.services.answer import Answer, run_tool, words_of
-from stream.services.redaction import logged_arguments, logged_name
 from stream.services.source import Wrapper
 from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 from cues.errors import did_you_mean
 from stream.checks import are_texts
 from stream.errors import StreamTypeError, StreamValueError
+from stream.redaction import logged_list
 from stream.services.chat_request import text_of
-from stream.services.redaction import logged_list
 from stream.services.source import Wrapper
 from stream.services.tool import as_tools, tool_choice_field
 

@@ -21,7 +21,7 @@ from stream.events import (
     Usage,
 )
 from stream.known_tools import SERVER_TOOLS, KnownInStream, KnownTools
-from stream.services.redaction import logged_list, logged_name
+from stream.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 import stream
+from stream.redaction import logged_arguments, logged_list, logged_name
 from stream.replay.scenarios import scenario
-from stream.services.redaction import logged_arguments, logged_list, logged_name
 from tests.support.all_logs import all_logs
 from tests.support.model_server import BOTH, QUESTION, TOOLS, Twice, chat, says, tool
 

@@ -1,0 +1,571 @@
+"""From a stream of Chat Completions to a clean one: `repair` for a program, `ChatRepair` and `SseRepair` for shells.
+
+A chunk in which nothing was held or changed passes as the very object. What was held or changed comes in new chunks,
+each with one piece of text, one piece of thoughts or one call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stream.checks import check_choice
+from stream.errors import StreamTypeError, StreamValueError
+from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.calls.values import NOTHING, dumps, fields_of, listed, plain
+from stream.readers.formats.chat_completions import OpenAIReader
+from stream.readers.formats.failures import failed_by
+from stream.readers.formats.message_reader import REASONING_FIELDS
+from stream.readers.options import MAX_LINE_CHARS, declared_names
+from stream.readers.text.dialect import clean_name
+from stream.redaction import logged_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from stream.readers.options import Tools
+
+__all__ = ["ChatRepair", "SseRepair", "repair", "repair_sync"]
+
+_Piece: TypeAlias = tuple[dict[str, Any], str | None]  # the delta and the finish reason of a new chunk
+_REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
+_READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
+
+logger = logging.getLogger(__name__)
+
+
+def repair(
+    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]],
+    *,
+    tools: Tools = None,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+) -> AsyncIterator[Any]:
+    """A stream of Chat Completions whose text may be spoken: no call, no thought and no marker is left in it.
+
+    Calls that the model wrote as text become structured ones; thoughts go to `reasoning_content`. Calls that cannot be
+    read, and those of tools that were not offered, are dropped and logged by name. A stream that was clean comes as it
+    was. The source is closed at the end.
+
+    Parameters
+    ----------
+    source : async iterable or awaitable of one
+        The client's stream: chunks as dicts or as objects of the `openai` package, or server-sent events as `bytes`.
+    tools : Tools
+        The tools that the request offers: names, OpenAI tool dicts, or objects with a `name`. Calls of other names are
+        run by nobody, so they are dropped if they were written as text; structured calls always pass.
+    told : {"hide", "run"}
+        What becomes of a call that the model only tells of (`ToolCallStart.told`).
+    without_tools : {"drop", "pass"}
+        With `tools=None`, calls written as text are dropped, or nothing is repaired.
+
+    Returns
+    -------
+    AsyncIterator
+        Chunks of the source's kind. An exception of the source is raised after the text before it.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If a parameter is of another type or value.
+
+    Examples
+    --------
+    >>> text = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
+    >>> chunks = [{"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}]
+    >>> for chunk in repair_sync(chunks, tools=["dim"]):
+    ...     (choice,) = chunk["choices"]
+    ...     print([call["function"] for call in choice["delta"].get("tool_calls", ())], choice["finish_reason"])
+    [{'name': 'dim', 'arguments': '{"percent": 40}'}] None
+    [] tool_calls
+    """
+    if not (inspect.isawaitable(source) or hasattr(source, "__aiter__")):
+        raise StreamTypeError(
+            f"source is of type {type(source).__name__}; it must be an asynchronous iterable of chunks"
+        )
+    return _repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
+
+
+async def _repaired(source: Any, chunks_of: ChatRepair) -> AsyncIterator[Any]:
+    chunks = await source if inspect.isawaitable(source) else source
+    shell: ChatRepair | SseRepair | None = None
+    try:
+        try:
+            async for chunk in chunks:
+                shell = shell or _shell(chunk, chunks_of)
+                for clean in shell.feed(chunk):
+                    yield clean
+        except Exception as error:  # (each client has its own)
+            for clean in shell.fail(error) if shell else ():
+                yield clean
+            raise
+        for clean in shell.close() if shell else ():
+            yield clean
+    finally:
+        close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
+        closing = close() if close is not None else None
+        if inspect.isawaitable(closing):
+            await closing
+
+
+def repair_sync(
+    source: Iterable[Any],
+    *,
+    tools: Tools = None,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+) -> Iterator[Any]:
+    """The chunks of a stream of Chat Completions, clean; see `repair`.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If a parameter is of another type or value.
+    """
+    if not hasattr(source, "__iter__"):
+        raise StreamTypeError(f"source is a {type(source).__name__}; it must be an iterable of chunks")
+    return _repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))
+
+
+def _repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:
+    shell: ChatRepair | SseRepair | None = None
+    try:
+        try:
+            for chunk in source:
+                shell = shell or _shell(chunk, chunks_of)
+                yield from shell.feed(chunk)
+        except Exception as error:
+            yield from shell.fail(error) if shell else ()
+            raise
+        yield from shell.close() if shell else ()
+    finally:
+        if hasattr(source, "close"):
+            source.close()
+
+
+def _shell(chunk: object, repair: ChatRepair) -> ChatRepair | SseRepair:
+    return SseRepair(repair) if isinstance(chunk, bytes) else repair
+
+
+class ChatRepair:
+    """Repairs one stream, chunk by chunk, without input or output.
+
+    An adapter feeds it each chunk and passes on what comes back; `events` are those of the last call, of the first
+    choice, for a `CueRouter`. Each request needs an object of its own. See `repair` for the parameters and errors.
+
+    Parameters
+    ----------
+    not_offered : {"drop", "pass"}
+        What becomes of a call written as text whose tool was not offered: `"pass"` is for frameworks that answer such
+        calls themselves.
+    """
+
+    def __init__(
+        self,
+        tools: Tools = None,
+        *,
+        told: Literal["hide", "run"] = "hide",
+        without_tools: Literal["drop", "pass"] = "drop",
+        not_offered: Literal["drop", "pass"] = "drop",
+    ) -> None:
+        check_choice("told", told, ("hide", "run"))
+        check_choice("without_tools", without_tools, ("drop", "pass"))
+        check_choice("not_offered", not_offered, ("drop", "pass"))
+        self.offered = declared_names(tools)
+        self.runs_told, self.passes_unknown = told == "run", not_offered == "pass"
+        self.events: list[Event] = []
+        self._passes_all = self.offered is None and without_tools == "pass"
+        self._first = _Choice(self)
+        self._choices = {0: self._first}
+        self._last: Any = {}  # chunk, whose other fields what is held at the end gets
+
+    @classmethod
+    def of_request(cls, body: Mapping[str, Any], **options: Any) -> ChatRepair:
+        """A repair for the answer to a request with this body, which says what is offered."""
+        offered = [*listed(body.get("tools")), *listed(body.get("functions"))]
+        named = [fields_of(tool.get(str(tool.get("type")))) or tool for tool in map(fields_of, offered)]
+        names = [tool["name"] for tool in named if isinstance(tool.get("name"), str) and tool["name"]]
+        is_none = body.get("tool_choice") == "none"
+        return cls(None if not offered else [] if is_none else names, **options)
+
+    def feed(self, chunk: Any) -> list[Any]:
+        """Return the chunks that take the place of this one, of its type; a chunk without a change is returned itself.
+
+        Parameters
+        ----------
+        chunk : dict or pydantic model
+            A chunk of `/v1/chat/completions`.
+
+        Raises
+        ------
+        StreamTypeError
+            If it is of another type.
+        """
+        if self._passes_all:
+            return [chunk]
+        choices = listed(fields_of(chunk).get("choices"))
+        choice = fields_of(choices[0]) if choices else NOTHING
+        if len(choices) > 1 or choice.get("index"):
+            return self._several(chunk, choices)
+        events = self.events = self._first.reader.feed(chunk)
+        pieces = self._first.pieces(choice, events)
+        if pieces is None:
+            self._last = chunk
+            return [chunk]
+        if not choices:  # an error ends what was held
+            return [*self._from_last(0, pieces), chunk]
+        self._last = chunk
+        return _chunks(chunk, [(choice, pieces)])
+
+    def _several(self, chunk: Any, choices: Sequence[Any]) -> list[Any]:
+        """The chunks in place of one with several choices, or with another than the first."""
+        found: list[tuple[Mapping[str, Any], list[_Piece] | None]] = []
+        self.events, self._last = [], chunk
+        for choice in map(fields_of, choices):
+            index = choice.get("index") or 0
+            one = self._choices.setdefault(index, _Choice(self))
+            events = one.reader.feed({"choices": [plain({**choice, "index": 0})]})
+            found.append((choice, one.pieces(choice, events)))
+            if not index:
+                self.events = events
+        return [chunk] if all(pieces is None for _, pieces in found) else _chunks(chunk, found)
+
+    def close(self) -> list[Any]:
+        """Return the last chunks: what was still held."""
+        return self._end(lambda reader: reader.close())
+
+    def fail(self, error: Exception) -> list[Any]:
+        """Return the last chunks of a stream that failed for its client, whose error is the caller's to raise."""
+        return self._end(lambda reader: reader.fail(failed_by(error)))
+
+    def _end(self, end: Callable[[OpenAIReader], list[Event]]) -> list[Any]:
+        chunks: list[Any] = []
+        for index, one in self._choices.items():
+            events = end(one.reader)
+            chunks += self._from_last(index, one.pieces(NOTHING, events) or [])
+            if not index:
+                self.events = events
+        return chunks
+
+    def _from_last(self, index: int, pieces: list[_Piece]) -> list[Any]:
+        return _chunks(self._last, [({"index": index}, pieces)])
+
+    def whole(self, answer: Any) -> Any:
+        """Return an answer that did not come as a stream, repaired alike; one without a change is returned itself.
+
+        Raises
+        ------
+        StreamTypeError
+            If it is neither a dict nor a pydantic model.
+        """
+        choices = listed(fields_of(answer).get("choices"))
+        if self._passes_all or not choices:
+            return answer
+        fields = _as_dict(answer)
+        written = [self._whole_choice(choice) for choice in listed(fields["choices"])]
+        is_same = all(new is choice for new, choice in zip(written, fields["choices"], strict=True))
+        return answer if is_same else _like(answer, {**fields, "choices": written})
+
+    def _whole_choice(self, choice: dict[str, Any]) -> dict[str, Any]:
+        one, message = _Choice(self), fields_of(choice.get("message"))
+        calls = [{"index": at, **call} for at, call in enumerate(listed(message.get("tool_calls")))]
+        delta = {**message, "tool_calls": calls or None}
+        given = {"delta": delta, "finish_reason": choice.get("finish_reason") or "stop"}
+        events = one.reader.feed({"choices": [given]})
+        pieces = one.pieces(given, events, of_whole=True)
+        if pieces is None:
+            return choice
+        deltas = [delta for delta, _ in pieces]
+        calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+        text = "".join(delta.get("content") or "" for delta in deltas)
+        thoughts = "".join(delta.get("reasoning_content") or "" for delta in deltas)
+        clean = {name: value for name, value in message.items() if name != "tool_calls"}
+        clean["content"] = (text.strip() or None) if calls else text
+        clean |= {"reasoning_content": thoughts} if thoughts else {}
+        clean |= {"tool_calls": [{k: v for k, v in call.items() if k != "index"} for call in calls]} if calls else {}
+        kept = {name: value for name, value in choice.items() if name != "logprobs"}
+        return {**kept, "message": clean, "finish_reason": pieces[-1][1]}
+
+
+@dataclass(slots=True)
+class _Fragmented:
+    """A structured call that passes as it comes, with the index that goes out."""
+
+    index: int
+    id: str
+    is_complete: bool = False
+
+
+class _Choice:
+    """One of the answers of a stream: its reader, and what of it has gone out.
+
+    A structured call passes as it comes, fragment by fragment. One that may repeat a call written as text, or whose
+    fragments are not plain, goes out whole when its reader is sure of it.
+    """
+
+    def __init__(self, repair: ChatRepair) -> None:
+        self._repair = repair
+        self.reader = OpenAIReader(repair.offered)
+        self._calls = 0  # that have gone out
+        self._fragmented: dict[object, _Fragmented] = {}  # calls that pass as they come, by their index
+        self._passing: dict[int, _Fragmented | None] = {}  # the same by their ordinal
+        self._odd: set[object] = set()  # indices of other calls
+        self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
+        self._wanted: list[ToolCallEnd] = []  # of these, the ones that came as structured calls, too
+        self._awaits_client = False  # a recovered call has gone out
+        self._may_await = False  # a structured one has, and no text after it
+        self._has_role = False
+
+    def pieces(self, choice: Mapping[str, Any], events: list[Event], *, of_whole: bool = False) -> list[_Piece] | None:
+        """Return what goes out in place of a choice of a chunk, one text or call each; None if it passes as it is."""
+        delta, reason = fields_of(choice.get("delta") or choice.get("message")), choice.get("finish_reason")
+        content, calls = delta.get("content"), delta.get("tool_calls")
+        if not (calls or reason) and len(events) == 1:
+            event = events[0]
+            if type(event) is TextDelta and event.text == content:  # nearly all chunks
+                self._may_await = False
+                return None
+        fragments, is_same = self._fragments(calls, events)
+        if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
+            self._passing |= {event.index: None for event in events if isinstance(event, ToolCallStart)}
+            self._calls, self._may_await = self._calls + 1, True
+        own = next(((name, delta[name]) for name in REASONING_FIELDS if delta.get(name)), ("", ""))
+        said, thought, new_calls, found = "", "", 0, list[dict[str, Any]]()
+        for event in events:
+            match event:
+                case TextDelta():
+                    said += event.text
+                    self._may_await = self._may_await and not event.text.strip()
+                    found.append({"content": event.text})
+                case ReasoningDelta():
+                    thought += event.text
+                    found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
+                case ToolCallStart(index=ordinal) if ordinal in self._passing:
+                    found, fragments = found + fragments, []
+                case ToolCallEnd():
+                    ended = self._end_call(event)
+                    new_calls += len(ended)
+                    found += ended
+                case ToolResult():  # the server runs its calls
+                    self._awaits_client = self._may_await = False
+                case Finish():
+                    wanted = [self._written(call) for call in self._wanted]
+                    new_calls += len(wanted)
+                    found += wanted
+                    self._end_round()
+        found += fragments
+        is_a_result = delta.get("role") == "tool"
+        is_same &= not new_calls and thought == own[1] and said == ("" if is_a_result else _text_of(content))
+        last = self._reason(reason)
+        if is_same and last == reason and not (said and calls and not of_whole):
+            self._has_role = self._has_role or "role" in delta
+            return None
+        rest = {name: value for name, value in delta.items() if name not in _READ and value is not None}
+        if self._has_role:
+            rest.pop("role", None)
+        if rest:
+            self._has_role = True
+            found = [{**rest, **found[0]}, *found[1:]] if found else [{"content": "", **rest}]
+        pieces: list[_Piece] = [(piece, None) for piece in found]
+        return [*pieces, ({}, last)] if reason else pieces
+
+    def _fragments(self, calls: Any, events: list[Event]) -> tuple[list[dict[str, Any]], bool]:
+        """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
+        if not calls:
+            return [], True
+        starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
+        ended = {event.index for event in events if isinstance(event, ToolCallEnd)}
+        given = [calls] if isinstance(calls, Mapping) else listed(calls)
+        found: list[dict[str, Any]] = []
+        for came in given:
+            fragment = plain(came)
+            if not isinstance(fragment, dict):
+                continue
+            function, index = fields_of(fragment.get("function")), fragment.get("index")
+            name, own_id, arguments = function.get("name"), fragment.get("id"), function.get("arguments")
+            start = next((one for one in starts if name and one.tool_name == clean_name(str(name))), None)
+            known = self._fragmented.get(index)
+            if start is not None:
+                starts.remove(start)
+            elif name and (known is None or known.is_complete or (own_id and known.id and own_id != known.id)):
+                if name in self._dropped:  # the server made a structured call of one that was dropped
+                    self._wanted.append(self._dropped.pop(name))
+                known = None
+            if start is not None or known is None:
+                is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
+                is_plain = is_plain and index not in self._odd and "parameters" not in function
+                if start is None or start.tool_name != name or not is_plain:
+                    self._odd.add(index)  # it goes out whole when it ends; or it repeats another call
+                    self._fragmented.pop(index, None)
+                    continue
+                known = self._fragmented[index] = _Fragmented(self._calls, own_id or "")
+                self._passing[start.index] = known
+                self._calls, self._may_await = self._calls + 1, True
+            elif known.is_complete and arguments:
+                continue
+            elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
+                written = arguments if isinstance(arguments, str) else dumps(arguments)
+                fragment = {"function": {"arguments": "" if arguments is None else written}}
+            if arguments and any(self._passing.get(ordinal) is known for ordinal in ended):
+                text, brace, after = fragment["function"]["arguments"].rpartition("}")
+                fragment["function"] |= {"arguments": text + brace} if "<|" in after else {}
+            found.append({"tool_calls": [{**fragment, "index": known.index}]})
+        is_same = len(given) == len(found) == 1 and found[0]["tool_calls"][0] == plain(given[0])
+        return found, is_same
+
+    def _end_call(self, call: ToolCallEnd) -> list[dict[str, Any]]:
+        """What goes out at the end of a call: nothing, or the call as a delta."""
+        if not call.from_text:
+            if call.index in self._passing:
+                fragmented = self._passing.pop(call.index)
+                if fragmented is not None:
+                    fragmented.is_complete = True
+                return []
+            self._may_await = True
+            return [self._written(call)] if call.tool_name else []
+        offered, why = self._repair.offered, ""
+        if call.status != "ok":
+            why = call.status
+        elif call.told and not self._repair.runs_told:
+            why = "only told of"
+        elif not self._repair.passes_unknown and (offered is None or call.tool_name not in offered):
+            self._dropped[call.tool_name] = call
+            why = "not offered"
+        else:
+            self._awaits_client = True
+            return [self._written(call)]
+        logger.warning("dropped a call that was written as text: %s (%s)", logged_name(call.tool_name), why)
+        return []
+
+    def _written(self, call: ToolCallEnd) -> dict[str, Any]:
+        """A whole call as a delta."""
+        index, self._calls = self._calls, self._calls + 1
+        function = {"name": call.tool_name, "arguments": call.arguments_json}
+        own_id = call.tool_call_id or f"call_{secrets.token_hex(12)}"
+        return {"tool_calls": [{"index": index, "id": own_id, "type": "function", "function": function}]}
+
+    def _end_round(self) -> None:
+        self._may_await = self._may_await or bool(self._wanted)
+        for kept in (self._fragmented, self._passing, self._odd, self._dropped, self._wanted):
+            kept.clear()
+
+    def _reason(self, reason: str | None) -> str | None:
+        if reason == "stop" and (self._awaits_client or self._may_await):
+            return "tool_calls"
+        return "stop" if reason == "tool_calls" and not self._calls else reason
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    texts = (fields_of(part).get("text") for part in listed(content))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _chunks(like: Any, found: Sequence[tuple[Mapping[str, Any], list[_Piece] | None]]) -> list[Any]:
+    """Chunks with the other fields of `like`, one for each piece; what is said of all of them comes with the last."""
+    around = {name: value for name, value in _as_dict(like).items() if name not in ("choices", "usage")}
+    chunks: list[dict[str, Any]] = []
+    for choice, pieces in found:
+        if pieces is None:
+            chunks.append({**around, "choices": [plain(choice)]})
+            continue
+        index = choice.get("index") or 0
+        for delta, reason in pieces:
+            chunks.append({**around, "choices": [{"index": index, "delta": delta, "finish_reason": reason}]})
+        if pieces:
+            rest = {k: v for k, v in choice.items() if k not in _REPLACED}
+            chunks[-1]["choices"][0] |= plain(rest)
+    usage = fields_of(like).get("usage")
+    if chunks and usage is not None:
+        chunks[-1]["usage"] = plain(usage)
+    return [_like(like, chunk) for chunk in chunks]
+
+
+def _as_dict(chunk: Any) -> dict[str, Any]:
+    if isinstance(chunk, dict):
+        return chunk
+    if hasattr(chunk, "model_dump"):
+        fields: dict[str, Any] = chunk.model_dump(exclude_unset=True, warnings=False)
+        return fields
+    raise StreamTypeError(
+        f"chunk is of type {type(chunk).__name__}; it must be a dict, or an object of the openai package"
+    )
+
+
+def _like(chunk: Any, fields: dict[str, Any]) -> Any:
+    """The fields as an object of the chunk's type."""
+    if isinstance(chunk, dict):
+        return fields
+    try:
+        return type(chunk).model_validate(fields)
+    except ValueError:  # of a server with values of its own
+        return type(chunk).model_construct(**fields)
+
+
+class SseRepair:
+    """Repairs the bytes of one answer in server-sent events; lines without a change pass as they came.
+
+    The methods are those of `ChatRepair`, and take and return `bytes`.
+    """
+
+    def __init__(self, repair: ChatRepair) -> None:
+        self._repair = repair
+        self._line = b""
+        self._closed = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return what takes the place of a network read.
+
+        Raises
+        ------
+        StreamValueError
+            If a line is longer than 4 MiB.
+        """
+        *lines, self._line = (self._line + data).split(b"\n")
+        if len(self._line) > MAX_LINE_CHARS:
+            raise StreamValueError(f"a line is longer than {MAX_LINE_CHARS} bytes")
+        return [out for line in lines if (out := self._clean(line, b"\n"))]
+
+    def _clean(self, line: bytes, end: bytes) -> bytes:
+        if not line.startswith(b"data:"):
+            return line + end
+        data = line[5:].strip()
+        if data == b"[DONE]" and not self._closed:
+            self._closed = True
+            return b"".join(map(_event, self._repair.close())) + line + end
+        try:
+            chunk = json.loads(data)
+        except ValueError:
+            return line + end
+        if self._closed or not isinstance(chunk, dict):
+            return line + end
+        chunks = self._repair.feed(chunk)
+        if len(chunks) == 1 and chunks[0] is chunk:
+            return line + end
+        return b"".join(map(_event, chunks)).removesuffix(b"\n\n") + end if chunks else b""
+
+    def close(self) -> list[bytes]:
+        """Return the last bytes: what was still held."""
+        return self._end(self._repair.close)
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """Return the last bytes of an answer that broke off."""
+        return self._end(lambda: self._repair.fail(error))
+
+    def _end(self, end: Callable[[], list[Any]]) -> list[bytes]:
+        line, self._line = self._line, b""
+        found = [self._clean(line, b"\n\n")] if line else []
+        if not self._closed:
+            self._closed = True
+            found += map(_event, end())
+        return [out for out in found if out]
+
+
+def _event(chunk: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"

@@ -1,0 +1,330 @@
+"""A repaired stream, as the framework behind it sees it: an accumulator of deltas that knows nothing of our readers."""
+
+import asyncio
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import stream
+from stream.errors import StreamTypeError, StreamValueError
+from stream.repairing import ChatRepair, SseRepair
+from tests.stream.comparing import load, normalise, same_value, splits
+
+TEXT_CASES = list(load("content", "content_extra", "false_positive", "decisions"))
+CHUNK_CASES = list(load("openai_chunks", "reviewed_chunks"))
+
+
+def chunk_of(content=None, reason=None, **delta):
+    delta |= {} if content is None else {"content": content}
+    return {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+    }
+
+
+def turn(text, reason="stop"):
+    return [chunk_of(role="assistant", content=""), *map(chunk_of, text), chunk_of(reason=reason)]
+
+
+def accumulated(chunks, index=0):
+    """What a plain client makes of the chunks: text, calls by their index, the last finish reason."""
+    text, thoughts, calls, reasons = "", "", {}, []
+    for chunk in chunks:
+        for choice in chunk.get("choices") or ():
+            if choice.get("index", 0) != index:
+                continue
+            delta = choice.get("delta") or {}
+            fragments = delta.get("tool_calls") or []
+            if delta.get("function_call") and not fragments:
+                fragments = [{"index": 0, "function": delta["function_call"]}]
+            if delta.get("role") == "tool":
+                continue
+            assert not (delta.get("content") and fragments), "content and calls in one chunk"
+            assert len(fragments) <= 1, "two calls in one chunk"
+            content = delta.get("content")
+            parts = [content] if isinstance(content, str) else content if isinstance(content, list) else []
+            text += "".join(part if isinstance(part, str) else part["text"] for part in parts)
+            thoughts += delta.get("reasoning_content") or delta.get("reasoning") or ""
+            for fragment in fragments:
+                assert fragment["index"] in (*calls, len(calls)), "indices count from 0"
+                call = calls.setdefault(fragment["index"], {"id": "", "name": "", "arguments": ""})
+                call["id"] += fragment.get("id") or ""
+                function = fragment.get("function") or {}
+                call["name"] += function.get("name") or ""
+                call["arguments"] += function.get("arguments") or ""
+            if choice.get("finish_reason"):
+                reasons.append(choice["finish_reason"])
+    return text, thoughts, list(calls.values()), reasons
+
+
+def repaired(chunks, tools, **options):
+    repair = ChatRepair(tools, **options)
+    return [clean for chunk in chunks for clean in repair.feed(chunk)] + repair.close()
+
+
+def options_for(case):
+    """Cases without tools do not say what is offered: then all calls are to be seen."""
+    return {"tools": case.get("tools")} | ({} if "tools" in case else {"not_offered": "pass"})
+
+
+def assert_as_expected(case, chunks):
+    text, _, calls, reasons = accumulated(chunks)
+    expected = normalise(case["expect"])
+    wanted = "".join(event["text"] for event in expected if event["type"] == "text")
+    assert "".join(text.split()) == "".join(wanted.split())
+    called = [
+        event for event in expected if event["type"] in ("tool_call", "incomplete", "malformed") and event["name"]
+    ]
+    if case["kind"] == "content":  # written as text: only what can be run is left
+        offered = case.get("tools", [event["name"] for event in called])
+        called = [event for event in called if event["type"] == "tool_call" and event["name"] in offered]
+        called = [event for event in called if not event.get("told")]
+    assert [call["name"] for call in calls] == [event["name"] for event in called]
+    for call, event in zip(calls, called, strict=True):
+        assert event["type"] != "tool_call" or same_value(event["arguments"], _decoded(call["arguments"]))
+        assert call["id"] or case["kind"] != "content"
+    if reasons and reasons[-1] in ("stop", "tool_calls") and case["kind"] == "content":
+        assert reasons[-1] == ("tool_calls" if calls else "stop")
+
+
+def _decoded(arguments):
+    value = json.loads(arguments or "{}")
+    return _decoded(value) if isinstance(value, str) else value or {}
+
+
+@pytest.mark.parametrize("case", [c for c in TEXT_CASES if c.get("start") != "reasoning"], ids=lambda case: case["id"])
+def test_only_what_may_be_spoken_is_left_of_a_text_however_it_is_cut(case):
+    for pieces in splits(case["input"], step=5, rounds=3):
+        chunks = turn(pieces, case.get("finish", "stop"))
+        assert_as_expected(case, repaired(chunks, **options_for(case)))
+
+
+@pytest.mark.parametrize("case", CHUNK_CASES, ids=lambda case: case["id"])
+def test_a_server_s_chunks_come_out_clean(case):
+    chunks = repaired(case["input"], **options_for(case))
+    assert_as_expected(case, chunks)
+    again = repaired(chunks, **options_for(case))
+    assert accumulated(again) == accumulated(chunks), "what is clean stays as it is"
+
+
+@pytest.mark.parametrize("case", CHUNK_CASES, ids=lambda case: case["id"])
+def test_objects_and_bytes_come_out_as_dicts_do(case, monkeypatch):
+    from openai._models import construct_type
+    from openai.types.chat import ChatCompletionChunk
+
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * size)
+    wanted = repaired(case["input"], **options_for(case))
+    objects = [construct_type(value=chunk, type_=ChatCompletionChunk) for chunk in case["input"]]
+    found = repaired(objects, **options_for(case))
+    assert all(isinstance(chunk, ChatCompletionChunk) for chunk in found)
+    as_dicts = [chunk.model_dump(exclude_unset=True, warnings=False) for chunk in found]
+    assert accumulated(as_dicts) == accumulated(wanted)
+    body = b"".join(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in case["input"]) + b"data: [DONE]\n\n"
+    for cut in ([body], [body[at : at + 1] for at in range(len(body))]):
+        assert accumulated(decoded(sse_repaired(cut, **options_for(case)))) == accumulated(wanted)
+
+
+def sse_repaired(reads, tools, **options):
+    repair = SseRepair(ChatRepair(tools, **options))
+    return b"".join([out for data in reads for out in repair.feed(data)] + repair.close())
+
+
+def decoded(body):
+    events = [event for event in body.decode().split("\n\n") if event.strip()]
+    assert events[-1] == "data: [DONE]"
+    return [json.loads(event.strip().removeprefix("data:")) for event in events[:-1]]
+
+
+PIECES = st.lists(st.text(max_size=12), max_size=12)
+
+
+@given(PIECES, st.booleans())
+def test_a_clean_stream_passes_as_the_same_objects(pieces, calls):
+    chunks = [chunk_of(role="assistant", content=""), *map(chunk_of, pieces)]
+    for index in range(2 * calls):
+        function = {"name": f"tool_{index}", "arguments": ""}
+        chunks.append(
+            chunk_of(tool_calls=[{"index": index, "id": f"c{index}", "type": "function", "function": function}])
+        )
+        chunks += [chunk_of(tool_calls=[{"index": index, "function": {"arguments": one}}]) for one in ('{"x"', ": 1}")]
+    chunks += [chunk_of(reason="tool_calls" if calls else "stop"), {"choices": [], "usage": {"total_tokens": 3}}]
+    found = repaired(chunks, ["tool_0", "tool_1"])
+    text, *rest = accumulated(found)
+    if text == "".join(pieces):  # else hypothesis has written a marker
+        assert rest == list(accumulated(chunks)[1:])
+    if "".join(pieces).isalpha():
+        assert [id(chunk) for chunk in found] == [id(chunk) for chunk in chunks]
+
+
+HERMES = '<tool_call>{{"name": "{}", "arguments": {{"percent": 40}}}}</tool_call>'
+DIM = HERMES.format("dim")
+
+
+@pytest.mark.parametrize(
+    ("text", "tools", "options", "spoken", "called", "reason"),
+    [
+        (DIM, ["dim"], {}, "", ["dim"], "tool_calls"),
+        ("One moment. " + DIM + " Done.", ["dim"], {}, "One moment.  Done.", ["dim"], "tool_calls"),
+        ("No. " + DIM, ["lock"], {}, "No. ", [], "stop"),
+        ("No. " + DIM, ["lock"], {"not_offered": "pass"}, "No. ", ["dim"], "tool_calls"),
+        ("No. " + DIM, [], {}, "No. ", [], "stop"),
+        ("No. " + DIM, None, {}, "No. ", [], "stop"),
+        ("No. " + DIM, None, {"without_tools": "pass"}, "No. " + DIM, [], "stop"),
+        (DIM * 2, ["dim"], {}, "", ["dim"], "tool_calls"),
+        (DIM + DIM.replace("40", "broken"), ["dim"], {}, "", ["dim"], "tool_calls"),
+        (DIM[:-20], ["dim"], {}, "", [], "stop"),
+        ("<think>Which lamp?</think>All.", ["dim"], {}, "All.", [], "stop"),
+    ],
+)
+def test_what_becomes_of_a_text(text, tools, options, spoken, called, reason):  # noqa: PLR0917  (a table)
+    found, _, calls, reasons = accumulated(repaired(turn([text]), tools, **options))
+    assert (found.strip(), [call["name"] for call in calls], reasons) == (spoken.strip(), called, [reason])
+
+
+def test_what_is_dropped_is_logged_by_its_name_alone(caplog):
+    with caplog.at_level(logging.DEBUG):
+        repaired(turn([HERMES.format("unlock")]), ["dim"])
+    assert "unlock" in caplog.text
+    assert "percent" not in caplog.text
+
+
+def test_thoughts_in_the_text_become_reasoning_content():
+    assert accumulated(repaired(turn("<think>Which lamp?</think>All."), []))[:2] == ("All.", "Which lamp?")
+
+
+def structured(name, arguments, index=0):
+    function = {"name": name, "arguments": arguments}
+    return chunk_of(tool_calls=[{"index": index, "id": "s1", "type": "function", "function": function}])
+
+
+@pytest.mark.parametrize(
+    ("tools", "name", "arguments", "called"),
+    [
+        (["dim"], "dim", '{"percent": 40}', [("dim", 40)]),
+        (["dim"], "dim", '{"percent": 50}', [("dim", 40), ("dim", 50)]),
+        (["dim", "lock"], "lock", '{"percent": 1}', [("dim", 40), ("lock", 1)]),
+        (["lock"], "dim", '{"percent": 40}', [("dim", 40)]),  # structured calls always pass
+    ],
+)
+def test_the_same_call_as_text_and_structured_comes_once(tools, name, arguments, called):
+    chunks = [
+        chunk_of(DIM),
+        structured(name, ""),
+        chunk_of(tool_calls=[{"index": 0, "function": {"arguments": arguments}}]),
+    ]
+    _, _, calls, reasons = accumulated(repaired([*chunks, chunk_of(reason="tool_calls")], tools))
+    assert [(call["name"], json.loads(call["arguments"])["percent"]) for call in calls] == called
+    assert all(call["id"] for call in calls)
+    assert reasons == ["tool_calls"]
+
+
+def test_each_choice_is_repaired_by_itself():
+    first, second = chunk_of(DIM), chunk_of("Good night.")
+    second["choices"][0]["index"] = 1
+    both = {**first, "choices": [*first["choices"], *second["choices"]]}
+    ends = [
+        {**chunk_of(reason="stop"), "choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]}
+        for index in (0, 1)
+    ]
+    found = repaired([both, *ends], ["dim"])
+    assert [call["name"] for call in accumulated(found)[2]] == ["dim"]
+    assert accumulated(found, index=1) == ("Good night.", "", [], ["stop"])
+
+
+def test_log_probabilities_go_where_the_text_has_changed_and_other_fields_stay():
+    chunk = chunk_of(DIM + " Done.") | {"system_fingerprint": "f"}
+    chunk["choices"][0] |= {"logprobs": {"content": []}, "token_ids": [1]}
+    first, *_, last = ChatRepair(["dim"]).feed(chunk)
+    assert first["system_fingerprint"] == last["system_fingerprint"] == "f"
+    assert "logprobs" not in last["choices"][0]
+    assert last["choices"][0]["token_ids"] == [1]
+
+
+def test_a_megabyte_without_a_marker_is_not_held():
+    repair = ChatRepair(["dim"])
+    chunk = chunk_of("Good night. " * 90_000)
+    assert repair.feed(chunk) == [chunk]
+    assert repair.feed(chunk_of("x")) == [chunk_of("x")]
+
+
+@pytest.mark.parametrize(
+    ("body", "offered"),
+    [
+        ({}, None),
+        ({"tools": [{"type": "function", "function": {"name": "dim"}}]}, {"dim"}),
+        ({"tools": [{"type": "function", "function": {"name": "dim"}}], "tool_choice": "none"}, set()),
+        ({"tools": [{"type": "custom", "custom": {"name": "run"}}, "odd", {"type": "function"}]}, {"run"}),
+        ({"functions": [{"name": "dim"}]}, {"dim"}),
+    ],
+)
+def test_a_request_says_what_is_offered(body, offered):
+    assert ChatRepair.of_request(body).offered == offered
+
+
+@pytest.mark.parametrize("text", [DIM, "Good night.", "So. " + DIM, "<think>Hm.</think>Yes."])
+def test_a_whole_answer_is_repaired_alike(text):
+    message = {"role": "assistant", "content": text, "refusal": None}
+    answer = {"id": "a", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": {}}
+    found = ChatRepair(["dim"]).whole(answer)
+    streamed, thoughts, calls, (reason,) = accumulated(repaired(turn([text]), ["dim"]))
+    choice = found["choices"][0]
+    assert (choice["message"]["content"] or "").strip() == streamed.strip()
+    assert choice["message"].get("reasoning_content", "") == thoughts
+    assert choice["finish_reason"] == reason
+    assert [call["function"]["name"] for call in choice["message"].get("tool_calls", ())] == [c["name"] for c in calls]
+    assert (found is answer) == (text == "Good night.")
+
+
+def test_a_stream_is_closed_and_its_failure_is_the_caller_s():
+    closed = []
+
+    async def source():
+        try:
+            yield chunk_of("Let me see <b")
+            yield chunk_of('<tool_call>{"name": "dim", "argum')
+            raise ConnectionError("gone")
+        finally:
+            closed.append(True)
+
+    async def read():
+        found = []
+        try:
+            async for chunk in stream.repair(source(), tools=["dim"]):
+                found.append(chunk)  # noqa: PERF401  (what came before the failure counts)
+        except ConnectionError:
+            return accumulated(found)[0]
+
+    assert asyncio.run(read()) == "Let me see <b"
+    assert closed == [True]
+
+
+def test_a_stream_that_is_left_early_is_closed():
+    closed = []
+
+    def source():
+        try:
+            yield from turn(["Good ", "night."])
+        finally:
+            closed.append(True)
+
+    chunks = stream.repair_sync(source())
+    next(chunks)
+    chunks.close()
+    assert closed == [True]
+
+
+def test_mistakes_raise_when_they_are_made():
+    with pytest.raises(StreamTypeError, match="asynchronous iterable"):
+        stream.repair([])
+    with pytest.raises(StreamTypeError, match="iterable"):
+        stream.repair_sync(5)
+    with pytest.raises(StreamValueError, match="'hide' or 'run'"):
+        stream.repair_sync([], told="speak")
+    with pytest.raises(StreamTypeError, match="dict or an object"):
+        ChatRepair([]).feed(SimpleNamespace(choices=[{"delta": {"content": "<think>x</think>y"}}]))
