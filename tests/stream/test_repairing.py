@@ -326,5 +326,5 @@ def test_mistakes_raise_when_they_are_made():
         stream.repair_sync(5)
     with pytest.raises(StreamValueError, match="'hide' or 'run'"):
         stream.repair_sync([], told="speak")
-    with pytest.raises(StreamTypeError, match="dict or an object"):
+    with pytest.raises(StreamTypeError, match="dict, or an object"):
         ChatRepair([]).feed(SimpleNamespace(choices=[{"delta": {"content": "<think>x</think>y"}}]))
