@@ -1,0 +1,123 @@
+"""What a recognizer and a listener make of the built-in cues: voice detection, and words under a cue."""
+
+import asyncio
+import io
+from importlib.resources import files
+
+import av
+import numpy as np
+import pytest
+from pipecat.audio.vad.silero import SileroOnnxModel
+from pystoi import stoi
+
+import cues
+import stream
+from cues.meters.telephone import over_telephone
+from cues.signal.resample import resample
+from cues.units import db_to_gain
+from stream.speech.espeak import EspeakSpeaker
+
+RATE = 24000
+BANK = cues.load_bank("", sample_rate=RATE)
+LEVELS_DB = range(0, -37, -6)
+MODEL = SileroOnnxModel(str(files("pipecat.audio.vad.data") / "silero_vad.onnx"))
+WINDOW = {16000: 512, 8000: 256}
+
+
+def over_opus(samples):
+    """`samples` (24 kHz) as WebRTC has them: Opus at 24 kbit/s."""
+    sent = io.BytesIO()
+    with av.open(sent, "w", format="ogg") as container:
+        encoder = container.add_stream("libopus", rate=48000, layout="mono")
+        encoder.bit_rate = 24000
+        frame = av.AudioFrame.from_ndarray(resample(samples, RATE, 48000)[None], format="flt", layout="mono")
+        frame.sample_rate = 48000
+        container.mux([*encoder.encode(frame), *encoder.encode(None)])
+    sent.seek(0)
+    with av.open(sent) as container:
+        got = [frame.to_ndarray()[0] for frame in container.decode(audio=0)]
+    return resample(np.concatenate(got).astype(np.float32), 48000, RATE)
+
+
+def as_it_is(samples):
+    return samples
+
+
+def over_g711(samples):
+    return resample(over_telephone(samples, RATE), 8000, RATE)
+
+
+def as_speech(samples, rate):
+    """Silero's probability of speech in each window of `samples`, 24 kHz, at the model's `rate`."""
+    heard, size = resample(samples.astype(np.float32), RATE, rate), WINDOW[rate]
+    MODEL.reset_states()
+    return [MODEL(heard[at : at + size], rate).item() for at in range(0, len(heard) - size + 1, size)]
+
+
+def heard(cue, level_db, delay, noise_db=None):
+    """A cue once, with a second before it, and noise of `noise_db` dBFS under all of it."""
+    sound = np.trim_zeros(cue.samples) * db_to_gain(level_db)
+    line = np.concatenate([np.zeros(RATE + delay), sound, np.zeros(RATE // 2)]).astype(np.float32)
+    if noise_db is not None:
+        line += np.random.default_rng(7).normal(0.0, db_to_gain(noise_db), len(line)).astype(np.float32)
+    return line
+
+
+@pytest.mark.parametrize("name", [name for name in BANK if name != "error"])  # for `error`, see the next test
+@pytest.mark.parametrize(
+    ("way", "noise_db"),
+    [(as_it_is, None), (as_it_is, -60.0), (over_g711, None), (over_opus, None)],
+    ids=["as it is", "over noise", "over G.711", "over Opus"],
+)
+def test_silero_does_not_take_a_cue_for_speech_at_any_level(name, way, noise_db):
+    delays = (0, 384)  # a window is 768 samples
+    worst = max(
+        max(as_speech(way(heard(BANK[name], level_db, delay, noise_db)), 16000))
+        for level_db in LEVELS_DB
+        for delay in delays
+    )
+    assert worst < 0.5
+
+
+@pytest.mark.parametrize("rate", WINDOW)
+@pytest.mark.parametrize("name", BANK)
+def test_what_silero_takes_for_speech_lies_within_the_cues_span(name, rate):
+    """The falling tone of `error` is one that a voice can make, and at 8 kHz the model takes most tones for speech."""
+    mixer = cues.Mixer(RATE)
+    router = stream.CueRouter(BANK, mixer, rules=stream.CueRules(tool_call=name))
+    line = [mixer.silence(RATE)]
+    router.handle(stream.ToolCallStart(tool_name="any", tool_call_id="1"))
+    line += [mixer.silence(RATE // 100) for _ in range(200)]
+    size = WINDOW[rate] * RATE // rate
+    taken = [number for number, odds in enumerate(as_speech(np.concatenate(line), rate)) if odds >= 0.5]
+    outside = [n for n in taken if not router.spans.overlaps(n * size, (n + 1) * size, margin_samples=RATE // 5)]
+    assert outside == []
+
+
+@pytest.fixture(scope="module")
+def speech():
+    """Speech of espeak-ng at -20 LUFS."""
+
+    async def spoken():
+        speaker = EspeakSpeaker("en-us")
+        await speaker.start()
+        await speaker.send(" Let me look that up in the big book of birds, and tell you all about the finches in it.")
+        await speaker.finish()
+        pieces = [piece.samples async for piece in speaker]
+        await speaker.aclose()
+        return np.concatenate(pieces)
+
+    samples = asyncio.run(spoken())
+    return (samples * db_to_gain(-20.0 - cues.integrated_lufs(samples, RATE))).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", BANK)
+def test_words_under_a_cue_stay_intelligible(name, speech):
+    """STOI (Taal et al. 2011, IEEE TASLP 19(7)) of the second in whose middle the cue begins, from anywhere."""
+    scores = []
+    for onset in range(RATE // 2, len(speech) - RATE // 2, RATE // 4):
+        mixer = cues.Mixer(RATE)
+        mixer.play(BANK[name], at=onset, loop=False)
+        around = slice(onset - RATE // 2, onset + RATE // 2)
+        scores.append(stoi(speech[around], mixer.mix(speech)[around], RATE))
+    assert np.mean(scores) >= 0.9
