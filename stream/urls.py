@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 __all__ = ["server_url", "shown_url"]
+
+_HAS_PATH_WITH_AT = re.compile(r"[a-z][a-z0-9+.-]*://[^/@]+/", re.IGNORECASE)
+_USER = re.compile(r"^((?:[a-z][a-z0-9+.-]*:(?=[/\\]))?[/\\]*).*@", re.IGNORECASE | re.DOTALL)
 
 
 def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "https")) -> SplitResult:
@@ -32,13 +36,12 @@ def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "http
 
 
 def shown_url(url: str) -> str:
-    """The URL without user, password, query and fragment.
+    """The URL without user, password, query and fragment, also where it is none.
 
     >>> shown_url("https://me:word@host:99999/v1?key=secret")
     'https://host:99999/v1'
+    >>> shown_url("//me:word@host/v1")
+    '//host/v1'
     """
-    scheme, marked, rest = url.partition("://")
-    rest = rest if marked else scheme
-    address = rest.split("?", 1)[0].split("#", 1)[0]
-    host, slash, path = address.partition("/")
-    return f"{scheme if marked else ''}{marked}{host.rpartition('@')[2]}{slash}{path}"
+    address = re.split("[?#]", url, maxsplit=1)[0]
+    return address if _HAS_PATH_WITH_AT.match(address) else _USER.sub(r"\1", address)

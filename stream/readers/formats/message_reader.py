@@ -22,6 +22,7 @@ __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
 
 REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _CONTENT = ("content", "result", "output")  # fields of a result
+_KINDS = ("json", "text")  # values of `kind` that name a channel
 _KEPT_OF_A_MISFIT = 200
 
 
@@ -252,10 +253,10 @@ class MessageReader(ABC):
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:
-    """Return the channel of a text, in lower case, from the first place that has a field `channel` or `kind`."""
+    """Return the channel of a text, in lower case: any that a `channel` names, or a `kind` of "json" or "text"."""
     for fields in places:
         channel = fields.get("channel") or fields.get("kind")
-        if channel and isinstance(channel, str):
+        if channel and isinstance(channel, str) and (fields.get("channel") or channel.lower() in _KINDS):
             return channel.lower()
     return None
 

@@ -175,6 +175,11 @@ def test_in_ollamas_lines_a_channel_stands_beside_the_message_or_in_it(field):
     assert reader.feed(beside) == reader.feed(within) == [TextDelta("Hm.", "json")]
 
 
+def test_a_kind_other_than_json_and_text_is_no_channel():
+    reader = OllamaReader()
+    assert reader.feed({"message": {"content": "Hm."}, "kind": "foo", "done": False}) == [TextDelta("Hm.")]
+
+
 SENT_TWICE = {"the same id": "a", "another id": "b", "no id": None}
 
 

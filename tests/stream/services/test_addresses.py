@@ -11,6 +11,7 @@ from stream.events import TextDelta
 from stream.replay.server import ReplayServer
 from stream.services import connection as connection_module
 from stream.services.addresses import api_and_address, key_for
+from stream.urls import shown_url
 from tests.support.model_server import QUESTION, chat, raw_server, says, tool
 
 
@@ -177,6 +178,22 @@ def test_the_key_is_sent_as_a_bearer_token_and_none_without_one(monkeypatch, api
     for head in asyncio.run(asyncio.wait_for(go(), 20.0)):
         assert (b"authorization: bearer mine\r\n" in head.lower()) is (key is not None)
         assert key or b"authorization" not in head.lower()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:word@host:8000/v1?key=word", "https://host:8000/v1"),
+        ("//me:word@host/v1", "//host/v1"),
+        ("me:word@host/v1", "host/v1"),
+        ("http:/me:word@host", "http:/host"),
+        ("http://me:p@ss/word@host/v1", "http://host/v1"),
+        ("https://host/models/a@b", "https://host/models/a@b"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_no_user_or_password_is_shown_also_of_an_address_that_is_none(url, shown):
+    assert shown_url(url) == shown
 
 
 CLIENT = "a client needs the `services` extra"
