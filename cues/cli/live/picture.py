@@ -18,14 +18,15 @@ from cues.show.plots import (
 from stream.events import TextDelta, ToolCallStart, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from stream.session.record import TurnRecord
+    from cues.cue import Cue
+    from stream.session.record import Sounded, TurnRecord
 
     Samples = NDArray[np.float32]
 
@@ -34,6 +35,7 @@ __all__ = ["draw_turn", "ducking_db"]
 _INK, _FAINT = "#16202c", "#566373"
 # Fonts for scripts that matplotlib's font lacks, in order of preference.
 _WIDE_FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Hiragino Sans", "Yu Gothic", "WenQuanYi Zen Hei", "IPAGothic")
+_LEGEND = "small bars: pieces of the model's text; shaded: a cue sounds"
 _WORD_ROWS = 3
 _GAIN_S, _HOP_S = 0.06, 0.01
 _LOWEST_DB = -12.0
@@ -41,13 +43,16 @@ _QUIET = 1e-6
 """Mean power of speech below which no gain can be measured."""
 
 
-def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: str, path: Path) -> None:
-    """Write the picture of a turn as a PNG, 1,000 pixels wide; the subtitle says where the answer came from."""
+def draw_turn(
+    journal: TurnRecord, bank: Mapping[str, Cue], sound: tuple[Samples, Samples], subtitle: str, path: Path
+) -> None:
+    """Write the picture of a turn (`sound`: mix and speech), 1,000 pixels wide; the subtitle names the source."""
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     families, known = _fonts()
+    mixed, speech = sound
     if not len(mixed):
         mixed = speech = np.zeros(1, dtype=np.float32)
     with rc_context({"font.family": families, "font.size": 10}):
@@ -62,9 +67,10 @@ def draw_turn(journal: TurnRecord, mixed: Samples, speech: Samples, subtitle: st
             _empty_lane(axes, name)
         _draw_model(model, journal, known)
         _draw_words(words, journal, known)
-        _draw_cues(cues, rows, journal, mixed, speech)
+        _draw_cues(rows, journal, [_end_of(each, bank[each.cue], mixed, speech) for each in journal.sounded])
         figure.suptitle(_drawable(_title(journal), known), x=0.01, ha="left", fontsize=13, weight="bold")
         figure.supxlabel(_drawable(subtitle, known), x=0.01, ha="left", fontsize=9, color=_FAINT)
+        figure.text(0.945, 0.038, _LEGEND, ha="right", fontsize=9, color=_FAINT)
         _spread_words(figure, words)
         figure.savefig(path, dpi=100)
 
@@ -181,21 +187,21 @@ def _spread_words(figure: Figure, axes: Axes) -> None:
         text.set_y(1.0 - (row + 0.5) / _WORD_ROWS)
 
 
-def _draw_cues(lane: Axes, rows: Sequence[Axes], journal: TurnRecord, mixed: Samples, speech: Samples) -> None:
-    """Shade each cue across all rows, for as long as the mix differs from the speech."""
-    for sounded in journal.sounded:
+def _draw_cues(rows: Sequence[Axes], journal: TurnRecord, ends_s: Sequence[float]) -> None:
+    """Shade each cue across all rows, and name it in the row of cues."""
+    for sounded, until_s in zip(journal.sounded, ends_s, strict=True):
         color = ERROR_COLOR if sounded.cue == "error" else CUE_COLOR
-        until_s = _end_of(sounded.onset_samples, mixed, speech, journal.sample_rate)
         for axes in rows:
             axes.axvspan(sounded.onset_s, until_s, color=color, alpha=0.22, linewidth=0)
         text = f" ♪ {sounded.cue}, +{max(sounded.delay_ms, 0.0):.0f} ms"
-        lane.text(until_s, 0.5, text, va="center", color=color, weight="bold")
+        rows[2].text(until_s, 0.5, text, va="center", color=color, weight="bold")
 
 
-def _end_of(onset: int, mixed: Samples, speech: Samples, sample_rate: int) -> float:
-    """End of the sound that starts at `onset`: 50 ms without a difference follow it. Seconds."""
-    changed = np.flatnonzero(mixed[onset:] != speech[onset:])
+def _end_of(sounded: Sounded, cue: Cue, mixed: Samples, speech: Samples) -> float:
+    """End of a cue, s: after its length; for a loop, or one cut short, where 50 ms without a difference follow."""
+    changed = np.flatnonzero(mixed[sounded.onset_samples :] != speech[sounded.onset_samples :])
     if not len(changed):
-        return onset / sample_rate
-    gaps = np.flatnonzero(np.diff(changed) > 0.05 * sample_rate)
-    return float(onset + changed[gaps[0] if len(gaps) else -1]) / sample_rate
+        return sounded.onset_s
+    gaps = np.flatnonzero(np.diff(changed) > 0.05 * cue.sample_rate)
+    length_s = changed[gaps[0] if len(gaps) else -1] / cue.sample_rate
+    return sounded.onset_s + float(length_s if cue.loop else min(length_s, cue.duration_s))

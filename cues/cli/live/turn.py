@@ -141,7 +141,7 @@ async def speak_turn(
     if files.kept:
         files.write_json({"speaker": voice.name, "model": target.model, "speed": clock.speed, **journal.as_dict()})
         try:
-            draw_turn(journal, *files.read_sound(), f"{title}; speaker: {voice.name}", files.png)
+            draw_turn(journal, bank, files.read_sound(), f"{title}; speaker: {voice.name}", files.png)
         except MissingFeatureError as error:
             click.echo(f"cues: {error}", err=True)
     elif journal.interrupted:

@@ -47,7 +47,7 @@ def drawn(tmp_path, monkeypatch):
 
     def draw(journal, mixed=None):
         mixed = over_speech([CUE], SPEECH, RATE, first_at_s=1.0) if mixed is None else mixed
-        draw_turn(journal, mixed, SPEECH, "a recording", tmp_path / "turn.png")
+        draw_turn(journal, {CUE.name: CUE}, (mixed, SPEECH), "a recording", tmp_path / "turn.png")
         return figures[-1]
 
     draw.file = tmp_path / "turn.png"
@@ -74,12 +74,12 @@ def test_no_word_covers_another_one(drawn):
     assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
 
 
-def test_a_cue_is_shaded_across_all_rows_from_its_onset_on(drawn):
+def test_a_cue_is_shaded_across_all_rows_for_its_length_though_the_speech_stays_ducked_longer(drawn):
     figure = drawn(turn())
     for axes in figure.axes[:5]:
         (span,) = [patch for patch in axes.patches if patch.get_alpha() == 0.22]
         assert span.get_x() == pytest.approx(1.0)
-        assert 0.17 < span.get_width() < 1.0
+        assert span.get_width() == pytest.approx(CUE.duration_s)
 
 
 @pytest.mark.parametrize(("word", "shown"), [("東京", "??"), ("a\U000f0000b", "a?b"), ("naïve", "naïve")])
@@ -107,4 +107,4 @@ def test_a_gain_without_a_cue_is_measured_exactly():
 def test_turns_that_went_wrong_are_drawn_too(drawn, journal):
     empty = np.zeros(0, dtype=np.float32)
     drawn(journal, SPEECH)
-    draw_turn(TurnRecord(RATE), empty, empty, "", drawn.file)
+    draw_turn(TurnRecord(RATE), {}, (empty, empty), "", drawn.file)
