@@ -231,6 +231,13 @@ def test_nothing_is_wider_than_the_screen(open_page, board, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_print_has_every_picture_and_no_switch(open_page, board):
+    page = open_page(board.as_uri())
+    until(page, "[...document.querySelectorAll('.picture')].every((box) => box.querySelector('.axis'))")
+    page.emulate_media(media="print")
+    assert page.evaluate("[...document.querySelectorAll('.switch, .meter, .play')].every((one) => !one.offsetParent)")
+
+
 def test_on_a_telephone_one_set_is_shown_and_the_other_a_tap_away(open_page, board):
     page = open_page(board.as_uri(), viewport={"width": 390, "height": 844})
     shown = "[...document.querySelectorAll('#cue-1 .column')].map(column => column.offsetParent !== null)"

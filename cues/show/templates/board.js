@@ -235,13 +235,8 @@
 
   const stop = () => { latestWish += 1; pauseAll(); };
 
-  // Pictures are drawn shortly before they are seen, and anew in the colors of the other scheme.
-  const seen = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      if (isIntersecting) { cards.find((card) => card.element === target).draw(); }
-    }
-  }, { rootMargin: "300px" });
-  for (const card of cards) { seen.observe(card.element); }
+  // All pictures, from the top, so that a print has them; and anew in the colors of the other scheme.
+  (async () => { for (const card of cards) { await card.draw(); } })();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     for (const card of cards) { if (card.drawn) { card.drawn = null; card.draw(); } }
   });
