@@ -24,7 +24,10 @@ from bench.goals import Figure
 HERE = Path(__file__).resolve().parent
 PAGE, DATA, PICTURE = HERE / "README.md", HERE / "figures.json", HERE / "figures.png"
 START, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
-BENCHES = ("mixer", "cold_start", "loudness", "true_peak", "stream_readers", "stream_formats", "growth", "felt_latency")
+BENCHES = (
+    *("mixer", "cold_start", "loudness", "true_peak", "stream_readers", "stream_formats", "stream_repair"),
+    *("growth", "felt_latency"),
+)
 PACKAGES = (
     *("numpy", "numba", "llvmlite", "scipy", "pipecat-ai", "livekit", "pydub", "pedalboard", "pyloudnorm"),
     *("openai", "ollama", "anthropic", "google-genai"),

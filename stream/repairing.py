@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from stream.readers.options import Tools
 
-__all__ = ["ChatRepair", "SseRepair", "repair", "repair_sync"]
+__all__ = ["ChatRepair", "SseRepair", "repair", "repair_sync", "repaired", "repaired_sync"]
 
 _Piece: TypeAlias = tuple[dict[str, Any], str | None]  # the delta and the finish reason of a new chunk
 _REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
@@ -88,16 +88,18 @@ def repair(
         raise StreamTypeError(
             f"source is of type {type(source).__name__}; it must be an asynchronous iterable of chunks"
         )
-    return _repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
+    return repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
 
 
-async def _repaired(source: Any, chunks_of: ChatRepair) -> AsyncIterator[Any]:
+async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncIterator[Any]:
+    """The source's chunks or bytes, repaired; `chunks_of` is used up."""
     chunks = await source if inspect.isawaitable(source) else source
     shell: ChatRepair | SseRepair | None = None
     try:
         try:
             async for chunk in chunks:
-                shell = shell or _shell(chunk, chunks_of)
+                if shell is None:
+                    shell = _shell(chunk, chunks_of)
                 for clean in shell.feed(chunk):
                     yield clean
         except Exception as error:  # (each client has its own)
@@ -129,15 +131,17 @@ def repair_sync(
     """
     if not hasattr(source, "__iter__"):
         raise StreamTypeError(f"source is a {type(source).__name__}; it must be an iterable of chunks")
-    return _repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))
+    return repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))
 
 
-def _repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:
+def repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:
+    """The twin of `repaired`."""
     shell: ChatRepair | SseRepair | None = None
     try:
         try:
             for chunk in source:
-                shell = shell or _shell(chunk, chunks_of)
+                if shell is None:
+                    shell = _shell(chunk, chunks_of)
                 yield from shell.feed(chunk)
         except Exception as error:
             yield from shell.fail(error) if shell else ()
@@ -208,12 +212,16 @@ class ChatRepair:
         """
         if self._passes_all:
             return [chunk]
+        one = self._first
+        events = self.events = one.reader.feed(chunk)  # which passes over other choices than the first
+        if one.passes(chunk, events):
+            self._last = chunk
+            return [chunk]
         choices = listed(fields_of(chunk).get("choices"))
         choice = fields_of(choices[0]) if choices else NOTHING
         if len(choices) > 1 or choice.get("index"):
             return self._several(chunk, choices)
-        events = self.events = self._first.reader.feed(chunk)
-        pieces = self._first.pieces(choice, events)
+        pieces = one.pieces(choice, events)
         if pieces is None:
             self._last = chunk
             return [chunk]
@@ -225,14 +233,13 @@ class ChatRepair:
     def _several(self, chunk: Any, choices: Sequence[Any]) -> list[Any]:
         """The chunks in place of one with several choices, or with another than the first."""
         found: list[tuple[Mapping[str, Any], list[_Piece] | None]] = []
-        self.events, self._last = [], chunk
+        self._last = chunk
         for choice in map(fields_of, choices):
-            index = choice.get("index") or 0
+            index, events = choice.get("index") or 0, self.events
             one = self._choices.setdefault(index, _Choice(self))
-            events = one.reader.feed({"choices": [plain({**choice, "index": 0})]})
+            if index:  # the first one has been read
+                events = one.reader.feed({"choices": [plain({**choice, "index": 0})]})
             found.append((choice, one.pieces(choice, events)))
-            if not index:
-                self.events = events
         return [chunk] if all(pieces is None for _, pieces in found) else _chunks(chunk, found)
 
     def close(self) -> list[Any]:
@@ -298,7 +305,7 @@ class _Fragmented:
 
     index: int
     id: str
-    is_complete: bool = False
+    open_at: int | None  # the index; None once it is complete
 
 
 class _Choice:
@@ -321,15 +328,45 @@ class _Choice:
         self._may_await = False  # a structured one has, and no text after it
         self._has_role = False
 
+    def passes(self, chunk: Any, events: list[Event]) -> bool:
+        """Whether a chunk is one piece of text, thoughts or arguments that stays as it is; false for a few that do."""
+        try:  # nearly all chunks: this way they cost a third (bench.stream_repair)
+            if type(chunk) is dict:
+                (choice,) = chunk["choices"]
+                extra = delta = choice["delta"]
+            else:
+                (choice,) = chunk.__dict__["choices"]
+                choice = choice.__dict__
+                extra, delta = choice["delta"].__pydantic_extra__, choice["delta"].__dict__
+            if choice["finish_reason"] or choice["index"]:
+                return False
+            if events:
+                (event,) = events
+                if type(event) is TextDelta and event.text == delta["content"] and not delta.get("tool_calls"):
+                    self._may_await = False
+                    return True
+                return (
+                    type(event) is ReasoningDelta
+                    and event.text in map(extra.get, REASONING_FIELDS)
+                    and not (delta.get("content") or delta.get("tool_calls"))
+                )
+            (call,) = delta["tool_calls"]
+            if type(call) is dict:
+                function = call["function"]
+                is_more = len(delta) == len(function) == 1 and len(call) == 2
+            else:
+                call = call.__dict__
+                function = call["function"].__dict__
+                is_more = not (call["id"] or function["name"] or delta["content"] or extra)
+            index = call["index"]
+            return is_more and self._fragmented[index].open_at == index and type(function["arguments"]) is str
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return False
+
     def pieces(self, choice: Mapping[str, Any], events: list[Event], *, of_whole: bool = False) -> list[_Piece] | None:
         """Return what goes out in place of a choice of a chunk, one text or call each; None if it passes as it is."""
         delta, reason = fields_of(choice.get("delta") or choice.get("message")), choice.get("finish_reason")
         content, calls = delta.get("content"), delta.get("tool_calls")
-        if not (calls or reason) and len(events) == 1:
-            event = events[0]
-            if type(event) is TextDelta and event.text == content:  # nearly all chunks
-                self._may_await = False
-                return None
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
             self._passing |= {event.index: None for event in events if isinstance(event, ToolCallStart)}
@@ -392,7 +429,7 @@ class _Choice:
             known = self._fragmented.get(index)
             if start is not None:
                 starts.remove(start)
-            elif name and (known is None or known.is_complete or (own_id and known.id and own_id != known.id)):
+            elif name and (known is None or known.open_at is None or (own_id and known.id and own_id != known.id)):
                 if name in self._dropped:  # the server made a structured call of one that was dropped
                     self._wanted.append(self._dropped.pop(name))
                 known = None
@@ -403,10 +440,10 @@ class _Choice:
                     self._odd.add(index)  # it goes out whole when it ends; or it repeats another call
                     self._fragmented.pop(index, None)
                     continue
-                known = self._fragmented[index] = _Fragmented(self._calls, own_id or "")
+                known = self._fragmented[index] = _Fragmented(self._calls, own_id or "", self._calls)
                 self._passing[start.index] = known
                 self._calls, self._may_await = self._calls + 1, True
-            elif known.is_complete and arguments:
+            elif known.open_at is None and arguments:
                 continue
             elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
                 written = arguments if isinstance(arguments, str) else dumps(arguments)
@@ -424,7 +461,7 @@ class _Choice:
             if call.index in self._passing:
                 fragmented = self._passing.pop(call.index)
                 if fragmented is not None:
-                    fragmented.is_complete = True
+                    fragmented.open_at = None
                 return []
             self._may_await = True
             return [self._written(call)] if call.tool_name else []
@@ -509,7 +546,7 @@ def _like(chunk: Any, fields: dict[str, Any]) -> Any:
 
 
 class SseRepair:
-    """Repairs the bytes of one answer in server-sent events; lines without a change pass as they came.
+    """Repairs the bytes of one answer: server-sent events, whose unchanged lines pass as they came, or one JSON object.
 
     The methods are those of `ChatRepair`, and take and return `bytes`.
     """
@@ -517,7 +554,8 @@ class SseRepair:
     def __init__(self, repair: ChatRepair) -> None:
         self._repair = repair
         self._line = b""
-        self._closed = False
+        self._whole: bytearray | None = None  # of an answer that is one object; its first byte tells
+        self._begun = self._closed = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return what takes the place of a network read.
@@ -525,24 +563,24 @@ class SseRepair:
         Raises
         ------
         StreamValueError
-            If a line is longer than 4 MiB.
+            If a line, or an answer that is no stream, is longer than 4 MiB.
         """
-        *lines, self._line = (self._line + data).split(b"\n")
-        if len(self._line) > MAX_LINE_CHARS:
+        if not self._begun and (start := (self._line + data).lstrip()):
+            self._begun, self._whole = True, bytearray() if start.startswith(b"{") else None
+        if self._whole is None:
+            *lines, self._line = (self._line + data).split(b"\n")
+        else:
+            self._whole += self._line + data
+            lines, self._line = [], b""
+        if len(self._line if self._whole is None else self._whole) > MAX_LINE_CHARS:
             raise StreamValueError(f"a line is longer than {MAX_LINE_CHARS} bytes")
         return [out for line in lines if (out := self._clean(line, b"\n"))]
 
     def _clean(self, line: bytes, end: bytes) -> bytes:
-        if not line.startswith(b"data:"):
-            return line + end
-        data = line[5:].strip()
-        if data == b"[DONE]" and not self._closed:
+        chunk = _data_of(line)
+        if chunk is _DONE and not self._closed:
             self._closed = True
             return b"".join(map(_event, self._repair.close())) + line + end
-        try:
-            chunk = json.loads(data)
-        except ValueError:
-            return line + end
         if self._closed or not isinstance(chunk, dict):
             return line + end
         chunks = self._repair.feed(chunk)
@@ -552,20 +590,46 @@ class SseRepair:
 
     def close(self) -> list[bytes]:
         """Return the last bytes: what was still held."""
-        return self._end(self._repair.close)
+        if self._whole is None:
+            return self._end(self._repair.close)
+        try:
+            answer = json.loads(self._whole)
+        except ValueError:
+            return [bytes(self._whole)]
+        clean = self._repair.whole(answer)
+        return [bytes(self._whole) if clean is answer else _json(clean)]
 
     def fail(self, error: Exception) -> list[bytes]:
         """Return the last bytes of an answer that broke off."""
-        return self._end(lambda: self._repair.fail(error))
+        return self._end(lambda: self._repair.fail(error)) if self._whole is None else [bytes(self._whole)]
 
     def _end(self, end: Callable[[], list[Any]]) -> list[bytes]:
-        line, self._line = self._line, b""
-        found = [self._clean(line, b"\n\n")] if line else []
+        line, is_cut = self._line, _data_of(self._line) is None
+        found = [] if is_cut else [self._clean(line, b"\n\n")]
         if not self._closed:
             self._closed = True
             found += map(_event, end())
-        return [out for out in found if out]
+        # The half of an event says nothing; a page without events has no half.
+        return [out for out in found if out] or ([line] if is_cut and line else [])
+
+
+_DONE = object()
+
+
+def _data_of(line: bytes) -> Any:
+    """The JSON value of an event's line, `_DONE` for the last one, None for any other."""
+    if not line.startswith(b"data:"):
+        return None
+    data = line[5:].strip()
+    try:
+        return _DONE if data == b"[DONE]" else json.loads(data)
+    except ValueError:
+        return None
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + _json(chunk) + b"\n\n"
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -9,6 +9,7 @@ from stream.services.connection import Connection, connect
 from stream.services.filesystem import FILESYSTEM_TOOLS, filesystem_tools
 from stream.services.models import ModelCapabilities, capabilities_of
 from stream.services.recovery import Fallback, Recovery
+from stream.services.repairing_client import repairing_client, repairing_client_sync
 from stream.services.retrying import Retries
 from stream.services.runner import ToolRunner
 from stream.services.tiers import KeywordClassifier, Tier, ToolTiers, load_tiers
@@ -34,4 +35,6 @@ __all__ = [
     "filesystem_tools",
     "load_tiers",
     "normalize_model",
+    "repairing_client",
+    "repairing_client_sync",
 ]

@@ -141,6 +141,24 @@ def decoded(body):
     return [json.loads(event.strip().removeprefix("data:")) for event in events[:-1]]
 
 
+HERMES = '<tool_call>{{"name": "{}", "arguments": {{"percent": 40}}}}</tool_call>'
+DIM = HERMES.format("dim")
+DIM_ANSWER = json.dumps({"choices": [{"index": 0, "message": {"content": DIM}, "finish_reason": "stop"}]})
+
+
+@pytest.mark.parametrize("size", [1, 7, 10**6])
+@pytest.mark.parametrize(
+    "text", [DIM_ANSWER, '{"error": "no <tool_call>"}', '{"cut": ', "<h1>No</h1>", "[1]", "", 'data: {"cu']
+)
+def test_bytes_that_are_no_events_pass_and_a_whole_answer_is_repaired(text, size):
+    body = text.encode()
+    found = sse_repaired([body[at : at + size] for at in range(0, len(body), size)], ["dim"])
+    if text == DIM_ANSWER:
+        assert json.loads(found)["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "dim"
+    else:
+        assert found == body
+
+
 PIECES = st.lists(st.text(max_size=12), max_size=12)
 
 
@@ -160,10 +178,6 @@ def test_a_clean_stream_passes_as_the_same_objects(pieces, calls):
         assert rest == list(accumulated(chunks)[1:])
     if "".join(pieces).isalpha():
         assert [id(chunk) for chunk in found] == [id(chunk) for chunk in chunks]
-
-
-HERMES = '<tool_call>{{"name": "{}", "arguments": {{"percent": 40}}}}</tool_call>'
-DIM = HERMES.format("dim")
 
 
 @pytest.mark.parametrize(
