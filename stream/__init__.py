@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from stream.routing.router import CueRouter as CueRouter
     from stream.routing.rules import CueRules as CueRules
     from stream.routing.rules import Limits as Limits
+    from stream.routing.rules import Profile as Profile
+    from stream.routing.tool_times import ToolTimes as ToolTimes
     from stream.services.connection import connect as connect
     from stream.services.runner import ToolRunner as ToolRunner
     from stream.services.tool import Tool as Tool
@@ -92,7 +94,8 @@ _HOMES = {
         "stream.reading": "read read_sync",
         "stream.repairing": "repair repair_sync",
         "stream.routing.router": "CueRouter",
-        "stream.routing.rules": "CueRules Limits",
+        "stream.routing.rules": "CueRules Limits Profile",
+        "stream.routing.tool_times": "ToolTimes",
         "stream.services.connection": "connect",
         "stream.services.runner": "ToolRunner",
         "stream.services.tool": "Tool",

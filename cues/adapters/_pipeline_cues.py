@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cues import Cue
     from stream.readers.options import Tools
     from stream.routing.rules import CueRules
+    from stream.routing.tool_times import ToolTimes
 
 __all__ = ["CueOptions", "PipelineCues", "check_options"]
 
@@ -35,12 +36,15 @@ class CueOptions(TypedDict, total=False):
         unless the server runs that tool by itself (`CueRules.server_tools`, by default `mcp_*`).
     limits : Limits or None
         Timeouts for the model, its tools and the voice, after which the error cue plays; `None` takes the defaults.
+    times : ToolTimes or None
+        As in `stream.CueRouter`.
     """
 
     bank: Mapping[str, Cue] | None
     rules: CueRules | None
     tools: Tools
     limits: Limits | None
+    times: ToolTimes | None
 
 
 def check_options(options: Mapping[str, Any], kind: type[CueOptions]) -> None:
@@ -77,6 +81,7 @@ class PipelineCues:
             tools=options.get("tools"),
             now_samples=None if now_s is None else lambda: round(now_s() * self.sample_rate),
             limits=options.get("limits") or Limits(),
+            times=options.get("times"),
         )
 
     def retune(self, sample_rate: int) -> None:

@@ -9,25 +9,38 @@ from stream.events import InvalidToolCall, TaskStatus, ToolCallEnd, ToolCallStar
 from stream.routing.rules import MOTIF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stream.events import ServiceEvent
     from stream.known_tools import KnownInStream
+    from stream.routing.expected_silence import Expected, ExpectedSilence
     from stream.routing.player import CuePlayer, Played
-    from stream.routing.rules import CueRules
+    from stream.routing.rules import CueRules, Profile
+    from stream.routing.tool_times import ToolTimes
     from stream.routing.turn_state import CallUnderWay, TurnState
 
 __all__ = ["OUTCOME_PRIORITY", "CallCues"]
 
 OUTCOME_PRIORITY = 1
 """When voices run out, the cue for a call's end wins over one for a start."""
+_AFTER_WORDS_S = 0.3  # A cue that follows words comes where a speaker would take a breath.
 
 
 class CallCues:
     """Follows the calls of a router. A pack's rules come before those of the router."""
 
-    def __init__(self, turn: TurnState, player: CuePlayer, rules: CueRules) -> None:
+    def __init__(
+        self,
+        turn: TurnState,
+        player: CuePlayer,
+        rules: CueRules,
+        *,
+        times: ToolTimes,
+        silence: ExpectedSilence,
+        expect: Callable[[], Expected],
+    ) -> None:
         self._turn, self._calls, self._player, self._rules = turn, turn.calls, player, rules
+        self._times, self._silence, self._expect = times, silence, expect
 
     def prepare(self, tool_names: Iterable[str]) -> None:
         """Have the bank make the cues of these tools now, so that no first call waits for its motif."""
@@ -57,10 +70,31 @@ class CallCues:
             return None
         call.is_settled = not known.knows(event.tool_name)
         self._calls.in_answer = True
-        self._turn.call()
+        self._called(call)
         if call.is_settled:
             return self._player.play(self._rules.invented, event, priority=OUTCOME_PRIORITY)
-        return self._player.play(self._cue_for_tool(event.tool_name), event)
+        return self._announced(event)
+
+    def _called(self, call: CallUnderWay) -> None:
+        call.began_s = self._player.now_s
+        self._silence.called(call.began_s)
+        self._turn.call()
+
+    def _announced(self, event: ToolCallStart | TaskStatus) -> Played | None:
+        """Play the cue for a call, by the profile of its tool: at once, or when it has been silent for a while."""
+        cue, profile = self._cue_for_tool(event.tool_name), self._profile_of(event.tool_name)
+        if not profile.silence_s:
+            return self._player.play(cue, event)
+        silence_s, speech_s = self._expect()
+        most = profile.most_per_minute
+        is_long = silence_s > profile.silence_s if silence_s is not None else profile.unknown and not speech_s
+        if is_long and not speech_s:
+            return self._player.play(cue, event, most_per_minute=most)
+        quiet_s = _AFTER_WORDS_S if is_long else profile.silence_s
+        return self._player.play(cue, event, most_per_minute=most, quiet_s=quiet_s, speech_s=speech_s)
+
+    def _profile_of(self, tool_name: str) -> Profile:
+        return self._rules.profile_of(tool_name, getattr(self._player.bank, "profiles", ()))
 
     def _arguments_ended(self, event: ToolCallEnd) -> Played | None:
         call = self._calls.find(event.tool_call_id, event.tool_name)
@@ -89,12 +123,17 @@ class CallCues:
         return self._player.play(cue, event, priority=OUTCOME_PRIORITY)
 
     def _ended(self, call: CallUnderWay | None, event: ToolResult | TaskStatus, is_error: bool) -> Played | None:
+        name = event.tool_name
         if call is not None:
+            name, now_s = call.tool_name, self._player.now_s
             if not call.is_over:
                 self._turn.outcome()
+                self._silence.ask(now_s)
             if call.is_settled:
                 return None
-        cue = self._rules.error if is_error else self._rules.success
+            self._times.note(name, now_s - call.began_s)
+        success = self._rules.success if self._profile_of(name).success else None
+        cue = self._rules.error if is_error else success
         return self._player.play(cue, event, priority=OUTCOME_PRIORITY)
 
     def _task_begun(self, event: TaskStatus) -> Played | None:
@@ -103,8 +142,8 @@ class CallCues:
         if call is None:
             return None
         call.is_complete = call.is_task = True
-        self._turn.call()
-        return self._player.play(self._cue_for_tool(event.tool_name), event)
+        self._called(call)
+        return self._announced(event)
 
     def _task_ended(self, event: TaskStatus) -> Played | None:
         task = self._calls.end(event.task_id, event.tool_name, is_task=True)

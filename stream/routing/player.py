@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from cues.errors import MixerClosedError
+from cues.mixing.voice import Wait
 from stream.routing.spans import Spans
 
 if TYPE_CHECKING:
@@ -49,8 +51,9 @@ class _Throttle:
         self._rules, self._rate = rules, sample_rate
         self.last_onset: dict[str, int] = {}
         self._tokens, self._tokens_at = float(rules.burst), now
+        self._minute: deque[int] = deque()
 
-    def admit(self, cue: str, now: int) -> Literal["play", "coalesce", "thin"]:
+    def admit(self, cue: str, now: int, most_per_minute: float = inf) -> Literal["play", "coalesce", "thin"]:
         """The verdict on `cue` at output sample `now`; a cue that may play is counted."""
         last = self.last_onset.get(cue)
         if last is not None and (now - last) * 1000.0 < self._rules.coalesce_ms * self._rate:
@@ -58,11 +61,22 @@ class _Throttle:
         refill = (now - self._tokens_at) / self._rate * self._rules.sustained_per_s
         self._tokens = min(self._tokens + refill, float(self._rules.burst))
         self._tokens_at = now
-        if self._tokens < 1.0:
+        while self._minute and now - self._minute[0] >= 60 * self._rate:
+            self._minute.popleft()
+        if self._tokens < 1.0 or len(self._minute) >= most_per_minute:
             return "thin"
         self._tokens -= 1.0
+        if most_per_minute < inf:
+            self._minute.append(now)
         self.last_onset[cue] = now
         return "play"
+
+    def take_back(self, cue: str) -> None:
+        """Forget the last cue that was admitted: it has not sounded."""
+        self._tokens += 1.0
+        self.last_onset.pop(cue, None)
+        if self._minute:
+            self._minute.pop()
 
 
 class CuePlayer:
@@ -88,24 +102,53 @@ class CuePlayer:
         self._throttle = _Throttle(self._rules, mixer.sample_rate, self.now_samples())
         self._sounding: list[tuple[Voice, Span]] = []
         self._in_pause: list[tuple[Voice, str, ServiceEvent]] = []
+        self._put_off: tuple[Voice, str] | None = None
 
     def now_samples(self) -> int:
         """The time for coalescing, bursts and limits, samples."""
         return self.mixer.position if self._given_clock is None else self._given_clock()
 
-    def play(self, name: str | None, event: ServiceEvent, priority: int = 0) -> Played | None:
-        """Play a cue at the placement of the rules; returns it if it starts at once."""
+    @property
+    def now_s(self) -> float:
+        """The same time, seconds."""
+        return self.now_samples() / self.mixer.sample_rate
+
+    def play(
+        self,
+        name: str | None,
+        event: ServiceEvent,
+        priority: int = 0,
+        *,
+        most_per_minute: float = inf,
+        quiet_s: float | None = None,
+        speech_s: float = 0.0,
+    ) -> Played | None:
+        """Play a cue at the placement of the rules; returns it if it starts at once.
+
+        With `quiet_s`, it waits until nothing was heard for so long after `speech_s` of speech, or for `drop`.
+        """
         if name is None or name not in self.bank:
             return None
         if self.is_silent(name):
             self.stats.muted += 1
             return None
-        verdict = self._throttle.admit(name, self.now_samples())
+        if quiet_s is not None and self.puts_off:
+            return None
+        self.drop()
+        verdict = self._throttle.admit(name, self.now_samples(), most_per_minute)
         if verdict != "play":
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
             return None
         placement = self._rules.placement_of(name)
+        if quiet_s is not None:
+            rate = self.mixer.sample_rate
+            not_before = self.mixer.position + round((speech_s + quiet_s) * rate)
+            wait = Wait(patience=round(quiet_s * rate), not_before=not_before, begins_again=False)
+            if (voice := self._play(name, priority=priority, wait=wait)) is not None:
+                self._put_off = voice, name
+                self._in_pause.append((voice, name, event))
+            return None
         if placement == "now":
             onset = self.mixer.position
             voice = self._play(name, priority=priority)
@@ -116,6 +159,18 @@ class CuePlayer:
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append((voice, name, event))
         return None
+
+    @property
+    def puts_off(self) -> bool:
+        """Whether a cue waits for silence."""
+        return self._put_off is not None and self._put_off[0].onset is None and not self._put_off[0].done
+
+    def drop(self) -> None:
+        """Cancel the cue that waits for silence; one that sounds goes on."""
+        if self._put_off is not None and self.puts_off:
+            self._put_off[0].stop()
+            self._throttle.take_back(self._put_off[1])
+        self._put_off = None
 
     def is_silent(self, name: str) -> bool:
         """Whether a cue is muted."""

@@ -6,6 +6,7 @@ The mixer's position is the clock, so the same events at the same positions give
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial, wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -29,9 +30,11 @@ from stream.known_tools import KnownInStream, KnownTools
 from stream.readers.formats.finish_reasons import CHAT_CALLS, calls_are_the_clients, ended_early
 from stream.readers.options import declared_names
 from stream.routing.call_cues import OUTCOME_PRIORITY, CallCues
+from stream.routing.expected_silence import Expected, ExpectedSilence
 from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
-from stream.routing.router_arguments import check_arguments, check_cue_names
+from stream.routing.router_arguments import check_arguments, check_cue_names, guesses_s
 from stream.routing.rules import DEFAULT_RULES, CueRules
+from stream.routing.tool_times import Took, ToolTimes
 from stream.routing.turn_state import NEVER, Phase, TurnState
 from stream.routing.waiting_sound import WaitingSound
 
@@ -87,6 +90,8 @@ class CueRouter:
     limits : Limits or None
         Timeouts, for a caller that looks at `overdue`. With `None` the waiting sound ends at a finish reason that
         announces no calls, and 60 s after the last event.
+    times : ToolTimes or None
+        What each tool takes, for the profiles; sessions may share it. `None` learns it in this one.
 
     Raises
     ------
@@ -113,23 +118,33 @@ class CueRouter:
         tools: Tools = None,
         now_samples: Callable[[], int] | None = None,
         limits: Limits | None = None,
+        times: ToolTimes | None = None,
     ) -> None:
         check_arguments(bank, mixer, rules)
+        if times is not None and not isinstance(times, ToolTimes):
+            raise StreamTypeError(f"times is {times!r}; it must be a stream.ToolTimes, or None")
         self._lock = RLock()
         self._rules = rules
+        tools = tuple(tools) if isinstance(tools, Iterator) else tools
         self._declared = declared_names(tools)
         self._tools = KnownTools(self._declared, rules.server_tools)
         self._known = KnownInStream(self._tools)
         self._player = CuePlayer(bank, mixer, rules, now_samples)
         self._turn = TurnState(self._next_word)
         self._calls = self._turn.calls
-        self._call_cues = CallCues(self._turn, self._player, rules)
+        self.times = ToolTimes() if times is None else times
+        self._guesses_s = guesses_s(tools)
+        self._silence = ExpectedSilence()
+        self._call_cues = CallCues(
+            self._turn, self._player, rules, times=self.times, silence=self._silence, expect=self._expect
+        )
+        self._covers_gap = self._sounded = False
         self.limits = limits
         self._begin_on_mixer()
 
     def _begin_on_mixer(self) -> None:
         self._call_cues.prepare(self._declared or ())
-        self._waiting = WaitingSound(self._player.mixer, self._player.spans, patience_s=self._rules.working_after_s)
+        self._waiting = WaitingSound(self._player.mixer, self._player.spans, self._rules.profile_of())
         self.alive()
 
     @_one_at_a_time
@@ -166,8 +181,10 @@ class CueRouter:
             case TextDelta(text=text) | TranscriptDelta(text=text, speaker="assistant"):
                 if text.strip():
                     self._turn.text()
+                    self._silence.text(text, self._player.now_s)
             case AudioDelta():
                 self._turn.text()
+                self._silence.text("", self._player.now_s)
             case ToolCallCancelled():
                 self.end_call(event.tool_call_id)
             case AskedAgain(how="fallback"):
@@ -185,12 +202,15 @@ class CueRouter:
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
             case _:
+                if isinstance(event, ToolCallStart):
+                    self._sounded = self._waiting.sounds
                 return self._call_cues.handle(event, self._known)
         return None
 
     def _finished(self, reason: str) -> None:
         complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
-        is_ours = complete and not (ended_early(reason) or self._turn.has_text or self._waiting.sounds)
+        sounds = self._waiting.sounds and not self._sounded
+        is_ours = complete and not (ended_early(reason) or self._turn.has_text or sounds)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
             is_ours = self.waits or (self._calls.in_answer and not ended_early(reason))
@@ -286,9 +306,13 @@ class CueRouter:
         """
         self._player.poll()
         self._waiting.publish()
+        if self._waiting.sounds:
+            self._player.drop()
         if self._waiting.answered:
             self._turn.heard()
+            self._silence.heard(self._player.now_s)
             self._waiting.end()
+            self._follow()
 
     @_one_at_a_time
     def begin_turn(self) -> None:
@@ -298,6 +322,8 @@ class CueRouter:
         self.poll()
         self.alive()
         self._turn.question()
+        self._silence.cut()
+        self._silence.ask(self._player.now_s)
         self._follow()
 
     @_one_at_a_time
@@ -306,6 +332,7 @@ class CueRouter:
         self._player.end_turn()
         self._calls.clear()
         self._turn.over()
+        self._silence.cut()
         self._follow()
 
     @_one_at_a_time
@@ -391,16 +418,40 @@ class CueRouter:
 
     # The waiting sound.
 
+    def _expect(self) -> Expected:
+        """The silence to come; none while the waiting sound is heard."""
+        now_s, player = self._player.now_s, self._player
+        running = [(self._usual(call.tool_name), now_s - call.began_s) for call in self._calls.awaited]
+        queued = max(self._waiting.queued_until - player.mixer.position, 0)
+        expected = self._silence.after(now_s, running, queued / player.mixer.sample_rate)
+        return expected._replace(silence_s=0.0) if self._waiting.sounds else expected
+
+    def _usual(self, tool_name: str) -> Took | None:
+        guess_s = self._guesses_s.get(tool_name, self._rules.usual_s(tool_name))
+        return self.times.usual(tool_name) or (None if guess_s is None else Took(guess_s, guess_s))
+
     def _follow(self) -> None:
         """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
-        name = self._rules.working if self._turn.had_calls else self._rules.thinking
-        cue = None if name is None or self._player.is_silent(name) else self._player.bank.get(name)
-        if self._turn.phase == "done" or (cue is None and self.limits is None):
+        rules, turn, had_calls = self._rules, self._turn, self._turn.had_calls
+        # The answer has begun, and its model or voice has stopped. Without limits nobody need report an answer's end.
+        stalls = turn.phase == "done" and turn.is_open and self.limits is not None
+        name = rules.working if had_calls or rules.thinking is None else rules.thinking
+        covers_gap = stalls or not (had_calls or rules.thinking)
+        after_s = rules.silence_s if covers_gap else rules.working_after_s
+        never = after_s == math.inf
+        cue = None if name is None or never or self._player.is_silent(name) else self._player.bank.get(name)
+        if turn.phase == "done":
+            self._player.drop()
+        if (turn.phase == "done" and not stalls) or (cue is None and self.limits is None and not self._player.puts_off):
             self._waiting.end()
             return
+        if self._covers_gap and not covers_gap and not self._waiting.sounds and self.limits is None:
+            self._waiting.end()  # A call's patience begins with the call.
+        self._covers_gap = covers_gap
         self._waiting.go_on(
             cue,
-            answer_from=NEVER if self._turn.has_text and self._calls.has_tasks else self._turn.answer_begins,
-            blind=not any(call.is_complete for call in self._calls.awaited),
-            limit_samples=round(min(self._limit(self._turn.is_open)[0], 1e6) * self._player.mixer.sample_rate),
+            after_s=after_s,
+            answer_from=NEVER if stalls or (turn.has_text and self._calls.has_tasks) else turn.answer_begins,
+            blind=not (stalls or any(call.is_complete for call in self._calls.awaited)),
+            limit_samples=round(min(self._limit(turn.is_open)[0], 1e6) * self._player.mixer.sample_rate),
         )

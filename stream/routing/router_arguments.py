@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cues.cue import Cue
 from cues.errors import did_you_mean
@@ -13,7 +13,9 @@ from stream.routing.rules import MOTIF, CueRules
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["check_arguments", "check_cue_names"]
+    from stream.readers.options import Tools
+
+__all__ = ["check_arguments", "check_cue_names", "guesses_s"]
 
 
 def check_arguments(bank: object, mixer: object, rules: object) -> None:
@@ -43,6 +45,12 @@ def check_cue_names(names: Iterable[object], bank: Mapping[str, Cue], rules: Cue
         known = {**dict.fromkeys(bank), **dict.fromkeys(cue for _, cue, _ in rules.cues())}
         if name not in known and name not in bank and not _is_motif(name):
             raise StreamValueError(f"no cue is named {name!r}; there are {_listed(known)}{did_you_mean(name, known)}")
+
+
+def guesses_s(tools: Tools) -> dict[str, float]:
+    """What the declared tools usually take, where they say so (`Tool.expected_s`)."""
+    each: Iterable[Any] = tools.values() if isinstance(tools, Mapping) else tools or ()
+    return {tool.name: tool.expected_s for tool in each if getattr(tool, "expected_s", None) is not None}
 
 
 def _is_motif(name: str) -> bool:

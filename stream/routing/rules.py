@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from stream.checks import are_texts, check_number, check_patterns, check_whole_number
+from stream.checks import are_texts, check_choice, check_number, check_patterns, check_whole_number
 from stream.errors import StreamTypeError, StreamValueError
 from stream.known_tools import SERVER_TOOLS
 
-__all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Limits", "Placement"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["AGENT_TOOLS", "DEFAULT_RULES", "MOTIF", "CueRules", "Limits", "Placement", "Profile"]
 
 Placement: TypeAlias = Literal["now", "after_words", "in_pause"]
 
@@ -31,6 +34,42 @@ CUES = (
     "working",
     "thinking",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How much may sound; the defaults are those of `"full"`.
+
+    Attributes
+    ----------
+    silence_s : float
+        A call sounds at once if so much silence is expected after the words, else only after so much silence; at 0.0,
+        each call sounds. A pause of up to a second is usual between the turns of a conversation.
+    unknown : bool
+        Whether a call sounds at once if its tool's time is not known and no words are to be heard.
+    success : bool
+        Whether a result sounds; an error always does. The answer itself shows that a tool succeeded.
+    most_per_minute : float
+        Most cues a minute, beside errors and the waiting sound.
+    fainter_db, faintest_db : float
+        The waiting sound loses so many decibels for each minute that the session has heard it, and so many at most.
+    """
+
+    silence_s: float = 0.0
+    unknown: bool = True
+    success: bool = True
+    most_per_minute: float = math.inf
+    fainter_db: float = 0.0
+    faintest_db: float = 6.0
+
+
+PROFILES = {
+    "full": Profile(),
+    # In a conversation 1.2 s is heard as a gap; others begin to fill at 1.5 s. 6 dB fainter still shows life.
+    "normal": Profile(silence_s=1.2, success=False, most_per_minute=6, fainter_db=1.0),
+    # Nobody asks whether the line is dead before 2.5 s have passed, so it can wait to see what a tool takes.
+    "minimal": Profile(silence_s=2.5, unknown=False, success=False, most_per_minute=6, fainter_db=1.0),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +98,15 @@ class CueRules:
         A sound that has begun goes on when a tool is called.
     working_after_s : float
         Patience: seconds since anything was heard, until the waiting sound begins.
+    silence_s : float
+        The patience without a call and without a sound for thinking, while more of the answer is expected; the sound
+        is `working`. `math.inf` switches it off.
+    profile : {"full", "normal", "minimal"} or Profile
+        How much sounds: each call and each result; only where silence would hurt; only where it would be long.
+    profiles : pairs of str
+        A pattern for tool names and the profile of these tools; the first match wins.
+    expected_s : pairs of str and float
+        A pattern for tool names and what these tools usually take, seconds: a first guess, until it is learned.
     placement : {"now", "after_words", "in_pause"}
         Over the speech; after the words before the event; in the next pause of the speech (after one second at most).
     placements : pairs of str
@@ -98,6 +146,10 @@ class CueRules:
     working: str | None = "working"
     thinking: str | None = None
     working_after_s: float = 3.5
+    silence_s: float = 4.0
+    profile: str | Profile = "full"
+    profiles: tuple[tuple[str, str | Profile], ...] = ()
+    expected_s: tuple[tuple[str, float], ...] = ()
     placement: Placement = "now"
     placements: tuple[tuple[str, Placement], ...] = ()
     coalesce_ms: float = 300.0
@@ -108,12 +160,22 @@ class CueRules:
         for name in ("working_after_s", "coalesce_ms", "sustained_per_s"):
             if not 0.0 <= check_number(name, getattr(self, name)) < math.inf:
                 raise StreamValueError(f"{name} is {getattr(self, name)!r}; it must be 0 or more, and finite")
+        if not check_number("silence_s", self.silence_s) >= 0.0:
+            raise StreamValueError(f"silence_s is {self.silence_s!r}; it must be 0 or more")
         check_whole_number("burst", self.burst, 1)
         for name in CUES:
             _check_cue(name, getattr(self, name))
         _check_pairs("tools", self.tools, "a pattern for tools' names and a cue", '(("read_*", "agent"),)')
         for pattern, cue in self.tools:
             _check_cue(f"tools: {pattern!r}", cue)
+        _check_pairs("profiles", self.profiles, "a pattern for tools' names and a profile", '(("read_*", "minimal"),)')
+        for profile in (self.profile, *(profile for _, profile in self.profiles)):
+            if not isinstance(profile, Profile):
+                check_choice("profile", profile, tuple(PROFILES))
+        _check_pairs("expected_s", self.expected_s, "a pattern for tools' names and seconds", '(("read_*", 0.3),)')
+        for pattern, expected_s in self.expected_s:
+            if not 0.0 <= check_number(f"expected_s: {pattern!r}", expected_s) < math.inf:
+                raise StreamValueError(f"expected_s: {pattern!r} is {expected_s!r}; it must be 0 or more, and finite")
         check_patterns("agent_tools", self.agent_tools, "research_*")
         check_patterns("server_tools", self.server_tools, SERVER_TOOLS[0])
         _check_pairs("placements", self.placements, "a cue and a placement", '(("agent", "after_words"),)')
@@ -138,6 +200,16 @@ class CueRules:
         """The cue for a call of `tool_name`."""
         every = (*self.tools, *((pattern, self.agent) for pattern in self.agent_tools), ("*", self.tool_call))
         return next(cue for pattern, cue in every if fnmatchcase(tool_name, pattern))
+
+    def profile_of(self, tool_name: str = "", of_pack: Iterable[tuple[str, str]] = ()) -> Profile:
+        """The profile of `tool_name`, by a pack's rules before these; without a name, of the session."""
+        every = (*of_pack, *self.profiles) if tool_name else ()
+        profile = next((profile for pattern, profile in every if fnmatchcase(tool_name, pattern)), self.profile)
+        return profile if isinstance(profile, Profile) else PROFILES[profile]
+
+    def usual_s(self, tool_name: str) -> float | None:
+        """The first guess of what `tool_name` takes, seconds."""
+        return next((usual_s for pattern, usual_s in self.expected_s if fnmatchcase(tool_name, pattern)), None)
 
     def placement_of(self, cue: str) -> Placement:
         """The placement of `cue`."""

@@ -20,7 +20,7 @@ Phase: TypeAlias = Literal["thinking", "working", "answering", "done"]
 
 @dataclass(slots=True, eq=False)
 class CallUnderWay:
-    """A call whose outcome is not known yet.
+    """A call whose outcome is not known yet; it began at `began_s` on the router's clock.
 
     A call `is_settled` if its outcome makes no sound: its failure has sounded already, or its turn was given up. It
     `is_over` if its turn is, `is_complete` when its arguments are, and `is_task` if the server runs it by itself.
@@ -28,6 +28,7 @@ class CallUnderWay:
 
     tool_name: str
     tool_call_id: str
+    began_s: float = 0.0
     is_settled: bool = False
     is_over: bool = False
     is_complete: bool = False

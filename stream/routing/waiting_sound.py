@@ -11,6 +11,7 @@ from stream.routing.turn_state import NEVER
 
 if TYPE_CHECKING:
     from cues import Cue, Mixer, Voice
+    from stream.routing.rules import Profile
     from stream.routing.spans import Span, Spans
 
 __all__ = ["WaitingSound"]
@@ -19,15 +20,15 @@ _AHEAD_S = 0.5  # A span whose start was put off is published again when the old
 
 
 class WaitingSound:
-    """The loop of a turn. It begins `patience_s` after anything was heard; the mixer starts, pauses and ends it.
+    """The loop of a turn. It begins a while after anything was heard; the mixer starts, pauses and ends it.
 
     So no timer and no call is needed when speech begins: the mixer knows from which sample on speech is the answer.
-    The loop does not begin before the speech that is queued by then has ended.
+    The loop does not begin before the speech that is queued by then has ended. It grows fainter by the `profile`.
     """
 
-    def __init__(self, mixer: Mixer, spans: Spans, *, patience_s: float) -> None:
-        self._mixer, self._spans = mixer, spans
-        self._patience = round(patience_s * mixer.sample_rate)
+    def __init__(self, mixer: Mixer, spans: Spans, profile: Profile) -> None:
+        self._mixer, self._spans, self._profile = mixer, spans, profile
+        self._patience = self._heard_before = 0
         self._ahead = round(_AHEAD_S * mixer.sample_rate)
         self._cue: Cue | None = None
         self._voice: Voice | None = None
@@ -54,13 +55,15 @@ class WaitingSound:
         onset = stretches[-1][0]
         return onset <= self._mixer.position and heard >= onset
 
-    def go_on(self, cue: Cue | None, *, answer_from: int, blind: bool, limit_samples: int) -> None:
+    def go_on(self, cue: Cue | None, *, after_s: float, answer_from: int, blind: bool, limit_samples: int) -> None:
         """Wait for speech with `cue`, or with none; a loop that has begun goes on, and does not change its cue.
 
+        It begins `after_s` after anything was heard.
         Speech from sample `answer_from` on is the answer; in a `blind` wait, for calls whose end nobody reports, any
         speech over the loop, too. `limit_samples` is the longest wait from now.
         """
         now, wait = self._mixer.position, self._wait
+        self._patience = round(after_s * self._mixer.sample_rate)
         over = wait is None or now >= wait.give_up_at
         until = NEVER if wait is None else wait.until_heard_from
         if answer_from != self._asked_from or over:  # no speech of before counts
@@ -80,7 +83,7 @@ class WaitingSound:
             self._voice.wait = self._wait
         elif begins and self._cue is not None:
             try:
-                self._voice = self._mixer.play(self._cue, loop=True, wait=self._wait)
+                self._voice = self._mixer.play(self._cue, loop=True, gain_db=self._gain_db, wait=self._wait)
             except MixerClosedError:  # such as by a hangup
                 return
         self.publish()
@@ -95,12 +98,26 @@ class WaitingSound:
         if self._wait is not None and self._voice is not None and self._wait.not_before < self._not_before:
             self._wait = self._voice.wait = replace(self._wait, not_before=self._not_before)
 
+    @property
+    def _heard(self) -> int:
+        """How long the loop was heard in the session, samples."""
+        now = self._mixer.position
+        stretches = () if self._voice is None else self._voice.stretches
+        return self._heard_before + sum(max(min(end or now, now) - start, 0) for start, end in stretches)
+
+    @property
+    def _gain_db(self) -> float:
+        """The level of the loop, in whole steps: a ramp a minute."""
+        minutes = self._heard // (60 * self._mixer.sample_rate)
+        return -min(minutes * self._profile.fainter_db, self._profile.faintest_db)
+
     def end(self) -> None:
         """Stop waiting: the loop fades out, or never starts."""
         self._wait = None
         if self._voice is None:
             return
         self.publish()
+        self._heard_before = self._heard
         voice, self._voice, published, self._published = self._voice, None, self._published, []
         voice.stop(fade_ms=WAIT_FADE_MS)
         if published:
@@ -110,6 +127,8 @@ class WaitingSound:
         """Publish when the loop sounds, as far as that has changed."""
         if self._voice is None or self._cue is None:
             return
+        if self._profile.fainter_db and self._voice.gain_db != self._gain_db:
+            self._voice.gain_db = self._gain_db
         near = self._mixer.position + self._ahead
         for number, (start, end) in enumerate(self._voice.stretches):
             if number == len(self._published):

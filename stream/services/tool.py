@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, get_type_hints
 
 from cues.extras import needed
+from stream.checks import check_number
 from stream.errors import MissingFeatureError, StreamTypeError, StreamValueError
 
 __all__ = ["Tool", "ToolLike", "as_tools", "tool_choice_field"]
@@ -39,6 +40,8 @@ class Tool:
         Called with the arguments as keywords, sync or async; `None` if it runs elsewhere.
     group : str
         Origin of the tool, such as the name of an MCP server, for `ToolTiers`; `""` if unknown.
+    expected_s : float or None
+        What it usually takes, seconds: a router's first guess, until it has learned it.
 
     Examples
     --------
@@ -51,12 +54,15 @@ class Tool:
     parameters: Mapping[str, Any] = field(default_factory=NO_ARGUMENTS.copy)
     function: Callable[..., Any] | None = None
     group: str = ""
+    expected_s: float | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(str(self.name)):
             raise StreamValueError(
                 f"name is {self.name!r}; it must be 1 to 64 letters, digits or _ . - / :, starting with a letter or _"
             )
+        if self.expected_s is not None and not check_number("expected_s", self.expected_s) >= 0.0:
+            raise StreamValueError(f"expected_s of {self.name} is {self.expected_s!r}; it must be 0 or more")
         if not isinstance(self.parameters, Mapping):
             raise StreamTypeError(f"parameters of {self.name} is {self.parameters!r}; it must be a JSON Schema object")
         if self.parameters.get("type", "object") != "object":

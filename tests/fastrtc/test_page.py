@@ -78,7 +78,7 @@ async def _chunks():
 
 @pytest.mark.parametrize("name", ["ruels", "is_constant"])
 def test_a_misspelt_option_is_refused_by_name(name):
-    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits, lead_ms, clock"):
+    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits, times, lead_ms, clock"):
         with_cues(Talker(), **{name: None})
 
 

@@ -28,12 +28,12 @@ PACED = {
 @pytest.mark.parametrize("make", PACED.values(), ids=PACED)
 @pytest.mark.parametrize("name", ["ruels", "is_constant", "now_s"])
 def test_a_misspelt_option_is_refused_by_name_with_those_that_there_are(make, name):
-    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits, lead_ms, clock"):
+    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits, times, lead_ms, clock"):
         make(**{name: None})
 
 
 @pytest.mark.parametrize("make", [create, UnmuteCues])
 @pytest.mark.parametrize("name", ["ruels", "lead_ms"])
 def test_so_is_one_of_an_adapter_that_its_pipeline_paces(make, name):
-    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits$"):
+    with pytest.raises(CueTypeError, match=f"{name} is no option.*bank, rules, tools, limits, times$"):
         make(**{name: None})

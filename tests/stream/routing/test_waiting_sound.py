@@ -33,7 +33,7 @@ from tests.support.model_server import TOOLS, chat, says
 from tests.support.threads import run_together
 
 RATE = 24000
-PATIENCE_S, PERIOD_S = 3.5, 2.4
+PATIENCE_S, PERIOD_S, SILENCE_S = 3.5, 2.4, 4.0
 SILENT = CueRules(tool_call=None, success=None, error=None, incomplete=None, malformed=None, invented=None, failed=None)
 
 
@@ -268,12 +268,67 @@ def test_thinking_begins_with_the_question_and_goes_on_as_working():
     assert 10.0 <= end_s <= 10.1
 
 
-def test_thinking_is_off_by_default_and_text_alone_brings_no_sound():
+@pytest.mark.parametrize("begun", ["no text", "text"])
+def test_a_turn_without_a_call_is_heard_to_work_after_four_seconds_and_until_the_first_word(begun):
     line = Line()
     line.router.begin_turn()
-    assert not line.pass_s(10.0).any()
+    line.pass_s(1.0)
+    if begun == "text":
+        line.handle(TextDelta("So"))
+    assert not line.pass_s(2.9).any()
+    line.pass_s(6.0)
+    answer_s = line.mixer.position / RATE
     line.handle(TextDelta("So"))
-    assert not line.pass_s(10.0).any()
+    line.say(steady_voice(0.5))
+    line.router.poll()
+    ((start_s, end_s),) = line.working()
+    assert start_s == pytest.approx(SILENCE_S, abs=0.02)
+    assert answer_s <= end_s <= answer_s + 0.1
+    line.handle(Finish("stop"))
+    assert not line.pass_s(20.0).any()
+
+
+@pytest.mark.parametrize(
+    "rules", [CueRules(working=None), CueRules(silence_s=np.inf), CueRules(thinking="")], ids=["none", "never", "empty"]
+)
+def test_a_turn_without_a_call_is_silent_where_the_rules_have_no_sound_for_it(rules):
+    line = Line(rules=rules)
+    line.router.begin_turn()
+    assert not line.pass_s(20.0).any()
+
+
+def test_text_alone_brings_no_sound():
+    line = Line()
+    line.handle(TextDelta("So"))
+    line.say(steady_voice(0.5))
+    assert not line.pass_s(20.0).any()
+
+
+def test_an_answer_that_stops_in_its_middle_is_heard_to_work_until_it_goes_on():
+    line = Line(limits=Limits())
+    line.router.begin_turn()
+    line.handle(TextDelta("So"))
+    line.say(steady_voice(0.5))
+    line.router.poll()
+    line.pass_s(8.0)
+    for _ in range(2):
+        line.handle(TextDelta(" it"))
+        line.say(steady_voice(0.5))
+        line.router.poll()
+        line.pass_s(1.0)
+    ((start_s, end_s),) = line.working()
+    assert (start_s, end_s) == (pytest.approx(0.5 + SILENCE_S, abs=0.02), pytest.approx(8.5, abs=0.1))
+    line.handle(Finish("stop"))
+    assert not line.pass_s(20.0).any()
+
+
+def test_a_call_after_a_gap_that_sounded_is_awaited_where_the_answer_just_stops():
+    line = Line()
+    line.router.begin_turn()
+    line.pass_s(6.0)
+    line.handle(*call(), Finish("stop"))
+    line.pass_s(6.0)
+    assert line.handle(result()) == ["success"]
 
 
 @pytest.mark.parametrize(
