@@ -67,6 +67,7 @@ FLOORS = {
     "stream.readers": (("options",), ("text",), ("calls",), ("formats",)),
     "stream.readers.text": (
         ("scanner", "patterns"),
+        ("tags",),
         ("dialect",),
         ("parser",),
         ("literals",),

@@ -20,6 +20,7 @@ __all__ = [
     "Dialect",
     "Dispatcher",
     "Draft",
+    "Head",
     "NotACall",
     "Reading",
     "Sink",
@@ -33,6 +34,7 @@ _T = TypeVar("_T")
 Reading: TypeAlias = "Generator[None, None, _T]"
 # Gets the `Parser`, which stands above this file, the row, and the size of the marker or the match of the head.
 Reader: TypeAlias = "Callable[..., Reading[None]]"
+Head: TypeAlias = tuple[Shape, Reader]
 
 
 # Distinguishes equal calls: ("index", 0), ("id", "a:0"), or nothing.
@@ -86,7 +88,7 @@ class Dialect:
 
     name: str
     markers: tuple[str, ...]  # what opens it, normalized
-    heads: tuple[tuple[Shape, Reader], ...] = ()  # what may follow a marker, and the reader of the body that begins so
+    heads: tuple[Head, ...] = ()  # what may follow a marker, and the reader of the body that begins so
     closers: tuple[str, ...] = ()  # what closes it
     read: Reader | None = None  # reads everything from the marker on; None: reads the marker, a head and the body
     otherwise: Reader | None = None  # the reader of the body if no head fits
@@ -95,6 +97,7 @@ class Dialect:
     wraps: bool = False  # a block holds several
     weak: bool = False  # it is recognized by its shape, without a marker
     fence: bool = False  # it is a code fence
+    tested: bool = False  # a body must follow its marker, even if that is written as a token is
     ends: tuple[Shape, ...] = field(init=False, default=())  # closers after white space and brackets that are skipped
 
     def __post_init__(self) -> None:
@@ -108,7 +111,7 @@ class Dialect:
     @property
     def token(self) -> bool:
         """Whether its markers are single tokens of a tokenizer, which need no test."""
-        return is_token(self.markers[0])
+        return is_token(self.markers[0]) and not self.tested
 
 
 class Draft:

@@ -6,6 +6,7 @@ If there is no call after a marker, the text that was read is released. The mach
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
@@ -13,6 +14,7 @@ from stream.readers.text.dialects import harmony, reasoning
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import SPACE, Run, Shape, normalize
 from stream.readers.text.table import STRIPPED, Table
+from stream.readers.text.tags import begun_tag
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -193,8 +195,9 @@ class TextMachine:
         """Return whether a closing marker begins so; `<tool_ca` does only after a call that is closed so."""
         if any(closer.startswith(half) for closer in self._parser.line.unclosed):
             return True
-        closes = any(closer.startswith(half) for closer in self._table.closers)
-        return closes and not self._table.begins_call(half, fresh=self._parser.line.fresh)
+        tag = begun_tag(half)
+        closes = (tag and tag.closing) or any(closer.startswith(half) for closer in self._table.closers)
+        return bool(closes) and not self._table.begins_call(half, fresh=self._parser.line.fresh)
 
     def _candidate(self, row: Dialect, size: int) -> Reading[None]:
         parser = self._parser
@@ -217,7 +220,7 @@ class TextMachine:
         """Read what a marker of this row and size announces; raises `NotACall` if it is text."""
         parser = self._parser
         self._row = row
-        if not parser.fenced:
+        if not (parser.fenced or parser.nested):
             parser.attempt_at = parser.passed + parser.position
         try:
             yield from (row.read or _read_marked)(parser, row, size)
@@ -228,7 +231,7 @@ class TextMachine:
             yield from _skip_malformed(parser, row, self._table)
         except CutOff:
             self._cut_off(row)
-            parser.held.clear()
+            parser.commit()
             parser.position = len(parser.buffer)
             raise
         self._row = None
@@ -270,9 +273,14 @@ class TextMachine:
         return TextMachine(collector, self._table, nested=True)
 
 
+@lru_cache(maxsize=64)
+def _doubled(marker: str) -> Shape:
+    return Shape(SPACE, marker)
+
+
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
-    doubled = Shape(SPACE, parser.take(size))
+    doubled = _doubled(parser.take(size))
     while (yield from parser.read(doubled)):
         pass
     try:

@@ -62,6 +62,7 @@ class Parser:
         self.line = LineState()  # of the text that was passed on
         self.draft: Draft | None = None  # the call that is being read
         self.fenced = False  # this is inside a code fence that may hold calls
+        self.nested = False  # this is inside a block in a block
         self.ended_call = False  # the last thing read was the end of a call
         self.attempt_at = 0  # where in the text the last candidate for a call began, characters
 

@@ -1,13 +1,14 @@
 """Patterns to look for: markers, whole or as far as they have come, and the shapes of the text after them.
 
-A marker is a literal text. Those that are single tokens of a tokenizer are known in several spellings: their bars may
-be full-width or ASCII, and the words in them may be joined by `▁`, `_` or a space.
+A marker is a literal text, or a tuple of parts for a family of them. Those that are single tokens of a tokenizer are
+known in several spellings: their bars may be full-width or ASCII, and the words in them may be joined by `▁`, `_` or a
+space.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ def normalize(marker: str) -> str:
     return marker.translate(_NORMAL) if is_token(marker) else marker
 
 
-def trie(markers: Iterable[str], after: dict[str, str] | None = None) -> str:
+def trie(markers: Iterable[str | tuple[str, ...]], after: dict[str, str] | None = None) -> str:
     """Return a regular expression that finds any of the markers, or the beginning of one at the end of the text.
 
     `after` has look-behinds for markers that only count in some places, by their first character.
@@ -36,16 +37,28 @@ def trie(markers: Iterable[str], after: dict[str, str] | None = None) -> str:
     root: dict[str, dict] = {}  # type: ignore[type-arg]  # a tree of itself
     for marker in markers:
         node = root
-        for number, char in enumerate(marker):
-            spelling = _SPELLINGS.get(char) if is_token(marker) and number else None
-            node = node.setdefault(spelling or re.escape(char), {})
+        for part in (marker,) if isinstance(marker, str) else marker:
+            if isinstance(part, Run):
+                if part.begun != part:
+                    node[f"{part.begun}\\Z"] = {"": {}}
+                node = node.setdefault(part, {})
+            else:
+                for step in _steps(part):
+                    node = node.setdefault(step, {})
         node[""] = {}
     return _alternatives(root, after or {})
 
 
+def _steps(literal: str) -> list[str]:
+    """Return a pattern for each character."""
+    spelled = is_token(literal)
+    return [(number and spelled and _SPELLINGS.get(char)) or re.escape(char) for number, char in enumerate(literal)]
+
+
 def _alternatives(node: dict[str, dict], after: dict[str, str]) -> str:  # type: ignore[type-arg]  # as above
-    branches = [step + after.get(step, "") + _rest(following) for step, following in node.items() if step]
-    return "|".join(branches)
+    # What is known letter by letter comes first, and what is only begun at the end of the text comes last.
+    steps = sorted((step for step in node if step), key=lambda step: (step.endswith("\\Z"), isinstance(step, Run)))
+    return "|".join(step + after.get(step, "") + _rest(node[step]) for step in steps)
 
 
 def _rest(node: dict[str, dict]) -> str:  # type: ignore[type-arg]  # as above
@@ -62,9 +75,15 @@ def marker_pattern(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
 
 
 class Run(str):
-    """A regular expression, as part of a shape, whose every beginning matches it or is empty."""
+    """A regular expression, as part of a shape; `begun` matches each beginning of it that is not empty."""
 
-    __slots__ = ()
+    __slots__ = ("begun",)
+    begun: str
+
+    def __new__(cls, whole: str, begun: str = "") -> Self:
+        run = super().__new__(cls, whole)
+        run.begun = begun or whole
+        return run
 
 
 # A literal text, a run, or alternatives, each of them a list of parts; alternatives stand last.
@@ -96,7 +115,7 @@ def _whole(parts: Sequence[Part]) -> str:
         if isinstance(part, tuple):
             pattern += "(?:" + "|".join(map(_whole, part)) + ")"
         else:
-            pattern += f"({part})" if isinstance(part, Run) else re.escape(part)
+            pattern += f"({part})" if isinstance(part, Run) else "".join(_steps(part))
     return pattern
 
 
@@ -107,8 +126,8 @@ def _begun(parts: Sequence[Part]) -> str:
     if isinstance(head, tuple):
         return "(?:" + "|".join(map(_begun, head)) + ")"
     if isinstance(head, Run):
-        return f"(?:{head}{rest})?"
+        return f"(?:{head}{rest}" + (f"|{head.begun})?" if head.begun != head else ")?")
     pattern = rest
-    for char in reversed(head):
-        pattern = f"(?:{re.escape(char)}{pattern})?"
+    for step in reversed(_steps(head)):
+        pattern = f"(?:{step}{pattern})?"
     return pattern

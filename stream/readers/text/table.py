@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from stream.events import TextDelta
-from stream.readers.text.dialect import Dialect
+from stream.readers.text.dialect import Dialect, Head
 from stream.readers.text.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
 from stream.readers.text.patterns import NAME, normalize, trie
+from stream.readers.text.tags import BLOCKS, FAMILY, PARTS, begun_tag, tag_of
 
 __all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
 
@@ -16,22 +17,14 @@ _JSON, _WEAK, _ALIAS = (
     ((json_calls.OBJECT, read), (json_calls.ARRAY, read))
     for read in (json_calls.json_block, json_calls.weak_block, json_calls.alias_block)
 )
-_FUNCTION = (xml_calls.FUNCTION, xml_calls.read_tags)
-_INVOKE = (xml_calls.INVOKE, xml_calls.read_tags)
+_INSIDE = (xml_calls.INSIDE, xml_calls.read_inside)
 _KEYED = (xml_calls.KEYED, xml_calls.keyed)
 _BRACES = (headed.BRACES, headed.read_braces)
-_ALIASES = ("function_call", "function-call", "functioncall", "tool-call", "toolcall")
+_ALIASES = ("function-call", "functioncall", "tool-call", "toolcall")
 
 ROWS = (
-    Dialect(name="hermes", markers=("<tool_call>",), heads=(*_JSON, _FUNCTION, _KEYED), closers=("</tool_call>",),
-            wraps=True),
-    Dialect(name="longcat", markers=("<longcat_tool_call>",), heads=(*_JSON, _KEYED),
-            closers=("</longcat_tool_call>",)),
     Dialect(name="mistral", markers=("[TOOL_CALLS]",), heads=(*_JSON, (headed.NAMED, headed.read_named)),
             cut_after_name=headed.CUT_IN_SEPARATOR),
-    Dialect(name="function_tag", markers=("<function=",), read=xml_calls.read_bare_tags, closers=("</function>",)),
-    Dialect(name="seed_oss", markers=("<seed:tool_call>",), heads=(_FUNCTION, *_JSON), closers=("</seed:tool_call>",),
-            wraps=True),
     Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, pythonic.BUILT_IN),
             otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
@@ -43,18 +36,10 @@ ROWS = (
             closers=("<|call|>", "<|end|>"), calls=False),
     Dialect(name="granite", markers=("<|tool_call|>",), heads=_JSON),
     Dialect(name="phi4", markers=("functools",), heads=_JSON),
-    Dialect(name="jamba", markers=("<tool_calls>",), heads=_JSON, closers=("</tool_calls>",)),
     Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
     Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
             closers=("<|action_end|>",)),
-    Dialect(name="minimax_m2", markers=("<minimax:tool_call>",), heads=(_INVOKE,), closers=("</minimax:tool_call>",),
-            wraps=True),
-    Dialect(name="deepseek_v32", markers=("<|DSML|function_calls>", "<|DSML|tool_calls>"), heads=(_INVOKE,),
-            closers=("</|DSML|function_calls>", "</|DSML|tool_calls>"), wraps=True),
-    Dialect(name="invoke_xml", markers=("<function_calls>",), heads=(_INVOKE, pythonic.LINES),
-            closers=("</function_calls>",), wraps=True),
-    Dialect(name="bare_invoke", markers=("<invoke ", "<|DSML|invoke_"), read=xml_calls.read_bare_tags),
     Dialect(name="lfm2", markers=("<|tool_call_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.LINES),
             closers=("<|tool_call_end|>",), wraps=True),
     Dialect(name="command_r7b", markers=("<|START_ACTION|>",), heads=_JSON, closers=("<|END_ACTION|>",)),
@@ -64,7 +49,8 @@ ROWS = (
     Dialect(name="apertus", markers=("<|tools_prefix|>",), heads=((json_calls.ARRAY, headed.read_keyed_objects),),
             closers=("<|tools_suffix|>",)),
     *(Dialect(name="tag_alias", markers=(f"<{tag}>",), heads=_ALIAS, closers=(f"</{tag}>",)) for tag in _ALIASES),
-    Dialect(name="tag_with_object", markers=tuple(f"<{tag} " for tag in _ALIASES), heads=_ALIAS, closers=(">",)),
+    Dialect(name="tag_with_object", heads=_ALIAS, closers=(">",),
+            markers=tuple(f"<{tag} " for tag in ("function_call", *_ALIASES))),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
     # Forms without a marker.
@@ -87,8 +73,40 @@ ROWS = (
         "<|tool_output_begin|>", "<|tool_output_end|>",
         "</think>")),
 )  # fmt: skip
-_STRAY_TOO = ("</parameter>", "</invoke>", "</thinking>", "</reasoning>", "[/TOOL_CALLS]", "</|DSML|invoke>",
-              "</|DSML|parameter>")  # fmt: skip
+_STRAY_TOO = ("</thinking>", "</reasoning>", "[/TOOL_CALLS]")
+
+
+@lru_cache(maxsize=256)
+def _family(marker: str) -> Dialect | None:
+    """Return the row of a tag that is known by its shape."""
+    tag = tag_of(marker)
+    if tag is None:
+        return None
+    row = partial(Dialect, name="tag", markers=(marker,), tested=True)
+    word = tag.word.partition("_")[0]
+    if tag.closing:
+        read = (
+            reasoning.drop_end
+            if word.startswith("think")
+            else blocks.drop_part
+            if tag.word in PARTS
+            else blocks.drop_stray
+        )
+        return row(read=read, calls=False)
+    if word.startswith("think"):
+        return row(read=reasoning.read_block, closers=(tag.closer,), calls=False)
+    if tag.word == "tool_response":
+        return row(read=blocks.drop_result, closers=(tag.closer,), calls=False)
+    if tag.word in PARTS:
+        return row(read=xml_calls.read_bare_tags, closers=(tag.closer,) if tag.word == "function" else ())
+    heads: tuple[Head, ...] = (*(_ALIAS if marker == "<function_call>" else _JSON), _INSIDE)
+    if not tag.word.endswith("s"):
+        heads += (_KEYED, pythonic.PARENTHESES, harmony.HEADER)
+    elif marker == "<function_calls>":
+        heads += (pythonic.LINES,)
+    return row(heads=heads, closers=(tag.closer,), wraps=True)
+
+
 _GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
 STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
 _DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
@@ -119,7 +137,7 @@ class Table:
         for closer in (*self.closers, *reasoning.BLOCKS.values(), *blocks.RESULTS.values(), *_STRAY_TOO):
             stray = Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
             self._rows.setdefault(closer, stray)
-        strong = [marker for marker in self._rows if marker not in "{["]
+        strong: list[str | tuple[str, ...]] = [*(marker for marker in self._rows if marker not in "{["), *FAMILY]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
         self._rows.update(dict.fromkeys(names, _DECLARED))
@@ -128,7 +146,9 @@ class Table:
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
         # Most letters of a text stand inside a word, where no name begins: the pattern has look-behinds.
-        in_word = {word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0].isalpha() and word not in harmony.GLUED}
+        in_word = {
+            word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED
+        }
         at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
         # They find a marker, or the beginning of one at the end of the text; `at_start` needs no space before a name.
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
@@ -166,11 +186,14 @@ class Table:
             return None
         if marker in "{[" and _SPACE_TO_END.match(match.string, end):
             return None
-        return self._rows.get(marker)
+        return self._rows.get(marker) or _family(marker)
 
     def begins_call(self, half: str, *, fresh: bool) -> bool:
         """Return whether the marker of a call begins so."""
         half = normalize(half)
+        tag = begun_tag(half)
+        if tag and not tag.closing and any(word.startswith(tag.word) for word in (*BLOCKS, *PARTS[:3])):
+            return True
         rows = [row for row in ROWS if row.calls and row.stands_out(fresh=fresh)]
         return any(marker.startswith(half) for row in rows for marker in row.markers)
 
@@ -179,8 +202,9 @@ class Table:
         if self.begins_call(half, fresh=fresh):
             return True
         half = normalize(half)
-        return (fresh or half.startswith(("<|", "</"))) and any(
-            marker.startswith(half) for marker, row in self._rows.items() if not (row.calls or row.weak)
+        return (fresh or half.startswith(("<|", "</"))) and (
+            begun_tag(half) is not None
+            or any(marker.startswith(half) for marker, row in self._rows.items() if not (row.calls or row.weak))
         )
 
 

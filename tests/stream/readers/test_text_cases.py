@@ -7,7 +7,8 @@ import pytest
 from stream import OllamaReader, TextDelta, TextReader, ToolCallStart, complete_calls
 from tests.stream.comparing import as_case_events, load, matches, splits
 
-CASES = list(load("content", "content_extra", "false_positive", "decisions"))
+NAMES = ("content", "content_extra", "content_families", "false_positive", "false_positive_families", "decisions")
+CASES = list(load(*NAMES))
 REVIEWED = list(load("reviewed_text"))
 
 

@@ -11,7 +11,7 @@ from stream.readers.text.patterns import Run, Shape, marker_pattern, normalize
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_result", "drop_role", "drop_stray", "read_fence"]
+__all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_part", "drop_result", "drop_role", "drop_stray", "read_fence"]
 
 # Invented results of tools, and what a prompt holds before the conversation.
 RESULTS = {
@@ -33,6 +33,7 @@ _RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\
 _HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in ROLE_HEADERS.items() if closer}
 _ROLE = Shape((["assistant"], ["user"], ["system"], ["tool"], ["model"], ["developer"]))
 _LONGEST_ROLE = 64
+_PLAIN_PARTS = frozenset({"</parameter>", "</invoke>", "</function>"})
 
 
 def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -48,6 +49,16 @@ def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     if not (parser.line.fresh or row.token or marker in parser.line.unclosed):
         raise NotACall
     parser.line.unclosed.discard(marker)
+    parser.commit()
+    yield from ()
+
+
+def drop_part(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop the closing marker of a part of a call, after a call; a plain one at the start of a line as well."""
+    marker = normalize(parser.take(size))
+    after_call = parser.line.fresh and not parser.line.previous and parser.sink.has_calls
+    if not (after_call or (parser.line.fresh and marker in _PLAIN_PARTS)):
+        raise NotACall
     parser.commit()
     yield from ()
 
@@ -71,7 +82,7 @@ def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         if not body or (body[1].group(1) and body[1].group()[-1].isalnum()):
             raise NotACall
     parser.commit()
-    _, end = yield from parser.find(*_RESULT_ENDS[marker], 0)
+    _, end = yield from parser.find(*(_RESULT_ENDS.get(marker) or marker_pattern(*row.closers)), 0)
     parser.take(len(end))
 
 

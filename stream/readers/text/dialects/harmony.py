@@ -9,12 +9,12 @@ from stream.readers.text.dialect import CutOff, Dialect, Draft, Reading, Unreada
 from stream.readers.text.dialects.pythonic import code_body
 from stream.readers.text.dialects.reasoning import reasoning_block
 from stream.readers.text.literals import json_arguments
-from stream.readers.text.patterns import NAME, Part, Run, Shape, marker_pattern, normalize
+from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["GLUED", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
+__all__ = ["GLUED", "HEADER", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
 
 MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
 GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
@@ -149,6 +149,16 @@ def read_glued(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         yield from _glued_call(parser)
     elif not parser.sink.silent:
         parser.sink.text("\n")
+
+
+def read_header(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read a header with a recipient and its body in a block of another dialect."""
+    yield from parser.skip_space()
+    yield from parser.accept("assistant")
+    yield from _glued_call(parser)
+
+
+HEADER = (Shape(SPACE, (["assistant", Run(r"\s{1,4}"), *_TO], _TO)), read_header)
 
 
 def _cut_call(parser: Parser) -> bool:

@@ -16,7 +16,7 @@ from stream.readers.text.scanner import Pieces
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["BUILT_IN", "LINES", "LIST", "code_body", "read_bracket", "read_code", "read_declared"]
+__all__ = ["BUILT_IN", "LINES", "LIST", "PARENTHESES", "code_body", "read_bracket", "read_code", "read_declared"]
 
 # What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
@@ -221,4 +221,5 @@ def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 # Heads of marked blocks.
 LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
 LINES = (_NEXT_LINE, calls_on_lines)
+PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), calls_on_lines)
 BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)

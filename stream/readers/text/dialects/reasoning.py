@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
-from stream.readers.text.patterns import marker_pattern, normalize
+from stream.readers.text.patterns import marker_pattern, normalize, trie
+from stream.readers.text.tags import THOUGHT_ENDS, tag_of
 
 if TYPE_CHECKING:
-    import re
-
     from stream.events import CallStatus
     from stream.readers.text.dialect import Call
     from stream.readers.text.parser import Parser
 
-__all__ = ["BLOCKS", "read_block", "reasoning_block", "template_block"]
+__all__ = ["BLOCKS", "drop_end", "read_block", "reasoning_block", "template_block"]
 
 # Opening and closing markers. The first three also occur in prose, so they count at the start of a line only.
 BLOCKS = {
@@ -28,7 +29,7 @@ BLOCKS = {
 }
 _IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>"})
 _ENDS = {opener: marker_pattern(closer) for opener, closer in BLOCKS.items()}
-_ANY_END = marker_pattern(*BLOCKS.values())
+_ANY_END = re.compile(trie((*BLOCKS.values(), *THOUGHT_ENDS)))
 _MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
 _LEAST_OF_A_CALL = 256  # bytes, about
 
@@ -36,22 +37,39 @@ _LEAST_OF_A_CALL = 256  # bytes, about
 def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a block of reasoning to its closing marker."""
     opener = normalize(parser.take(size))
-    if parser.dispatcher.nested or (opener in _IN_PROSE and not parser.line.fresh):
+    if parser.dispatcher.nested or ((row.tested or opener in _IN_PROSE) and not parser.line.fresh):
         raise NotACall
     parser.commit()
-    marker = yield from reasoning_block(parser, *_ENDS[opener])
+    marker = yield from reasoning_block(parser, *(_ENDS.get(opener) or marker_pattern(*row.closers)))
     parser.take(len(marker))
+
+
+def drop_end(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a closing marker without its opener at the start of a line, after a call or block, and behind a word."""
+    before = parser.line.previous
+    parser.take(size)
+    if not parser.line.fresh and before.isspace():
+        raise NotACall
+    parser.commit()
+    yield from ()
 
 
 def template_block(parser: Parser) -> Reading[None]:
     """Read a block that the prompt has opened."""
     parser.commit()
-    marker = yield from reasoning_block(parser, *_ANY_END)
+    marker = yield from reasoning_block(parser, _ANY_END, _Ends())
     parser.take(len(marker))
     parser.recording = True
 
 
-def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: frozenset[str]) -> Reading[str]:
+class _Ends(Container[str]):
+    """The markers that may close a block that the prompt has opened."""
+
+    def __contains__(self, marker: object) -> bool:
+        return marker in BLOCKS.values() or tag_of(str(marker)) is not None
+
+
+def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: Container[str]) -> Reading[str]:
     """Read reasoning up to a marker; return the marker, which is not consumed."""
     inside = _Inside(parser)
     while True:

@@ -4,54 +4,66 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.literals import json_arguments
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
 from stream.readers.text.scanner import JsonScanner
+from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["FUNCTION", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_tags"]
-
-# DeepSeek's tags have a prefix, with full-width or ASCII bars.
-_PREFIXES = ("", "｜DSML｜", "|DSML|")
-FUNCTION = Shape(SPACE, "<function=")
-INVOKE = Shape(SPACE, "<", tuple([f"{prefix}invoke", Run(r"\s{1,8}")] for prefix in _PREFIXES))
-KEYED = Shape(Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), (["<arg_key>"], ["</tool_call>"]))
+__all__ = ["INSIDE", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_inside", "read_tags"]
 
 _TITLE = Run(r"[^<>\r\n]{1,64}")
 _ATTRIBUTES = Run(r"[^<>]{0,96}")
+_BREAK = Run(r"\s{1,8}")
+INVOKE = Shape(SPACE, "<", PREFIX, "invoke", SUFFIX, _BREAK, "name=")
+INSIDE = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK, "name="], *words(*BLOCKS, "calls")))
+_NEXT = Shape(SPACE, "<", PREFIX, (["function="], ["invoke", SUFFIX, _BREAK]))
+_CALL = Shape(SPACE, "<", PREFIX, (["function=", _TITLE, ">"], ["invoke", SUFFIX, _BREAK, _ATTRIBUTES, ">"]))
+# A call without a marker before it: a named opening tag, and the beginning of a body.
+_NAMED: list[Part] = [
+    _BREAK, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
+]  # fmt: skip
+_BARE = tuple(
+    Shape("<", PREFIX, *head, ">", SPACE, (["{"], ["<", PREFIX, (["parameter", SUFFIX],)], ["</", PREFIX, words(end)]))
+    for head, end in ((["function=", _TITLE], "function"), (["invoke", SUFFIX, *_NAMED], "invoke"))
+)
+_KEY_TAGS = words("arg_key", "tool_sep")
+KEYED = Shape(
+    Run(r"[\r\n]{0,4}"), NAME, Run(r"[ \t]{0,4}[\r\n]{0,4}"), "<", (["/", PREFIX, words(*BLOCKS)], [PREFIX, _KEY_TAGS])
+)
+_KEYED_PART = Shape("<", PREFIX, words("arg_key", "tool_sep", "arg_type", "arg_value"))
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _LINE_ENDS = re.compile(r"\A\r?\n|\r?\n\Z")
-_ARGUMENT_VALUE = marker_pattern("</arg_value>", "</tool_call>")
-_KEY_END = marker_pattern("</arg_key>")
 _LONGEST_KEY = 256
 _MARKS = 4  # characters of JSON at least, beside a key and its value
 
 
-class _Markup:
-    """The tags of a call in one spelling: of `"function"`, with a title after `=`, or `"invoke"`, with a `name`."""
+@lru_cache(maxsize=64)
+def _ends(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    return marker_pattern(*markers)
 
-    def __init__(self, tag: str, prefix: str = "") -> None:
-        self._titled = tag == "function"
-        space = Run(r"\s{1,8}")
-        head: list[Part] = ["=", _TITLE] if self._titled else [space, _ATTRIBUTES]
-        named: list[Part] = [
-            space, "name=", Run(r"[\"']?\s{0,4}"), Run(r"[^<>\"'\s][^<>\"']{0,63}"), Run(r"[\"']?\s{0,4}")
-        ]  # fmt: skip
-        opener = f"<{prefix}parameter" + ("=" if self._titled else "")
-        self.end, self.value_end = f"</{prefix}{tag}>", normalize(f"</{prefix}parameter>")
-        self.closing = Shape(SPACE, self.end)
-        self.call = Shape(f"<{prefix}{tag}", *head, ">")
-        self.parameter = Shape(f"<{prefix}parameter", *head, ">")
-        # A call without a marker before it: a named opening tag, and the beginning of a body.
-        self.bare = Shape(
-            f"<{prefix}{tag}", *(head if self._titled else named), ">", SPACE, (["{"], [opener], [self.end])
-        )
-        self.value_ends = marker_pattern(self.value_end, opener + ("" if self._titled else " name="), self.end)
+
+@lru_cache(maxsize=64)
+def _literal(marker: str) -> Shape:
+    return Shape(marker)
+
+
+@lru_cache(maxsize=64)
+class _Markup:
+    """The tags of a call as its opening tag is decorated: with a title after `=` in `function`, else with a `name`."""
+
+    def __init__(self, tag: Tag) -> None:
+        self._titled = tag.word == "function"
+        self.end, self.value_end = tag.closer, tag._replace(word="parameter").closer
+        opener = f"<{tag.prefix}parameter" + ("=" if self._titled else tag.suffix)
+        self.next_value = opener + ("" if self._titled else " name=")
+        self.parameter = Shape(opener, *([_TITLE] if self._titled else [_BREAK, _ATTRIBUTES]), ">")
 
     def title(self, head: re.Match[str]) -> tuple[str, bool]:
         """Return the name that an opening tag gives, and whether its value is text; else it is JSON."""
@@ -62,50 +74,84 @@ class _Markup:
         return attributes.get("name", ""), attributes.get("string") != "false"
 
 
-_MARKUPS = (_Markup("function"), *(_Markup("invoke", prefix) for prefix in _PREFIXES))
+def _tag(match: re.Match[str]) -> Tag:
+    """Return the tag that a shape has found."""
+    text = match.group()
+    tag = tag_of(normalize(text[text.index("<") :]))
+    assert tag is not None
+    return tag
+
+
+def read_inside(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read the tags in a block, whose head was found: calls, or one more block."""
+    block, tag = tag_of(row.markers[0]), _tag(match)
+    if block and not block.holds(tag):
+        raise NotACall
+    if tag.word in ("invoke", "function"):
+        yield from read_tags(parser, row)
+        return
+    if parser.nested:
+        raise NotACall
+    parser.take(match.end(1) - parser.position)
+    inner, size = yield from parser.dispatcher.row_here()
+    assert inner is not None
+    parser.nested = True
+    try:
+        yield from parser.dispatcher.attempt(inner, size)
+    finally:
+        parser.nested = False
 
 
 def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `<function=NAME>` or `<invoke name="NAME">`, or as many of them as a block holds."""
     while True:
-        yield from parser.skip_space()
-        head = yield from parser.test(*(markup.call for markup in _MARKUPS))
+        head = yield from parser.read(_CALL)
         if not head:
+            yield from parser.skip_space()
             parser.take(1)  # no call begins here any more
             raise Unreadable
-        markup = _MARKUPS[head[0]]
-        parser.take(head[1].end() - parser.position)
-        draft = parser.call(markup.title(head[1])[0])
+        markup = _Markup(_tag(head))
+        draft = parser.call(markup.title(head)[0])
         if (yield from parser.skip_space()) == "{":
             yield from json_arguments(parser, draft)
-            yield from parser.read(markup.closing)
+            yield from parser.skip_space()
+            yield from parser.read(_literal(markup.end))
         else:
             yield from _parameters(parser, row, draft, markup)
-        if not row.wraps or not (yield from parser.test(FUNCTION, INVOKE)):
+        if not row.wraps or not (yield from parser.test(_NEXT)):
             return
 
 
 def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a call in tags that no marker announces; its head must be followed by a body."""
-    if not (yield from parser.test(*(markup.bare for markup in _MARKUPS))):
-        parser.take(size)
-        raise NotACall
-    yield from read_tags(parser, row)
+    found = yield from parser.test(*_BARE)
+    if found:
+        call, text = _tag(found[1]), normalize(found[1].group())
+        part = tag_of(text[text.rindex("<") :] + " " * (text[-1] != ">"))
+        if text.endswith("{") or (part and (part._replace(closing="") == call if part.closing else call.holds(part))):
+            yield from read_tags(parser, row)
+            return
+    parser.take(size)
+    raise NotACall
 
 
 def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
     """Read parameters up to the call's own end, or to the end of its block after a value."""
     values = _Values(parser.max_argument_chars)
+    plain = _Markup(Tag("", "", "function" if markup.end.endswith("function>") else "invoke", ""))
     while True:
         yield from parser.skip_space()
-        if (yield from parser.accept(markup.end)):
-            break
-        head = yield from parser.read(markup.parameter)
-        if head:
-            value, end = yield from parser.find(*markup.value_ends, values.left)
-            if end == markup.value_end:
+        found = yield from parser.test(_literal(markup.end), markup.parameter, plain.parameter)
+        if found:
+            parser.take(found[1].end() - parser.position)
+            if not found[0]:
+                break
+            own = plain if found[0] > 1 else markup
+            ends = _ends(own.value_end, own.next_value, markup.end)
+            value, end = yield from parser.find(*ends, values.left)
+            if end == normalize(own.value_end):
                 parser.take(len(end))
-            key, is_text = markup.title(head)
+            key, is_text = markup.title(found[1])
             if values.take_in(key, value):
                 values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
         elif values.some and (yield from parser.test(*row.ends)):
@@ -117,26 +163,42 @@ def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> 
 
 def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
     """Read a name and its `<arg_key>` and `<arg_value>` tags up to the closing marker, which must come."""
+    block, tag, name = tag_of(row.markers[0]), _tag(match), match.group(2)
+    assert block is not None
+    if tag.closing:
+        # A word in front is little to tell a tag of another language by.
+        told = block == tag._replace(closing="") and (not block.prefix.endswith("_") or name in (parser.declared or ()))
+    else:
+        told = block.holds(tag)
+    if not told:
+        raise NotACall
     parser.take(match.end(3) - parser.position)
-    draft = parser.call(match.group(2))
+    draft = parser.call(name)
     values = _Values(parser.max_argument_chars)
+    key: str | None = None
     while True:
         yield from parser.skip_space()
-        if (yield from parser.accept("</tool_call>")):
+        if (yield from parser.read(_literal(row.closers[0]))):
             break
-        if not (yield from parser.accept("<arg_key>")):
+        head = yield from parser.read(_KEYED_PART)
+        tag = _tag(head) if head else tag._replace(word="arg_value")  # this opening tag may lack
+        if not block.holds(tag) or (tag.word == "arg_value" and key is None):
             raise Unreadable
-        key, end = yield from parser.find(*_KEY_END, _LONGEST_KEY)
-        if len(key) > _LONGEST_KEY:
-            raise Unreadable
-        parser.take(len(end))
-        yield from parser.skip_space()
-        yield from parser.accept("<arg_value>")
-        value, end = yield from parser.find(*_ARGUMENT_VALUE, values.left)
-        if end == "</arg_value>":
+        if tag.word == "tool_sep":
+            continue
+        is_value = tag.word == "arg_value"
+        ends = _ends(tag.closer, *([row.closers[0]] if is_value else []))
+        text, end = yield from parser.find(*ends, values.left if is_value else _LONGEST_KEY)
+        if end == normalize(tag.closer):
             parser.take(len(end))
-        if values.take_in(key, value):
-            values[key.strip()] = _text(value)
+        if tag.word == "arg_key":
+            key = text.strip()
+            if len(text) > _LONGEST_KEY:
+                raise Unreadable
+        elif is_value and key is not None:
+            if values.take_in(key, text):
+                values[key] = _text(text)
+            key = None
     parser.settle(draft, values.json)
 
 
