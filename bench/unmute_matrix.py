@@ -174,7 +174,7 @@ class Stage:
         return f"silent {1000.0 * max(after_s, 0.0):.0f} ms after the interruption"
 
     async def hang(self, name: str, rules: CueRules, *, sounds: bool) -> str:
-        """Something hangs for ever, under a limit of 20 s."""
+        """Something hangs forever, under a limit of 20 s."""
         turn, limits = HANGS[name]
         session, heard, client = await self.play(turn, rules, limits=limits, lasts_s=45.0)
         check_hang(heard, "\n".join(session.lines()), sounds=sounds)

@@ -36,7 +36,7 @@ def server_url(name: str, url: object, schemes: tuple[str, ...] = ("http", "http
 
 
 def shown_url(url: str) -> str:
-    """The URL without user, password, query and fragment, also where it is none.
+    """The URL without user, password, query and fragment, or what looks like one.
 
     >>> shown_url("https://me:word@host:99999/v1?key=secret")
     'https://host:99999/v1'

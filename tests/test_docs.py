@@ -1,6 +1,6 @@
 """Every code block of the documentation is run, line by line where it is for a shell.
 
-A line that cannot run here (it asks a live server, serves for ever, installs, needs loudspeakers) is in a table with
+A line that cannot run here (it asks a live server, serves forever, installs, needs loudspeakers) is in a table with
 its reason: a line that is neither run nor in the table fails. The pipelines' page has a test of its own.
 """
 

@@ -154,7 +154,7 @@ class CueOutput(PacedOutput, io.AudioOutput):  # type: ignore[misc]  # the packa
             self._task.add_done_callback(lambda _: self.on_gone() if self._is_gone else None)
 
     def stop(self) -> None:
-        """Fade out, report open segments as interrupted and feed the sink no more; `start` feeds it again."""
+        """Fade out, report open segments as interrupted and stop feeding the sink until `start`."""
         self._stopping = True
         self._drop_segments()
         self._last_frames += self._paced.last_frames(_FADE_MS)

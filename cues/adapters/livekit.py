@@ -90,7 +90,7 @@ class SessionCues:
         self._attach(agent_session)
 
     async def aclose(self) -> None:
-        """Fade out, give the session its old output back and follow its events no more."""
+        """Fade out, give the session its old output back and stop following its events."""
         self._detach()
         if self._output is not None:
             await self._output.aclose()

@@ -113,7 +113,7 @@ class SpeechBus:
             self._depth = min(self._depth, max(1.0 - peak, DEEPEST))
 
     def ended(self, voice: Playback) -> None:
-        """Keep the end of a voice that is no more among the voices: it still counts for the hold."""
+        """Keep the end of a voice that is no longer among the voices: it still counts for the hold."""
         if voice.placement == "replace":
             self._replace_end = max(self._replace_end, voice.end - self._lengths.crossfade)
         else:

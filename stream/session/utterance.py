@@ -227,7 +227,7 @@ class Utterance:
                 self._pacer.end()
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Await `work()`; its failure ends the speech, because the speaker's other task could wait for ever."""
+        """Await `work()`; its failure ends the speech, because the speaker's other task could wait forever."""
         task = asyncio.current_task()
         assert task is not None
         try:

@@ -212,7 +212,7 @@ HANGS = {
     "model": (Turn((), think_s=1e6), Limits(model_s=20.0)),
     "voice": (Turn((Call("search", 5.0),), voice_s=1e6), Limits(model_s=20.0, speech_s=20.0)),
 }
-"""A part that hangs for ever, and the limit of 20 s that ends it."""
+"""A part that hangs forever, and the limit of 20 s that ends it."""
 
 
 def check_hang(heard, log, *, sounds=True):

@@ -379,7 +379,7 @@ def test_a_pacer_that_cannot_be_is_refused(mixer, options, error, words):
         ("clear", "80", cues.CueTypeError, "keep_ms"),
         ("clear", float("inf"), cues.CueValueError, "keep_ms"),
     ],
-    ids=["ragged", "2-D", "floats", "a number", "text", "for ever"],
+    ids=["ragged", "2-D", "floats", "a number", "text", "forever"],
 )
 def test_an_argument_of_another_type_or_range_changes_nothing(method, value, error, words):
     pacer = paced()[0]

@@ -192,7 +192,7 @@ def test_the_key_is_sent_as_a_bearer_token_and_none_without_one(monkeypatch, api
         ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
     ],
 )
-def test_no_user_or_password_is_shown_also_of_an_address_that_is_none(url, shown):
+def test_no_user_or_password_is_shown_also_of_an_invalid_address(url, shown):
     assert shown_url(url) == shown
 
 
