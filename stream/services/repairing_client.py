@@ -13,6 +13,7 @@ from stream.repairing import ChatRepair, repaired, repaired_sync
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from datetime import timedelta
 
 __all__ = ["repairing_client", "repairing_client_sync", "repairing_hooks"]
 
@@ -161,5 +162,7 @@ class _Repaired:
     async def aclose(self) -> None:
         await self._answer.aclose()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)  # `elapsed` of httpx2
+    @property
+    def elapsed(self) -> timedelta | None:
+        """For `response.elapsed` of httpx2; httpx sets that itself."""
+        return getattr(self._source, "elapsed", None)
