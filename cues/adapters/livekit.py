@@ -20,7 +20,8 @@ from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallSt
 
 LIVEKIT = require("livekit")
 
-from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402  (report a missing package first)
+from cues.adapters._livekit_guard import GuardedLLM, guarded, guarded_node  # noqa: E402  (report a missing package)
+from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,7 +32,16 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.routing.router import CueRouter
 
-__all__ = ["CueOutput", "PacedOptions", "SessionCues", "attach", "cue_frames"]
+__all__ = [
+    "CueOutput",
+    "GuardedLLM",
+    "PacedOptions",
+    "SessionCues",
+    "attach",
+    "cue_frames",
+    "guarded",
+    "guarded_node",
+]
 
 
 class SessionCues:

@@ -1,5 +1,7 @@
 """Cues in a Pipecat pipeline: an audio mixer for the output transport, and a processor that feeds it events.
 
+The processor also guards the voice: of the model's text it passes on what may be spoken, and has calls in it run.
+
 Tested with pipecat-ai 1.14. The transport mixes each chunk just before it is written, after its queue: a cue plays
 within one or two chunks of 40 ms, however much speech is queued.
 """
@@ -8,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -40,6 +41,8 @@ from pipecat.frames.frames import (  # noqa: E402
 from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
 from pipecat.services.llm_service import LLMService  # noqa: E402
 
+from cues.adapters._pipecat_guard import CueFrame, TextGuard  # noqa: E402
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
@@ -53,15 +56,6 @@ logger = logging.getLogger(__name__)
 _PAST_S = 0.04
 _TAIL_S = 0.03
 _MOST_CHANNELS = 2  # The transports are mono or stereo.
-
-
-@dataclass
-class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be absent where types are checked
-    """An event for the mixer: a call, its result, or text that is about to be spoken; `None` is an interruption."""
-
-    event: ServiceEvent | None = None
-    ended_call: str | None = None  # id of a call that ended without an outcome
-    is_taken: bool = False  # by the mixer
 
 
 class CueMixer(BaseAudioMixer):  # type: ignore[misc]
@@ -163,59 +157,71 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
 
 
 class CueTap(FrameProcessor):  # type: ignore[misc]
-    """A processor that reports tool calls, results, text and interruptions to the mixer and passes every frame on.
+    """A processor that reports tool calls, results, text and interruptions to the mixer, and guards the voice.
 
-    It also sends each report downstream as a `CueFrame`. It belongs anywhere between the LLM service and the output
-    transport.
+    It passes on every frame, but of the model's text only what may be spoken (with `guard`). It also sends each report
+    downstream as a `CueFrame`. It belongs between the LLM service and the text-to-speech service.
     """
 
     def __init__(
-        self, mixer: CueMixer, is_error: Callable[[Any], bool], unwatch: Callable[[], None] = lambda: None
+        self,
+        mixer: CueMixer,
+        is_error: Callable[[Any], bool],
+        guard: TextGuard,
+        unwatch: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
-        self._mixer, self._is_error, self._unwatch = mixer, is_error, unwatch
+        self._mixer, self._is_error, self._guard, self._unwatch = mixer, is_error, guard, unwatch
         self._has_calls = False  # of the response that streams
 
     async def cleanup(self) -> None:
         """End with the pipeline; a service that was watched is as before."""
         await super().cleanup()
+        self._guard.unfollow()
         self._unwatch()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        """Pass a frame on, after its `CueFrame`s."""
+        """Pass a frame on, or what of it may be spoken, after its `CueFrame`s."""
         await super().process_frame(frame, direction)
-        try:
-            reports = self._meaning(frame)
-        except Exception:
-            logger.exception("no cue for %s", type(frame).__name__)  # such as `is_error`, or `str` of a tool's result
-            reports = []
-        for report in reports:
-            self._mixer.take(report)
-            await self.push_frame(report, FrameDirection.DOWNSTREAM)
-        await self.push_frame(frame, direction)
+        is_ours = direction is FrameDirection.DOWNSTREAM
+        for passed in await self._guard.in_place_of(frame) if is_ours else [frame]:
+            try:
+                reports = self._meaning(passed)
+            except Exception:
+                # Such as `is_error`, or `str` of a tool's result.
+                logger.exception("no cue for %s", type(passed).__name__)
+                reports = []
+            for report in reports:
+                self._mixer.take(report)
+                await self.push_frame(report, FrameDirection.DOWNSTREAM)
+            if passed not in reports:
+                await self.push_frame(passed, direction)
 
     def _meaning(self, frame: Frame) -> list[CueFrame]:
         router = self._mixer.router
         match frame:
+            case CueFrame(is_taken=False):
+                return [frame]
             case LLMFullResponseStartFrame():
                 if router.phase == "done":
                     router.begin_turn()
             case LLMFullResponseEndFrame():
                 has_calls, self._has_calls = self._has_calls, False
+                has_calls |= self._guard.has_run
                 # The calls of this response may have ended already, and more responses follow.
                 return [] if has_calls else [CueFrame(Finish("stop"))]
             case FunctionCallsStartedFrame():
-                self._has_calls = True
-                return [report for call in frame.function_calls for report in _called(call)]
+                self._has_calls |= self._guard.note(frame.function_calls)
+                return [report for call in frame.function_calls for report in self._called(call)]
             case FunctionCallInProgressFrame() if frame.tool_call_id:
                 # For pipelines that missed the frame above; the router handles a call once.
-                return _called(frame)
+                return self._called(frame)
             case FunctionCallResultFrame():
                 return self._result(frame)
             case FunctionCallCancelFrame(run_llm=True):  # by its timeout, and by nothing else
-                return [_ended(frame, is_error=True, content="timeout")]
+                return [self._ended(frame, is_error=True, content="timeout")]
             case FunctionCallCancelFrame():
-                return [CueFrame(ended_call=frame.tool_call_id)]
+                return [CueFrame(ended_call=self._guard.id_of(frame))]
             case LLMTextFrame():
                 router.alive()
                 if router.phase != "done" and frame.text.strip():
@@ -231,21 +237,20 @@ class CueTap(FrameProcessor):  # type: ignore[misc]
             return []
         name, content = frame.function_name, "" if frame.result is None else str(frame.result)
         failed = frame.error is not None or self._is_error(frame.result)
-        reports = [_ended(frame, is_error=failed, content=content)]
+        reports = [self._ended(frame, is_error=failed, content=content)]
         if content == LLMService.MISSING_FUNCTION_CALL_MESSAGE_TEMPLATE.format(function_name=name):
-            reports.insert(0, CueFrame(InvalidToolCall(name, frame.tool_call_id or "", 0, "unknown_tool", content)))
+            reports.insert(0, CueFrame(InvalidToolCall(name, self._guard.id_of(frame), 0, "unknown_tool", content)))
+        self._guard.forget(frame)
         return reports
 
+    def _called(self, call: Any) -> list[CueFrame]:
+        """The reports of a call; Pipecat announces it when its arguments are complete."""
+        name, call_id = call.function_name, self._guard.id_of(call)
+        return [CueFrame(ToolCallStart(name, call_id)), CueFrame(ToolCallEnd(name, call_id))]
 
-def _called(call: Any) -> list[CueFrame]:
-    """The reports of a call; Pipecat announces it when its arguments are complete."""
-    name, call_id = call.function_name, call.tool_call_id or ""
-    return [CueFrame(ToolCallStart(name, call_id)), CueFrame(ToolCallEnd(name, call_id))]
-
-
-def _ended(call: Any, *, is_error: bool, content: str) -> CueFrame:
-    name, call_id = call.function_name, call.tool_call_id or ""
-    return CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content))
+    def _ended(self, call: Any, *, is_error: bool, content: str) -> CueFrame:
+        name, call_id = call.function_name, self._guard.id_of(call)
+        return CueFrame(ToolResult(tool_name=name, tool_call_id=call_id, is_error=is_error, content=content))
 
 
 def create(
@@ -254,7 +259,8 @@ def create(
     *,
     wrap: BaseAudioMixer | None = None,
     is_error: Callable[[Any], bool] = lambda _: False,
-    early: Any = None,
+    llm: LLMService | None = None,
+    guard: bool = True,
     **options: Unpack[CueOptions],
 ) -> tuple[CueMixer, CueTap]:
     """A mixer for `TransportParams(audio_out_mixer=…)` and a processor to put between the LLM and the transport.
@@ -269,9 +275,12 @@ def create(
         Another mixer; cues are mixed into its output.
     is_error : Callable
         Whether a tool's result is a failure; exceptions always are.
-    early : OpenAILLMService or None
-        An OpenAI-compatible LLM service to watch: the cue plays as soon as the call is named, before its arguments are
-        complete. A call that then does not run has played its cue.
+    llm : LLMService or None
+        The pipeline's LLM service. It runs the calls that its model writes as text, if their tools are offered. The cue
+        of a structured call of an OpenAI-compatible service plays as soon as it is named, before its arguments are
+        complete; a call that then does not run has played its cue.
+    guard : bool
+        Whether only text that may be spoken is passed on: without calls, thoughts and markers.
     **options
         `bank`, `rules`, `tools` and `limits`, as in `CueOptions`.
 
@@ -286,16 +295,19 @@ def create(
         raise CueTypeError(f"wrap is {wrap!r}; it must be a BaseAudioMixer of Pipecat")
     if not callable(is_error):
         raise CueTypeError(f"is_error is {is_error!r}; it must be a function of a tool's result")
-    if early is not None and not callable(getattr(early, "get_chat_completions", None)):
-        raise CueTypeError(
-            f"early is {early!r}; it must be an LLM service of Pipecat's OpenAI-compatible kind (OpenAILLMService, …)"
-        )
+    if llm is not None and not isinstance(llm, LLMService):
+        raise CueTypeError(f"llm is {llm!r}; it must be an LLMService of Pipecat")
     mixer = CueMixer(PipelineCues(options, sample_rate=sample_rate, channels=channels, hears=False), wrap)
-    return mixer, CueTap(mixer, is_error, *(() if early is None else (_watch(early, mixer),)))
+    text_guard = TextGuard(llm, options.get("tools"), is_on=guard)
+    watches = hasattr(llm, "get_chat_completions")
+    return mixer, CueTap(mixer, is_error, text_guard, *([_watch(llm, mixer)] if watches else []))
 
 
 def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
-    """Parse the chunks of an LLM service as they pass, until the returned function is called. Pipecat has no hook."""
+    """Parse the chunks of an OpenAI-compatible service as they pass, until the returned function is called.
+
+    Pipecat has no hook there; its services override this method.
+    """
     from stream.readers.formats.chat_completions import OpenAIReader
 
     ask = llm.get_chat_completions
@@ -320,7 +332,7 @@ class _WatchedStream:
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for chunk in self._chunks:
             for event in self._reader.feed(chunk):
-                if isinstance(event, ToolCallStart):
+                if isinstance(event, ToolCallStart) and not event.from_text:
                     self._mixer.take_early(event)
             yield chunk
 

@@ -74,22 +74,23 @@ class RunningPipeline:
 
 def run_pipeline(mixer, processors, script, *, rate=24000, channels=1):
     """Run `script(send, clock)` against a pipeline; what was played from time 0 on: (n,) or (n, channels)."""
+    return run_virtually(lambda: played_by(mixer, processors, script, rate=rate, channels=channels))
 
-    async def go():
-        clock = LoopClock()
-        pipeline = RunningPipeline(clock, mixer, processors, rate=rate, channels=channels)
 
-        async def play():
-            await pipeline.started.wait()
-            await script(pipeline.send, clock)
-            await pipeline.send(EndFrame())
+async def played_by(mixer, before, script, after=(), *, rate=24000, channels=1):
+    """As `run_pipeline`, in the loop that runs."""
+    clock = LoopClock()
+    pipeline = RunningPipeline(clock, mixer, before, after, rate=rate, channels=channels)
 
-        await asyncio.gather(play(), pipeline.run())
-        assert [at for at, _ in pipeline.written] == sorted(at for at, _ in pipeline.written)
-        played = np.frombuffer(b"".join(audio for _, audio in pipeline.written), dtype="<i2") / 32768.0
-        return played if channels == 1 else played.reshape(-1, channels)
+    async def play():
+        await pipeline.started.wait()
+        await script(pipeline.send, clock)
+        await pipeline.send(EndFrame())
 
-    return run_virtually(go)
+    await asyncio.gather(play(), pipeline.run())
+    assert [at for at, _ in pipeline.written] == sorted(at for at, _ in pipeline.written)
+    played = np.frombuffer(b"".join(audio for _, audio in pipeline.written), dtype="<i2") / 32768.0
+    return played if channels == 1 else played.reshape(-1, channels)
 
 
 async def say(send, samples, *, rate=24000, channels=1):

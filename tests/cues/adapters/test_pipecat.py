@@ -316,7 +316,7 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
                 api_key="none", base_url=server.base_url, settings=OpenAILLMService.Settings(model="replay")
             )
             asked = llm.get_chat_completions
-            mixer, tap = create(RATE, early=llm)
+            mixer, tap = create(RATE, llm=llm)
             sounded_at, n_chunks = None, 0
             chunks = await llm.get_chat_completions(LLMContext([{"role": "user", "content": "hi"}]))
             async for _ in chunks:
@@ -346,7 +346,7 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
         ({"channels": 3}, "channels is 3; it must be"),
         ({"wrap": 3}, "wrap is 3; it must be a BaseAudioMixer"),
         ({"is_error": True}, "is_error is True; it must be a function"),
-        ({"early": 3}, "early is 3; it must be an LLM service"),
+        ({"llm": 3}, "llm is 3; it must be an LLMService"),
     ],
     ids=str,
 )

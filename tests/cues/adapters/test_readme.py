@@ -41,15 +41,16 @@ def test_the_lines_for_pipecat_make_a_mixer_for_the_transport():
     assert names["params"].audio_out_mixer is names["cue_mixer"]
 
 
-def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
+def test_the_lines_for_livekit_guard_the_model_and_attach_to_a_session_that_has_started(monkeypatch):
     from livekit.agents import AgentSession
 
-    from cues.adapters.livekit import CueOutput
+    from cues.adapters.livekit import CueOutput, GuardedLLM
     from tests.support.livekit_session import ListSink
     from tests.support.virtual_loop import LoopClock
 
     class StartedSession(AgentSession):
-        def __init__(self, **_models):
+        def __init__(self, llm, **_models):
+            assert isinstance(llm, GuardedLLM)
             super().__init__(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
             self.output.audio = ListSink(LoopClock())
             sessions.append(self)
@@ -57,6 +58,8 @@ def test_the_lines_for_livekit_attach_to_a_session_that_has_started():
         async def start(self, agent, *, room):  # noqa: ARG002  (the scripted session has no room)
             await super().start(agent)
 
+    monkeypatch.setenv("LIVEKIT_API_KEY", "none")
+    monkeypatch.setenv("LIVEKIT_API_SECRET", "none" * 8)
     names, sessions = block("livekit"), []
     names["AgentSession"] = StartedSession
 

@@ -1,0 +1,215 @@
+"""What of a model's text LiveKit's agents may speak, with the calls in it as calls."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, utils
+
+from cues.errors import CueTypeError
+from stream.repairing import ChatRepair
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Sequence
+
+    from livekit.agents import FlushSentinel
+    from livekit.agents.types import APIConnectOptions
+
+__all__ = ["GuardedLLM", "guarded", "guarded_node"]
+
+
+def guarded(model: llm.LLM) -> GuardedLLM:
+    """A language model whose text may be spoken: no call, no thought and no marker is left in it.
+
+    Calls that the model writes as text become its tool calls. Closing it closes `model`.
+
+    Raises
+    ------
+    CueTypeError
+        If `model` is no `LLM` of LiveKit Agents.
+    """
+    if not isinstance(model, llm.LLM):
+        raise CueTypeError(f"llm is {model!r}; it must be an llm.LLM, such as inference.LLM(…): a RealtimeModel speaks")
+    return GuardedLLM(model)
+
+
+async def guarded_node(
+    chunks: AsyncIterable[llm.ChatChunk | str | FlushSentinel] | Awaitable[Any], tools: Sequence[Any] = ()
+) -> AsyncIterator[llm.ChatChunk | str | FlushSentinel]:
+    """What an `Agent.llm_node` gives, guarded as by `guarded`, for agents with a node of their own.
+
+    Parameters
+    ----------
+    chunks : async iterable, or awaitable of one
+        What `Agent.default.llm_node(agent, chat_ctx, tools, model_settings)` returns, or your own stream.
+    tools : sequence
+        The `tools` of the node.
+    """
+    guard = _Guard(tools)
+    given = await chunks if inspect.isawaitable(chunks) else chunks
+    try:
+        async for chunk in given:
+            for clean in guard.feed(chunk):
+                yield clean
+        for clean in guard.close():
+            yield clean
+    except Exception as error:
+        for clean in guard.close(error):
+            yield clean
+        raise
+    finally:
+        if hasattr(given, "aclose"):
+            await given.aclose()
+
+
+class GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
+    """Another model, with text that may be spoken; made by `guarded`."""
+
+    def __init__(self, model: llm.LLM) -> None:
+        super().__init__()
+        self._guarded, self._label = model, model.label
+        model.on("metrics_collected", self._pass_on_metrics)
+
+    def _pass_on_metrics(self, *metrics: Any) -> None:
+        self.emit("metrics_collected", *metrics)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._guarded, name)
+
+    @property
+    def model(self) -> str:
+        """That of the guarded model."""
+        return str(self._guarded.model)
+
+    @property
+    def provider(self) -> str:
+        """That of the guarded model."""
+        return str(self._guarded.provider)
+
+    @property
+    def metrics_metadata(self) -> Any:
+        """That of the guarded model."""
+        return self._guarded.metrics_metadata
+
+    def chat(
+        self,
+        *,
+        chat_ctx: llm.ChatContext,
+        tools: list[llm.Tool] | None = None,
+        conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
+        **options: Any,
+    ) -> llm.LLMStream:
+        """Ask the guarded model."""
+        return _GuardedStream(self, self._guarded, options, chat_ctx=chat_ctx, tools=tools, conn_options=conn_options)
+
+    def prewarm(self, **options: Any) -> None:
+        """Prepare the guarded model's connection."""
+        self._guarded.prewarm(**options)
+
+    async def aclose(self) -> None:
+        """Close the guarded model."""
+        self._guarded.off("metrics_collected", self._pass_on_metrics)
+        await self._guarded.aclose()
+
+
+class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
+    """Retries as its options say; the guarded model does not, so each attempt is read from its beginning."""
+
+    _llm_request_span_name = "llm_guard"  # the guarded model's spans and metrics are those of the request
+    _llm_attempt_span_name = None
+    _genai_operation_name = None
+
+    def __init__(
+        self, owner: GuardedLLM, model: llm.LLM, options: Any, *, tools: list[llm.Tool] | None, **own: Any
+    ) -> None:
+        self._model, self._options = model, options
+        super().__init__(owner, tools=tools or [], **own)
+
+    async def _run(self) -> None:
+        once = replace(self._conn_options, max_retry=0)
+        options = {"chat_ctx": self._chat_ctx, "tools": self._tools, "conn_options": once, **self._options}
+        async with self._model.chat(**options) as chunks:
+            async for chunk in guarded_node(chunks, self._tools):
+                self._event_ch.send_nowait(chunk)
+
+    async def _metrics_monitor_task(self, event_aiter: AsyncIterable[llm.ChatChunk]) -> None:
+        async for _ in event_aiter:
+            pass
+
+
+class _Guard:
+    """Repairs the chunks of one stream."""
+
+    def __init__(self, tools: Sequence[Any]) -> None:
+        self._names = list(llm.ToolContext(list(tools)).function_tools)
+        self._id, self._is_id_of_stream = "", False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._repair = ChatRepair(self._names, not_offered="pass")
+        self._calls: dict[str, llm.FunctionToolCall] = {}
+
+    def feed(self, chunk: Any) -> list[Any]:
+        """Return what takes the place of a chunk, of its type."""
+        if isinstance(chunk, str):
+            return self._fed(chunk, llm.ChoiceDelta(content=chunk))
+        if not isinstance(chunk, llm.ChatChunk):
+            return [chunk]
+        ended: list[Any] = []
+        if chunk.id == self._id:
+            self._is_id_of_stream = True  # not one of the chunk alone
+        elif self._is_id_of_stream:  # another attempt, or another model's
+            ended, self._is_id_of_stream = self.close(), False
+            self._begin()
+        self._id = chunk.id
+        delta = chunk.delta
+        return [*ended, *([chunk] if delta is None else self._fed(chunk, delta))]
+
+    def _fed(self, chunk: Any, delta: llm.ChoiceDelta) -> list[Any]:
+        calls = []
+        for call in delta.tool_calls:
+            function = {"name": call.name, "arguments": call.arguments}
+            calls.append({"index": len(self._calls), "id": call.call_id, "type": "function", "function": function})
+            self._calls[call.call_id] = call
+        piece = _chunk({"content": delta.content, "tool_calls": calls or None})
+        found = self._repair.feed(piece)
+        if len(found) == 1 and found[0] is piece:
+            return [chunk]
+        chunks = self._chunks(found)
+        if isinstance(chunk, llm.ChatChunk) and (chunk.usage or delta.extra):
+            rest = delta.model_copy(update={"content": None, "tool_calls": []})
+            chunks.append(chunk.model_copy(update={"delta": rest}))
+        return chunks
+
+    def close(self, error: Exception | None = None) -> list[Any]:
+        """Return what was still held."""
+        if error is not None:
+            return self._chunks(self._repair.fail(error))
+        return self._chunks([*self._repair.feed(_chunk({}, "stop")), *self._repair.close()])
+
+    def _chunks(self, found: list[dict[str, Any]]) -> list[llm.ChatChunk]:
+        deltas = [choice["delta"] for one in found for choice in one["choices"]]
+        made = [
+            llm.ChoiceDelta(
+                role="assistant",
+                content=delta.get("content"),
+                tool_calls=[self._call(call) for call in delta.get("tool_calls") or ()],
+            )
+            for delta in deltas
+            if delta.get("content") or delta.get("tool_calls")
+        ]
+        return [llm.ChatChunk(id=self._id or utils.shortuuid("guard_"), delta=delta) for delta in made]
+
+    def _call(self, call: dict[str, Any]) -> llm.FunctionToolCall:
+        """A call with what the model's own chunk says of it."""
+        own, function = self._calls.get(call["id"]), call["function"]
+        made = {"name": function["name"], "arguments": function["arguments"]}
+        return own.model_copy(update=made) if own else llm.FunctionToolCall(call_id=call["id"], **made)
+
+
+def _chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}

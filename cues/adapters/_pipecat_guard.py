@@ -1,0 +1,211 @@
+"""What of a model's text Pipecat may speak, and the calls that the model wrote as text."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipecat.frames.frames import (
+    Frame,
+    InterruptionFrame,
+    LLMContextFrame,
+    LLMFullResponseEndFrame,
+    LLMFullResponseStartFrame,
+    LLMTextFrame,
+    LLMThoughtEndFrame,
+    LLMThoughtStartFrame,
+    LLMThoughtTextFrame,
+    MixerControlFrame,
+)
+from pipecat.services.llm_service import FunctionCallFromLLM
+
+from stream.events import ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart
+from stream.readers.calls.values import fields_of
+from stream.readers.formats.raw_text import TextReader
+from stream.redaction import logged_name
+
+if TYPE_CHECKING:
+    from pipecat.processors.aggregators.llm_context import LLMContext
+    from pipecat.services.llm_service import LLMService
+
+    from stream.events import Event, ServiceEvent
+    from stream.readers.options import Tools
+
+__all__ = ["CueFrame", "TextGuard"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be absent where types are checked
+    """An event for the mixer: a call, its result, or text that is about to be spoken; `None` is an interruption."""
+
+    event: ServiceEvent | None = None
+    ended_call: str | None = None  # id of a call that ended without an outcome
+    is_taken: bool = False  # by the mixer
+
+
+class TextGuard:
+    """Reads the model's text, one response after the other; `llm` runs the calls in it."""
+
+    def __init__(self, llm: LLMService | None, tools: Tools, *, is_on: bool) -> None:
+        self._llm, self._tools, self._is_on = llm, tools, is_on
+        self._context: LLMContext | None = None
+        self._has_failed = False
+        self._broken: set[int] = set()  # ids of the end frames of responses that broke off
+        self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
+        self._handlers = {
+            "on_before_process_frame": self._before_frame,
+            "on_before_push_frame": self._before_push,
+            "on_error": self._on_error,
+        }
+        if llm is not None and is_on:
+            for event, handler in self._handlers.items():
+                llm.add_event_handler(event, handler)
+        self._restart()
+
+    def unfollow(self) -> None:
+        """Follow the events of the service no more."""
+        if self._llm is not None:
+            for event, handler in self._handlers.items():
+                self._llm.remove_event_handler(event, handler)
+
+    def _restart(self) -> None:
+        self._reader: TextReader | None = None
+        self._thinks = False
+        self._ids: dict[int, str] = {}
+        self._recovered: list[FunctionCallFromLLM] = []
+        self._native: list[tuple[str, Any]] = []
+        self._run: set[str] = set()
+
+    # The service's events.
+
+    def _before_frame(self, _: Any, frame: Frame) -> None:
+        if isinstance(frame, LLMContextFrame):
+            self._context, self._has_failed = frame.context, False
+
+    def _before_push(self, _: Any, frame: Frame) -> None:
+        if isinstance(frame, LLMFullResponseEndFrame) and self._has_failed:
+            self._broken.add(frame.id)
+
+    def _on_error(self, *_: Any) -> None:
+        self._has_failed = True
+
+    # The frames of a response.
+
+    async def in_place_of(self, frame: Frame) -> list[Frame]:
+        """Return what goes on in place of a frame, after what must be done at it."""
+        match frame:
+            case LLMTextFrame() if self._is_on:
+                self._reader = self._reader or TextReader(self._offered() or self._tools)
+                events = self._reader.feed(frame.text)
+                is_same = not self._thinks and events == [TextDelta(frame.text)]
+                return [frame] if is_same else self._frames_of(events, frame)
+            case LLMFullResponseStartFrame() | InterruptionFrame():
+                self._restart()
+            case LLMFullResponseEndFrame() if self._reader is not None:
+                is_broken = frame.id in self._broken
+                self._broken.discard(frame.id)
+                frames = self._frames_of(self._reader.close(None if is_broken else "stop"), frame)
+                frames += self._end_of_thoughts()
+                return [*frames, *await self._run_calls(is_broken=is_broken), frame]
+        return [frame]
+
+    def _frames_of(self, events: list[Event], like: Frame) -> list[Frame]:
+        frames: list[Frame] = []
+        for event in events:
+            match event:
+                case ReasoningDelta(text=text):
+                    frames += [] if self._thinks else [LLMThoughtStartFrame()]
+                    frames.append(LLMThoughtTextFrame(text))
+                    self._thinks = True
+                case TextDelta(text=text):
+                    spoken = LLMTextFrame(text)
+                    spoken.skip_tts = like.skip_tts
+                    spoken.append_to_context = getattr(like, "append_to_context", True)
+                    frames += [*self._end_of_thoughts(), spoken]
+                case ToolCallStart(told=False):
+                    call_id = self._ids[event.index] = f"call_{secrets.token_hex(12)}"
+                    frames.append(CueFrame(replace(event, tool_call_id=call_id)))
+                case ToolCallEnd():
+                    frames += self._ended(event, self._ids.get(event.index))
+        return frames
+
+    def _end_of_thoughts(self) -> list[Frame]:
+        thinks, self._thinks = self._thinks, False
+        return [LLMThoughtEndFrame()] if thinks else []
+
+    def _ended(self, event: ToolCallEnd, call_id: str | None) -> list[Frame]:
+        if call_id is None or event.arguments is None:
+            _log(event.tool_name, "only told of" if event.told else event.status)
+        elif (found := (event.tool_name, event.arguments)) in self._native:
+            self._native.remove(found)
+            return [CueFrame(ended_call=call_id)]
+        else:
+            self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, event.arguments, self._context))
+        return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
+
+    async def _run_calls(self, *, is_broken: bool) -> list[Frame]:
+        """Have the service run what it has not run itself; the frames for what cannot run."""
+        calls: list[FunctionCallFromLLM] = []
+        dropped: list[Frame] = []
+        for call in self._recovered:
+            if why := "the response broke off" if is_broken else self._obstacle(call.function_name):
+                _log(call.function_name, why)
+                dropped.append(CueFrame(ended_call=call.tool_call_id))
+            else:
+                calls.append(call)
+        self._run = {call.tool_call_id for call in calls}
+        if self._llm is not None and calls:
+            await self._llm.run_function_calls(calls)
+        return dropped
+
+    def _obstacle(self, name: str) -> str:
+        """Why a call cannot run; the service itself answers calls of tools that it does not know."""
+        if self._llm is None or self._context is None:
+            return "create(llm=…) would run it"
+        offered = self._offered()
+        return "" if offered and (name in offered or not self._llm.has_function(name)) else "not offered"
+
+    def _offered(self) -> list[str]:
+        """The names of the tools that the response may call, as far as they are known."""
+        context = self._context
+        if context is None or context.tool_choice == "none" or not context.tools:
+            return []
+        custom = [tool for tools in (context.tools.custom_tools or {}).values() for tool in tools]
+        names = [fields_of(fields_of(tool).get("function") or tool).get("name") for tool in custom]
+        return [*(tool.name for tool in context.tools.standard_tools), *filter(None, names)]
+
+    # The service's own calls.
+
+    def note(self, calls: Any) -> bool:
+        """Recognize calls that came as text, too; whether any is the service's own."""
+        own = [call for call in calls if call.tool_call_id not in self._run]
+        for call in own:
+            name, arguments = call.function_name, dict(call.arguments)
+            twin = next((c for c in self._recovered if (c.function_name, c.arguments) == (name, arguments)), None)
+            if twin is None:
+                self._native.append((name, arguments))
+            else:
+                self._recovered.remove(twin)
+                self._same[call.tool_call_id] = twin.tool_call_id
+        return bool(own)
+
+    @property
+    def has_run(self) -> bool:
+        """Whether calls in the text of this response run."""
+        return bool(self._run)
+
+    def id_of(self, call: Any) -> str:
+        """The id by which the router knows a call."""
+        return self._same.get(call.tool_call_id, call.tool_call_id) or ""
+
+    def forget(self, call: Any) -> None:
+        """Note that a call has ended."""
+        self._same.pop(call.tool_call_id, None)
+
+
+def _log(name: str, why: str) -> None:
+    logger.warning("a call that was written as text does not run: %s (%s)", logged_name(name), why)

@@ -1,0 +1,142 @@
+"""Nothing unspeakable reaches a voice: calls that a model writes as text, in each pipeline's real package."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.support.guarded_talks import RESULT, ask, in_livekit, in_pipecat
+
+CITY = {"city": "Oslo"}
+BODY = json.dumps({"name": "get_weather", "arguments": CITY})
+TAGGED = f"<tool_call>{BODY}</tool_call>"
+STRUCTURED = ["call", "get_weather", CITY]
+BEFORE, ANSWER = "Let me look. ", "It is 12 degrees in Oslo."
+FORMS = {
+    "tag": TAGGED,
+    "parameters": "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function></tool_call>",
+    "invoke": '<function_calls><invoke name="get_weather"><parameter name="city">Oslo</parameter></invoke>'
+    "</function_calls>",
+    "bracket": "[TOOL_CALLS]get_weather[ARGS]" + json.dumps(CITY),
+    "channel": "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+    + json.dumps(CITY)
+    + "<|call|>",
+    "tokens": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+    + json.dumps(CITY)
+    + "<|tool_call_end|><|tool_calls_section_end|>",
+    "object": BODY,
+}
+PIPELINES = {"Pipecat": in_pipecat, "LiveKit": in_livekit}
+IN_EACH = pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
+
+
+def tagged(city, name="get_weather"):
+    return "<tool_call>" + json.dumps({"name": name, "arguments": {"city": city}}) + "</tool_call>"
+
+
+@IN_EACH
+@pytest.mark.parametrize("form", FORMS)
+def test_a_call_in_the_text_runs_and_is_not_spoken_and_its_result_is_used(pipeline, form):
+    told = ask(pipeline, BEFORE + FORMS[form], ANSWER)
+    assert told.spoken == BEFORE + ANSWER
+    assert told.ran == [("get_weather", CITY)]
+    assert told.results == [("get_weather", CITY, RESULT)]
+    assert told.cues == ["tool_call", "success"]
+
+
+@IN_EACH
+def test_a_structured_turn_is_as_without_the_guard(pipeline):
+    plain, guarded = (ask(pipeline, [["say", BEFORE], STRUCTURED], ANSWER, guard=guard) for guard in (False, True))
+    assert guarded.texts == plain.texts
+    assert guarded.requests == plain.requests
+    assert (guarded.ran, guarded.cues) == (plain.ran, plain.cues) == ([("get_weather", CITY)], ["tool_call", "success"])
+    assert np.array_equal(guarded.played, plain.played)
+
+
+CITIES = ["Oslo", "Rome", "Cairo", "Lima", "Quito", "Perth", "Delhi", "Kyiv", "Bern", "Riga"]
+TURNS = {
+    "text and structured": ([["say", BEFORE + TAGGED], STRUCTURED], BEFORE, ["Oslo"]),
+    "in mid-sentence": (f"Let me {TAGGED}look.", "Let me look.", ["Oslo"]),
+    "ten": (BEFORE + "".join(map(tagged, CITIES)), BEFORE, CITIES),
+    "one of two is broken": (
+        f'{BEFORE}{TAGGED}<tool_call>{{"name": "get_weather", "arguments": }}</tool_call>',
+        BEFORE,
+        ["Oslo"],
+    ),
+    "thoughts": (f"<think>I need {TAGGED} for that.</think>{BEFORE}{TAGGED}", BEFORE, ["Oslo"]),
+    "in code": (f"```python\nx = '{TAGGED}'\n```", f"```python x = '{TAGGED}' ```", []),
+    "quoted": (f"You write `{TAGGED}` for it.", f"You write `{TAGGED}` for it.", []),
+}
+
+
+def unmarked(text):
+    """Without the marks of code, which LiveKit drops itself."""
+    return " ".join(re.sub(r"```\w*|`", "", text).split())
+
+
+@IN_EACH
+@pytest.mark.parametrize("name", TURNS)
+def test_hard_turns(pipeline, name):
+    turn, spoken, cities = TURNS[name]
+    told = ask(pipeline, turn, ANSWER)
+    expected = " ".join([spoken.strip(), *([ANSWER] if cities else [])])
+    assert unmarked(told.spoken) == unmarked(expected)
+    assert told.ran == [("get_weather", {"city": city}) for city in cities]
+    assert "call_" not in told.spoken
+    if cities:
+        assert told.results == [(name, arguments, RESULT) for name, arguments in told.ran]
+        assert told.cues[0] == "tool_call"
+
+
+@IN_EACH
+def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipeline):
+    told = ask(pipeline, BEFORE + tagged("Oslo", "get_whether"), ANSWER)
+    assert told.spoken == BEFORE + ANSWER
+    assert told.ran == []
+    ((name, arguments, text),) = told.results
+    assert (name, arguments) == ("get_whether", CITY)
+    assert "get_whether" in text
+    assert "error" in told.cues
+
+
+@IN_EACH
+def test_a_stream_that_breaks_inside_a_call_speaks_nothing_of_it_and_runs_nothing(pipeline):
+    told = ask(pipeline, [["say", BEFORE + TAGGED[:-20]], ["break"]])
+    assert set(told.spoken.split(". ")) <= {"Let me look", "Let me look."}
+    assert told.ran == []
+
+
+@IN_EACH
+def test_an_interruption_between_call_and_result_ends_the_turn(pipeline):
+    told = ask(pipeline, BEFORE + TAGGED, ANSWER, tool_s=8.0, interrupt_s=4.0)
+    assert told.spoken == BEFORE.strip()
+    assert told.ran == [("get_weather", CITY)]
+    assert told.cues == ["tool_call"]
+
+
+def test_in_pipecat_a_tool_that_is_registered_but_not_offered_does_not_run(caplog):
+    told = ask(in_pipecat, BEFORE + tagged("Oslo", "not_offered"))
+    assert told.spoken == BEFORE.strip()
+    assert told.ran == []
+    assert "does not run: 'not_offered' (not offered)" in caplog.text
+
+
+def test_in_pipecat_without_the_service_the_text_is_guarded_and_the_call_has_its_cue_and_a_warning(caplog):
+    told = ask(in_pipecat, BEFORE + TAGGED, knows_llm=False)
+    assert told.spoken == BEFORE.strip()
+    assert (told.ran, told.cues) == ([], ["tool_call"])
+    assert "create(llm=…) would run it" in caplog.text
+
+
+def test_in_pipecat_thoughts_go_on_as_thoughts():
+    told = ask(in_pipecat, "<think>They ask for degrees.</think>It is mild.")
+    assert told.spoken == "It is mild."
+    assert "".join(told.thoughts) == "They ask for degrees."
+
+
+@IN_EACH
+def test_the_guard_needs_no_cues_and_the_cues_no_guard(pipeline):
+    assert ask(pipeline, BEFORE + TAGGED, ANSWER, sounds=False).spoken == BEFORE + ANSWER
+    told = ask(pipeline, [["say", TAGGED], STRUCTURED], ANSWER, guard=False)
+    assert (TAGGED in told.spoken, told.cues) == (True, ["tool_call", "success"])
