@@ -26,7 +26,7 @@ PAGE, DATA, PICTURE = HERE / "README.md", HERE / "figures.json", HERE / "figures
 START, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 BENCHES = (
     *("mixer", "cold_start", "loudness", "true_peak", "stream_readers", "stream_formats", "stream_repair"),
-    *("growth", "felt_latency"),
+    *("growth", "felt_latency", "silence"),
 )
 PACKAGES = (
     *("numpy", "numba", "llvmlite", "scipy", "pipecat-ai", "livekit", "pydub", "pedalboard", "pyloudnorm"),

@@ -38,9 +38,10 @@ class CallCues:
         times: ToolTimes,
         silence: ExpectedSilence,
         expect: Callable[[], Expected],
+        patience_s: Callable[[], float],
     ) -> None:
         self._turn, self._calls, self._player, self._rules = turn, turn.calls, player, rules
-        self._times, self._silence, self._expect = times, silence, expect
+        self._times, self._silence, self._expect, self._patience_s = times, silence, expect, patience_s
 
     def prepare(self, tool_names: Iterable[str]) -> None:
         """Have the bank make the cues of these tools now, so that no first call waits for its motif."""
@@ -90,7 +91,9 @@ class CallCues:
         is_long = silence_s > profile.silence_s if silence_s is not None else profile.unknown and not speech_s
         if is_long and not speech_s:
             return self._player.play(cue, event, most_per_minute=most)
-        quiet_s = _AFTER_WORDS_S if is_long else profile.silence_s
+        quiet_s = _AFTER_WORDS_S if is_long else profile.after_s
+        if quiet_s >= self._patience_s():
+            return None
         return self._player.play(cue, event, most_per_minute=most, quiet_s=quiet_s, speech_s=speech_s)
 
     def _profile_of(self, tool_name: str) -> Profile:

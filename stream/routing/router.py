@@ -136,8 +136,15 @@ class CueRouter:
         self._guesses_s = guesses_s(tools)
         self._silence = ExpectedSilence()
         self._call_cues = CallCues(
-            self._turn, self._player, rules, times=self.times, silence=self._silence, expect=self._expect
+            self._turn,
+            self._player,
+            rules,
+            times=self.times,
+            silence=self._silence,
+            expect=self._expect,
+            patience_s=self._working_after,
         )
+        self._patience_s = min(rules.working_after_s, rules.profile_of().working_after_s)
         self._covers_gap = self._sounded = False
         self.limits = limits
         self._begin_on_mixer()
@@ -430,6 +437,12 @@ class CueRouter:
         guess_s = self._guesses_s.get(tool_name, self._rules.usual_s(tool_name))
         return self.times.usual(tool_name) or (None if guess_s is None else Took(guess_s, guess_s))
 
+    def _working_after(self) -> float:
+        """The patience of the waiting sound after a call, seconds."""
+        name = self._rules.working
+        sounds = name is not None and name in self._player.bank and not self._player.is_silent(name)
+        return self._patience_s if sounds else math.inf
+
     def _follow(self) -> None:
         """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
         rules, turn, had_calls = self._rules, self._turn, self._turn.had_calls
@@ -437,7 +450,7 @@ class CueRouter:
         stalls = turn.phase == "done" and turn.is_open and self.limits is not None
         name = rules.working if had_calls or rules.thinking is None else rules.thinking
         covers_gap = stalls or not (had_calls or rules.thinking)
-        after_s = rules.silence_s if covers_gap else rules.working_after_s
+        after_s = rules.silence_s if covers_gap else self._patience_s
         never = after_s == math.inf
         cue = None if name is None or never or self._player.is_silent(name) else self._player.bank.get(name)
         if turn.phase == "done":

@@ -43,32 +43,51 @@ class Profile:
     Attributes
     ----------
     silence_s : float
-        A call sounds at once if so much silence is expected after the words, else only after so much silence; at 0.0,
-        each call sounds. A pause of up to a second is usual between the turns of a conversation.
+        A call sounds at once if so much silence is expected after the words to be heard; at 0.0, always.
     unknown : bool
-        Whether a call sounds at once if its tool's time is not known and no words are to be heard.
+        Whether it does so, too, if its tool's time is not known and no words are to be heard.
+    after_s : float
+        Another call sounds after so much silence, unless the waiting sound begins by then.
+    working_after_s : float
+        The longest patience of the waiting sound after a call, seconds; `CueRules.working_after_s` may be shorter.
     success : bool
-        Whether a result sounds; an error always does. The answer itself shows that a tool succeeded.
+        Whether a result sounds; an error always does.
     most_per_minute : float
-        Most cues a minute, beside errors and the waiting sound.
+        Most calls that sound in a minute.
     fainter_db, faintest_db : float
-        The waiting sound loses so many decibels for each minute that the session has heard it, and so many at most.
+        Decibels that the waiting sound loses for each minute that the session has heard it, and in all.
     """
 
     silence_s: float = 0.0
     unknown: bool = True
+    after_s: float = 0.0
+    working_after_s: float = math.inf
     success: bool = True
     most_per_minute: float = math.inf
     fainter_db: float = 0.0
     faintest_db: float = 6.0
 
 
+# `python -m bench.silence` has the figures.
 PROFILES = {
     "full": Profile(),
-    # In a conversation 1.2 s is heard as a gap; others begin to fill at 1.5 s. 6 dB fainter still shows life.
-    "normal": Profile(silence_s=1.2, success=False, most_per_minute=6, fainter_db=1.0),
-    # Nobody asks whether the line is dead before 2.5 s have passed, so it can wait to see what a tool takes.
-    "minimal": Profile(silence_s=2.5, unknown=False, success=False, most_per_minute=6, fainter_db=1.0),
+    "normal": Profile(
+        silence_s=1.2,  # In a conversation it is heard as a gap, and others begin to fill at 1.5 s.
+        after_s=1.2,
+        working_after_s=3.0,  # No result sounds in between, so the waiting sound has to come sooner than in "full".
+        success=False,  # The answer itself shows it.
+        most_per_minute=6,  # One in ten seconds; users switch off what sounds more often.
+        fainter_db=1.0,  # Who knows it need not be told again; 6 dB fainter it still shows life.
+    ),
+    "minimal": Profile(
+        silence_s=math.inf,
+        unknown=False,
+        after_s=2.5,  # Nobody asks before whether the line is dead. The waiting sound alone covers the rest of a wait.
+        working_after_s=2.5,
+        success=False,
+        most_per_minute=6,
+        fainter_db=1.0,
+    ),
 }
 
 

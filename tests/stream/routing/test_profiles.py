@@ -54,7 +54,7 @@ class Line(Pipeline):
         ("normal", {"search": 2.0}, [("tool_call", 0.0)]),
         ("normal", {}, [("tool_call", 0.0)]),
         ("minimal", {"search": 0.1}, [("tool_call", LONG_S)]),
-        ("minimal", {"search": 2.0}, [("tool_call", 0.0)]),
+        ("minimal", {"search": 9.0}, [("tool_call", LONG_S)]),
         ("minimal", {}, [("tool_call", LONG_S)]),
     ],
 )
@@ -65,6 +65,21 @@ def test_a_call_sounds_at_once_if_a_long_silence_is_expected_else_when_there_is_
     line.result()
     line.pass_s(1.0)
     assert line.heard == onsets
+
+
+@pytest.mark.parametrize(
+    ("profile", "sounds"),
+    [
+        ("full", [("tool_call", 0.0), ("working", 0.1 + 3.5)]),
+        ("normal", [("tool_call", GAP_S), ("working", 3.0)]),
+        ("minimal", [("working", LONG_S)]),
+    ],
+)
+def test_in_the_minimal_profile_the_waiting_sound_is_the_only_sign_of_a_call(profile, sounds):
+    line = Line(profile, takes={"search": 0.1}, rules={"working": "working"})
+    line.call()
+    line.pass_s(6.0)
+    assert sorted((span.cue, round(span.start_s, 2)) for span in line.router.spans) == sounds
 
 
 def test_a_short_tool_with_a_prompt_answer_makes_no_sound():
