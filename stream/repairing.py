@@ -26,7 +26,16 @@ from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
     from stream.readers.options import Tools
 
@@ -91,7 +100,7 @@ def repair(
     return repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
 
 
-async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncIterator[Any]:
+async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncGenerator[Any]:
     """The source's chunks or bytes, repaired; `chunks_of` is used up."""
     chunks = await source if inspect.isawaitable(source) else source
     shell: ChatRepair | SseRepair | None = None
@@ -594,7 +603,7 @@ class SseRepair:
             return self._end(self._repair.close)
         try:
             answer = json.loads(self._whole)
-        except ValueError:
+        except (ValueError, RecursionError):
             return [bytes(self._whole)]
         clean = self._repair.whole(answer)
         return [bytes(self._whole) if clean is answer else _json(clean)]
@@ -623,7 +632,7 @@ def _data_of(line: bytes) -> Any:
     data = line[5:].strip()
     try:
         return _DONE if data == b"[DONE]" else json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

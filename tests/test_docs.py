@@ -57,6 +57,7 @@ NOT_RUN = {
     "cues live": "serves until Ctrl-C",
     "ssh -L": "needs another machine",
     "cues replay": "serves until Ctrl-C",
+    "cues proxy": "serves until Ctrl-C",
     "cues record": "asks a live server",
     "cues check-model": "asks a live server",
     'cues speak "': "asks a live server",

@@ -25,6 +25,10 @@ COMMANDS = {
     "demo": ("cues.cli.demo", "Hear it: a recorded model stream becomes speech with cues, in one WAV."),
     "live": ("cues.cli.live.browser.command", "Talk to the assistant in a browser; no loudspeakers or model needed."),
     "speak": ("cues.cli.speak", "Speak the answer of a live model server, or of a recording, with cues."),
+    "proxy": (
+        "cues.cli.proxy",
+        "Serve a model server's answers repaired: text that may be spoken, calls that may be run.",
+    ),
     "replay": ("cues.cli.replay", "Serve a recording or a scenario over HTTP, at the pace of a model."),
     "record": ("cues.cli.record", "Record what a model server streams."),
     "check-model": ("cues.cli.check_model", "Ask a live model to call a tool, and report the result."),
@@ -87,7 +91,7 @@ def _extra_with(cmd_name: str, package: str | None) -> str | None:
 
     found = next((extra for extra, (_, packages) in EXTRAS.items() if package in packages), None)
     # These commands need several extras: name one that has them all.
-    whole = {"demo": "demo", "speak": "demo", "live": "live"}
+    whole = {"demo": "demo", "speak": "demo", "live": "live", "proxy": "live"}
     return whole.get(cmd_name, found) if found else None
 
 

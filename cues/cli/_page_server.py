@@ -54,7 +54,10 @@ Made = TypeVar("Made")
 
 
 class PageServer:
-    """Serves an application on one address; checks `Host`, `Origin` and the token, the first part of each path."""
+    """Serves an application on one address; checks `Host`, `Origin` and the token, the first part of each path.
+
+    `names` and `origins` are accepted beside the server's own.
+    """
 
     def __init__(
         self,
@@ -63,11 +66,13 @@ class PageServer:
         host: str = "127.0.0.1",
         port: int = 0,
         token: str = "",
+        names: Collection[str] = (),
+        origins: Collection[str] = (),
         certfile: Path | None = None,
         keyfile: Path | None = None,
     ) -> None:
         config = uvicorn.Config(
-            _Guard(app, names_of(host), token),
+            _Guard(app, names_of(host).union(names), token, origins),
             ws="websockets-sansio",
             ws_max_size=MAX_MESSAGE_BYTES,
             ws_per_message_deflate=False,  # Sound does not get smaller.
@@ -104,22 +109,24 @@ class PageServer:
 class _Guard:
     """Refuses requests to other names, from other web pages, or without the token (empty for none)."""
 
-    def __init__(self, app: ASGIApp, names: Collection[str], token: str) -> None:
-        self._app, self._names, self._token = app, names, token
+    def __init__(self, app: ASGIApp, names: Collection[str], token: str, origins: Collection[str]) -> None:
+        self._app, self._names, self._token, self._origins = app, names, token, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif (reason := refusal(_values(scope, b"host"), _values(scope, b"origin"), self._names)) is not None:
+            return
+        origins = [origin for origin in _values(scope, b"origin") if origin not in self._origins]
+        if (reason := refusal(_values(scope, b"host"), origins, self._names)) is not None:
             await _refuse(403, reason, scope, receive, send)
+        elif not self._token:
+            await self._app(scope, receive, send)
         elif (path := self._path_after_token(scope["path"])) is None:
             await _refuse(404, _NOT_FOUND, scope, receive, send)
         else:
             await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
 
     def _path_after_token(self, path: str) -> str | None:
-        if not self._token:
-            return path
         given, slash, rest = path.removeprefix("/").partition("/")
         is_right = secrets.compare_digest(given.encode(), self._token.encode())
         return f"/{rest}" if is_right and slash else None

@@ -29,7 +29,10 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "espeak": ("a real voice without a server", ("espeakng_loader",)),
     "play": ("loudspeakers: cues play", ("miniaudio",)),
     "page": ("the sound board: cues page", ("jinja2", "starlette", "uvicorn", "websockets")),
-    "live": ("the assistant in a browser: cues live", ("starlette", "uvicorn", "websockets")),
+    "live": (
+        "the assistant in a browser, and a repairing server: cues live, cues proxy",
+        ("starlette", "uvicorn", "websockets"),
+    ),
     "batch": ("remote folders and Dask: cues batch", ("fsspec", "distributed")),
 }
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError, StreamError, StreamTypeError
 from stream.replay.hiding import Secrets
-from stream.replay.recording import Kind, Recording
+from stream.replay.recording import Kind, Recording, save_recording
 from stream.request_bodies import sendable
 from stream.urls import server_url, shown_url
 
-__all__ = ["KEPT_HEADERS", "record"]
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+    from pathlib import Path
+
+    import httpx2
+
+__all__ = ["KEPT_HEADERS", "record", "recording"]
+
+logger = logging.getLogger(__name__)
 
 KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "transfer-encoding", "x-request-id"})
 """Response headers that are recorded; request headers never are."""
@@ -41,7 +51,6 @@ def record(
     body, reads = bytearray(), []
     try:
         with httpx2.stream("POST", url, json=sent, headers=dict(headers or {}), timeout=timeout_s) as response:
-            status, answered = response.status_code, response.headers
             complete = True
             try:
                 for data in response.iter_bytes():
@@ -51,17 +60,54 @@ def record(
                 complete = False  # The bytes so far are the recording of a broken connection.
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         raise StreamError(f"cannot reach {shown_url(url)}: {str(error) or type(error).__name__}") from error
-    secrets = Secrets(url, headers or {})
-    kept = {name.lower(): secrets.hide_in(value) for name, value in answered.items() if name.lower() in KEPT_HEADERS}
+    return _recorded(url, sent, headers or {}, response, bytes(body), reads=tuple(reads), complete=complete)
+
+
+def _recorded(
+    url: str,
+    request: Mapping[str, Any],
+    headers: Mapping[str, str],
+    response: httpx2.Response,
+    body: bytes,
+    **arrival: Any,
+) -> Recording:
+    """The recording of a response with this body, without secrets; `arrival` is `reads` and `complete`."""
+    secrets = Secrets(url, headers)
+    answered = ((name.lower(), value) for name, value in response.headers.items())
     first = body.lstrip()[:1]
     kind: Kind = "ndjson" if first == b"{" else "json" if first == b"[" else "sse"
     return Recording(
         name="recorded",
         kind=kind,
-        body=secrets.hide(bytes(body)),
-        status=status,
-        reads=tuple(reads),
-        headers=kept,
-        request=secrets.hide_in_request(sent),
-        complete=complete,
+        body=secrets.hide(body),
+        status=response.status_code,
+        headers={name: secrets.hide_in(value) for name, value in answered if name in KEPT_HEADERS},
+        request=secrets.hide_in_request(request),
+        **arrival,
     )
+
+
+async def recording(
+    reads: AsyncIterator[bytes], response: httpx2.Response, request: Mapping[str, Any], folder: Path
+) -> AsyncGenerator[bytes]:
+    """The same reads; at their end, also an early one, the folder has a further recording, without secrets."""
+    start_s, body, sizes, complete = time.perf_counter(), bytearray(), [], False
+    try:
+        async for data in reads:
+            body += data
+            sizes.append((len(data), round((time.perf_counter() - start_s) * 1000.0, 1)))
+            yield data
+        complete = True
+    finally:
+        url, headers = str(response.request.url), response.request.headers
+        try:
+            sent = sendable(dict(request))
+            kept = _recorded(url, sent, headers, response, bytes(body), reads=tuple(sizes), complete=complete)
+            save_recording(kept, _next_file(folder, kept.kind))
+        except StreamError as error:  # the answer goes on without
+            logger.warning("no recording: %s", error)
+
+
+def _next_file(folder: Path, kind: Kind) -> Path:
+    number = next(number for number in count(1) if not [*folder.glob(f"{number:05}.*")])
+    return folder / f"{number:05}.{kind}"

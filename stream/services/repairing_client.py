@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cues.extras import needed
 from stream.errors import MissingFeatureError
+from stream.redaction import logged_list
 from stream.repairing import ChatRepair, repaired, repaired_sync
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from datetime import timedelta
 
-__all__ = ["repairing_client", "repairing_client_sync", "repairing_hooks"]
+__all__ = ["PATH", "repair_of", "repairing_client", "repairing_client_sync", "repairing_hooks"]
 
 PATH = "/chat/completions"
+"""End of the paths whose answers are repaired."""
 DECODED = {"", "identity", "gzip", "deflate"}
 """Encodings that every version of the HTTP client decodes."""
 
@@ -121,22 +123,28 @@ def _is_question(request: Any) -> bool:
     return bool(request.method == "POST" and request.url.path.endswith(PATH))
 
 
+def repair_of(question: bytes, encoding: str, **repairs: Any) -> ChatRepair | None:
+    """A repair for the answer to a question; None if the question is no request, or the answer cannot be decoded."""
+    try:
+        body = json.loads(question)
+    except (ValueError, RecursionError):
+        return None
+    encodings = {name.strip().lower() for name in encoding.split(",")} - DECODED
+    if encodings:
+        logger.warning("an answer encoded as %s passes without repair", logged_list(sorted(encodings)))
+    return ChatRepair.of_request(body, **repairs) if isinstance(body, dict) and not encodings else None
+
+
 def _repair(response: Any, repairs: Mapping[str, Any]) -> None:
     """Put a repairing stream in place of a response's own."""
-    try:
-        body = json.loads(response.request.content)
-    except ValueError:
-        return
-    encodings = {name.strip().lower() for name in response.headers.get("content-encoding", "").split(",")}
-    if not isinstance(body, dict) or not encodings <= DECODED:
-        if isinstance(body, dict):
-            logger.warning("an answer encoded as %s passes without repair", ", ".join(sorted(encodings)))
+    repair = repair_of(response.request.content, response.headers.get("content-encoding", ""), **repairs)
+    if repair is None:
         return
     # Hooks may change a response by the client's documentation, which names no fields; `stream` is public in both
     # packages. A transport of our own would lose the proxies and limits that the client gives to its transports.
     package = sys.modules[type(response).__module__.partition(".")[0]]
     kind = type("Repaired", (_Repaired, package.AsyncByteStream, package.SyncByteStream), {})
-    response.stream = kind(response, ChatRepair.of_request(body, **repairs))
+    response.stream = kind(response, repair)
     for name in ("content-length", "content-encoding"):
         response.headers.pop(name, None)
 

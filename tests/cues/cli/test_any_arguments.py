@@ -13,7 +13,7 @@ from cues.cli import COMMANDS
 from tests.support.packs import rhythm, write
 
 # They run until somebody ends them, or for as long as their answer.
-LONG = {"demo", "live", "speak", "replay", "page", "play", "warm-up"}
+LONG = {"demo", "live", "speak", "proxy", "replay", "page", "play", "warm-up"}
 VALUES = st.sampled_from(
     ["", "-", "--", ".", "speech.wav", "none.wav", "out.wav", "out.png", "pack", "agent", "agent@0.1", "@", "agent@",
      "agent@1e999", "nan", "1e999", "-1", "0", "3", "1/0", "C5", "x" * 300, "\udcff", "é\n", "%s", "{}", "http://127.0.0.1:1/",

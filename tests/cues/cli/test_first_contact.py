@@ -39,6 +39,7 @@ def test_help_needs_no_extra(line):
     ("package", "line", "said"),
     [
         ("uvicorn", "live", f"`cues live` needs uvicorn: {pip_install('live')}"),
+        ("httpx2", "proxy --upstream http://127.0.0.1:9", f"`cues proxy` needs httpx2: {pip_install('live')}"),
         ("h11", "replay --scenario list", f"`cues replay` needs h11: {pip_install('openai')}"),
         ("jinja2", "page --serve --speaker voice-like", f"the sound board needs jinja2: {pip_install('page')}"),
         (
@@ -47,7 +48,7 @@ def test_help_needs_no_extra(line):
             f"recording needs httpx2: {pip_install('services')}",
         ),
     ],
-    ids=["live", "replay", "page", "record"],
+    ids=["live", "proxy", "replay", "page", "record"],
 )
 def test_a_command_whose_packages_are_missing_says_in_one_line_what_to_install(package, line, said):
     result = without([package], *line.split())
