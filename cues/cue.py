@@ -40,6 +40,8 @@ class Cue:
         Its loudness and peaks.
     loop : bool
         Whether it loops, as the `working` cue does.
+    phrases : tuple of Cue
+        Of a cue that is speech: one sounds each time, in turn, and never while speech does. `samples` has all of them.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class Cue:
     spec: Spec | None = None
     measured: Measurement | None = None
     loop: bool = False
+    phrases: tuple[Cue, ...] = ()
 
     def __post_init__(self) -> None:
         try:

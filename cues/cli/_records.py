@@ -101,8 +101,8 @@ def source_of(bank: Bank, name: str) -> str:
         return "derived from the tool's name"
     if bank.pack_dir is None or (override := read_pack(bank.pack_dir).cues.get(name)) is None:
         return "built in"
-    if override.file is not None:
-        return str(override.file)
+    if override.file is not None or override.phrases:
+        return ", ".join(map(str, (override.file,) if override.file else override.phrases))
     return f"{bank.pack_dir / 'pack.toml'} ({'spec' if override.spec else 'built in, adjusted'})"
 
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, di
 from cues.library import cache
 from cues.library.audiofile import decoded, file_bytes
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
+from cues.library.phrases import SPEECH_LU, spoken_cue
 from cues.library.shaping import Loop, leveled, looped, trimmed, with_soft_edges
 from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules, usual_lu, usually_loops
 from cues.synthesis.motifs import motif
@@ -88,6 +89,12 @@ class Bank(Mapping[str, Cue]):
 
     def __repr__(self) -> str:
         return f"<Bank of {', '.join(self._cues)} at {self.sample_rate} Hz for speech at {self.speech_lufs:g} LUFS>"
+
+    def __or__(self, cues: Mapping[str, Cue]) -> Bank:
+        """The bank with more cues, which take the place of those of their names."""
+        bank = Bank({**self._cues, **cues}, sample_rate=self.sample_rate, speech_lufs=self.speech_lufs)
+        bank.rules, bank.pack_dir = self.rules, self.pack_dir
+        return bank
 
     def name_for(self, tool_name: str) -> str:
         """Name of a tool's cue: by the pack's rules, then the built-in rules, else `tool_call`."""
@@ -167,11 +174,19 @@ def _is_motif(name: object) -> bool:
 def make_cue(name: str, override: Override | None, sample_rate: int, speech_lufs: float) -> Cue:
     """One finished cue, from a pack's override of `name` or from the built-in cue; errors begin with their place."""
     override = override or Override(where=name)
-    target_lu = usual_lu(name) if override.target_lu is None else override.target_lu
+    usual = SPEECH_LU if override.phrases else usual_lu(name)
+    target_lu = usual if override.target_lu is None else override.target_lu
     level = {"target_lufs": speech_lufs + target_lu if override.normalize else None, "gain_db": override.gain_db}
     with errors_in(override):
         if override.file is not None:
             return _from_file(name, override.file, override, sample_rate, level)
+        if override.phrases:
+            take = replace(override, trim=True, loop=False)
+            takes = [
+                _from_file(name, path, replace(take, file_name=path.name), sample_rate, level)
+                for path in override.phrases
+            ]
+            return spoken_cue(name, takes, loop=usually_loops(name) if override.loop is None else bool(override.loop))
         spec = override.spec or CATALOG[name].spec
         recipe = {"spec": spec.to_table(), "rate": sample_rate, **level}
         samples, measured = _finished(recipe, lambda: _rendered(spec, sample_rate, level))

@@ -11,6 +11,7 @@ from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Problem, as_problems, sound_problems
 from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
+from cues.library.phrases import SPEECH_LU
 from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
@@ -49,7 +50,7 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
         except CueError as error:
             problems.append(_of_pack(error, pack.folder, name))
             continue
-        problems += check_cue(cue) if override.file is None else []
+        problems += check_cue(cue) if override.file is None and not cue.phrases else []
         problems += as_problems(name, [_without_effect(override), _level(cue, override)])
         finished.append(cue)
     at_fault = {fault.about for fault in faults}
@@ -62,12 +63,15 @@ def check_cue(cue: Cue) -> list[Problem]:
 
 
 def _of_file(name: str, override: Override) -> list[Problem]:
-    if override.file is None:
-        return []
-    with errors_in(override):
-        sound = read_audio(override.file, override.file_name)
     loop = usually_loops(name) if override.loop is None else bool(override.loop)
-    return sound_problems(name, *sound, loop=loop, trim=override.trim)
+    problems: list[Problem] = []
+    with errors_in(override):
+        if override.file is not None:
+            sound = read_audio(override.file, override.file_name)
+            problems += sound_problems(name, *sound, loop=loop, trim=override.trim)
+        for path in override.phrases:
+            problems += sound_problems(name, *read_audio(path, path.name), trim=True, speech=True)
+    return problems
 
 
 def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
@@ -79,7 +83,7 @@ def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
 
 def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
     """Files named after a cue that the `pack.toml` does not mention, so that the built-in sound plays."""
-    used = {override.file for override in pack.cues.values()}
+    used = {path for override in pack.cues.values() for path in (override.file, *override.phrases)}
     for path in sound_files(pack.folder) if (pack.folder / PACK_FILE).exists() else []:
         name = path.stem
         if name in CATALOG and not (name in pack.cues or name in at_fault or path in used):
@@ -94,13 +98,14 @@ def _level(cue: Cue, override: Override) -> Found | None:
     level_lu = cue.measured.m100_max_lufs - _SPEECH_LUFS
     says = f"{level_lu:+.1f} LU against the speech"
     settings = "gain_db or target_lu" if override.normalize else "gain_db"
-    if level_lu > _ABOVE_SPEECH_LU:
+    if level_lu > _ABOVE_SPEECH_LU and not cue.phrases:
         message = f"too loud: {says}; at most {_ABOVE_SPEECH_LU:g}, so that speech stays intelligible"
         return "too_loud", message, f"lower {settings}; {usual_lu(cue.name):g} LU is usual for this cue"
     missed = (cue.measured.missed_lu or 0.0) < -_LEVEL_LU
     if not missed and level_lu >= _FAR_BELOW_LU:
         return None
-    wanted_lu = (usual_lu(cue.name) if override.target_lu is None else override.target_lu) + override.gain_db
+    usual = SPEECH_LU if cue.phrases else usual_lu(cue.name)
+    wanted_lu = (usual if override.target_lu is None else override.target_lu) + override.gain_db
     message = f"too quiet: {says}" + (f" instead of {wanted_lu:g}" if missed else f"; {_FAR_BELOW_LU:g} is audible")
     if cue.measured.true_peak_dbtp > CEILING_DBTP - _AT_CEILING_DB:
         return "too_quiet", message, f"compress its peaks: they reach the ceiling of {CEILING_DBTP:g} dBTP first"
@@ -122,7 +127,8 @@ def _hard_to_tell_apart(finished: list[Cue], pack: Pack) -> list[Problem]:
     problems: list[Problem] = []
     for first, second in pairs:
         # A listener tells a looping cue from a single one by its repetition.
-        alike = similarity(first, second) if first.loop == second.loop else 0.0
+        tones = first.loop == second.loop and not (first.phrases or second.phrases)
+        alike = similarity(first, second) if tones else 0.0
         if alike >= CONFUSABLE:
             message = f"hard to tell from {second.name!r}: {100 * alike:.0f} % alike in rhythm and melody"
             fix = "give one of them another rhythm or number of notes; pitch and level alone are not noticed"

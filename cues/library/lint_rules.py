@@ -52,7 +52,14 @@ def as_problems(where: str, found: Iterable[Found | None]) -> list[Problem]:
 
 
 def sound_problems(
-    name: str, samples: Samples, sample_rate: int, *, loop: bool = False, trim: bool = False, recorded: bool = True
+    name: str,
+    samples: Samples,
+    sample_rate: int,
+    *,
+    loop: bool = False,
+    trim: bool = False,
+    recorded: bool = True,
+    speech: bool = False,
 ) -> list[Problem]:
     """All problems of a sound, before loudness normalization; `name` is their `where`.
 
@@ -69,7 +76,9 @@ def sound_problems(
     if recorded:
         checks = [_too_hot, _clipped, *checks, _hard_edges, _alias]
         checks += [] if loop or trim else [_silent_edges]
-    if not loop:
+    if speech:  # it may last, has plosives, and lies partly below the telephone band
+        checks = [_too_hot, _clipped, _dc, _hard_edges]
+    elif not loop:
         checks = [_too_long, *checks]
     return as_problems(name, (check(samples, sample_rate) for check in checks))
 

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.files import user_config_dir
 from cues.library.audiofile import ENDINGS, file_bytes
-from cues.library.pack_values import FIELDS, FIELDS_OF_FILES, file_inside, is_plain_name, typed, unknown_keys, would_do
+from cues.library.pack_values import (
+    FIELDS,
+    FIELDS_OF_FILES,
+    file_inside,
+    files_inside,
+    is_plain_name,
+    typed,
+    unknown_keys,
+    would_do,
+)
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
 
@@ -37,6 +46,8 @@ _BESIDE = (".json", ".png", ".txt", ".md", ".toml")
 _MAX_TOML_BYTES, _MAX_DOTS = 128 * 1024, 500
 """Largest `pack.toml`, and the dots in one of its lines."""
 
+_FILES_OF = {"file": file_inside, "phrases": files_inside}
+_SOUNDS = tuple(_FILES_OF)
 _OF_FILES = "move the line to [cues]: a rule names a cue, not a file"
 _IN_CUES = dict.fromkeys(CATALOG, "move it to [cues]")
 _IN_SPECS = {field.name: f"write it in the cue's spec: spec = {{ {field.name} = … }}" for field in fields(Spec)}
@@ -46,14 +57,15 @@ _IN_SPECS = {field.name: f"write it in the cue's spec: spec = {{ {field.name} = 
 class Override:
     """A pack's settings for one cue.
 
-    Its sound is a file, a spec, or else the built-in one. `gain_db` (−40 … 20) comes on top of the normalization to
-    `target_lu` (−40 … 10, against speech; None is the built-in cue's, or −6 for a new cue). Without `normalize`, a file
-    keeps its loudness, but for `gain_db` and the ceiling. `loop` None loops as the built-in cue does. `where` and
-    `file_name` are for errors.
+    Its sound is a file, phrases (files of speech, taken in turn), a spec, or else the built-in one. `gain_db` (−40 …
+    20) comes on top of the normalization to `target_lu` (−40 … 10, against speech; None is the built-in cue's, +6 for
+    phrases, or −6 for a new cue). Without `normalize`, a file keeps its loudness, but for `gain_db` and the ceiling.
+    `loop` None loops as the built-in cue does. `where` and `file_name` are for errors.
     """
 
     where: str
     file: Path | None = None
+    phrases: tuple[Path, ...] = ()
     spec: Spec | None = None
     file_name: str = ""
     gain_db: float = 0.0
@@ -245,21 +257,23 @@ def _override(folder: Path, where: str, name: str, value: object, faults: list[P
     if isinstance(value, str):
         return Override(where=where, file=file_inside(folder, value, where), file_name=value)
     table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
-    faults += unknown_keys(table, ("file", *FIELDS), where, "a cue", _IN_SPECS)
-    if "file" in table and "spec" in table:
-        raise PackError(f"{where}: has both file and spec; one is allowed", fix="delete one of them")
-    if "file" not in table and "spec" not in table and name not in CATALOG:
+    faults += unknown_keys(table, (*_SOUNDS, *FIELDS), where, "a cue", _IN_SPECS)
+    sounds = [key for key in (*_SOUNDS, "spec") if key in table]
+    if len(sounds) > 1:
+        raise PackError(f"{where}: has both {' and '.join(sounds)}; one is allowed", fix="delete one of them")
+    if not sounds and name not in CATALOG:
         message = f"{where}: has neither file nor spec; a new cue needs one"
         raise PackError(message, fix='add file = "NAME.wav"')
     settings: dict[str, Any] = {}
-    for key in ("file", *FIELDS):
+    for key in (*_SOUNDS, *FIELDS):
         if key not in table:
             continue
         with _noting(faults, ""):
             given, at = table[key], f"{where}.{key}"
             if "file" not in table and (key in FIELDS_OF_FILES or (key == "loop" and isinstance(given, dict))):
                 raise PackError(f"{at} is {given!r}; it is for files", fix="delete it, or give the cue a file")
-            settings[key] = file_inside(folder, given, at) if key == "file" else FIELDS[key](given, at)
-    if any(key in table and key not in settings for key in ("file", "spec")):
+            read = _FILES_OF.get(key)
+            settings[key] = read(folder, given, at) if read else FIELDS[key](given, at)
+    if any(key not in settings for key in sounds):
         return None
     return Override(where=where, file_name=str(table.get("file", "")), **settings)

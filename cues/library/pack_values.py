@@ -15,7 +15,16 @@ from cues.units import checked_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["FIELDS", "FIELDS_OF_FILES", "file_inside", "is_plain_name", "typed", "unknown_keys", "would_do"]
+__all__ = [
+    "FIELDS",
+    "FIELDS_OF_FILES",
+    "file_inside",
+    "files_inside",
+    "is_plain_name",
+    "typed",
+    "unknown_keys",
+    "would_do",
+]
 
 _GAIN_DB = (-40.0, 20.0)
 _TARGET_LU = (-40.0, 10.0)
@@ -63,6 +72,14 @@ def file_inside(folder: Path, value: object, where: str) -> Path:
         if wrong:
             raise PackError(f"{where} is {name!r}; {fault}", fix=fix)
     return path
+
+
+def files_inside(folder: Path, value: object, where: str) -> tuple[Path, ...]:
+    """Paths of the files in the list `value`, each as `file_inside` has it."""
+    names = typed(value, list, where, "a list of files in the pack")
+    if not names:
+        raise PackError(f"{where} is empty; it must name at least one file", fix='write phrases = ["NAME.wav"]')
+    return tuple(file_inside(folder, name, f"{where}[{number}]") for number, name in enumerate(names))
 
 
 def _spec(value: object, where: str) -> Spec:

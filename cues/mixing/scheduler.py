@@ -8,6 +8,7 @@ All changes happen at absolute samples, independent of the frame size; extra cal
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from cues.mixing.limiter import Limiter
 from cues.mixing.slots import STEAL_FADE_MS, Slots
 from cues.mixing.speech_gain import DEEPEST, SpeechBus
 from cues.mixing.state import speech_bits
-from cues.mixing.voice import WAIT_FADE_MS
+from cues.mixing.voice import PHRASE_FADE_MS, WAIT_FADE_MS
 from cues.mixing.waiting import WaitingVoices, earliest
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cues.arrays import Samples
     from cues.mixing.state import MixerOptions, Row
@@ -38,6 +39,7 @@ LEAST_SHARE = 0.25
 MAX_WAITING = 65_536
 """Most commands and cues queued in one session: a session that is never mixed must not fill the memory."""
 _COUNTERS_I64 = layout.LIMITED_I32 // 2
+_NO_TURNS: Mapping[str, int] = MappingProxyType({})  # one for all sessions without phrases
 
 
 # More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
@@ -68,6 +70,7 @@ class Scheduler:
     _waiting: WaitingVoices = field(init=False)
     _waits: Sequence[Playback] = ()  # the waiting sounds in slots
     _cues_end: int = 0  # of those that have ended
+    _turns: Mapping[str, int] = field(default_factory=lambda: _NO_TURNS)  # phrases begun, by the name of their cue
 
     def __post_init__(self, options: MixerOptions) -> None:
         row, self.sample_rate, self.channels = self.row, options.sample_rate, options.channels
@@ -292,16 +295,14 @@ class Scheduler:
         self.bus.ended(voice)
         if voice.wait is not None:
             self._waits = tuple(other for other in self._waits if other is not voice)
-        elif not voice.original[1]:
-            self._cues_end = max(self._cues_end, voice.end)
+        self._cues_end = max(self._cues_end, voice.heard_until)
         voice.retire()
         if voice.state == "waiting":
             self._waiting.add(voice, now)
 
     def _quiet_from(self, heard: int) -> int:
         """The sample from which neither speech nor cues are heard, as far as it is known."""
-        ends = [voice.end for voice in self.slots.voices if voice.wait is None and not voice.original[1]]
-        return max(heard, self._cues_end, *ends)
+        return max(heard, self._cues_end, *(voice.heard_until for voice in self.slots.voices))
 
     def _tend_waits(self, now: int, heard: int) -> tuple[int, bool]:
         """Fade waiting sounds where speech begins, silence them under cues; next change, and if speech ends one."""
@@ -312,22 +313,25 @@ class Scheduler:
             assert wait is not None
             if not voice.ends and (heard > now or now >= wait.give_up_at):
                 answered = now >= wait.until_heard_from or not wait.begins_again
-                self._fade_out(voice, WAIT_FADE_MS)
+                self._fade_out(voice, PHRASE_FADE_MS if voice.phrases else WAIT_FADE_MS)
                 voice.again = now < wait.give_up_at and not answered
             if voice.ends:
                 horizon = min(horizon, voice.end)
                 continue
             yields = True
-            if voice.held != (cues_end > now):
+            if not voice.phrases and voice.held != (cues_end > now):
                 voice.held = not voice.held
                 self.change_gain(voice, 0.0 if voice.held else db_to_gain(voice.gain_db))
-            horizon = min(horizon, wait.give_up_at, cues_end if voice.held else layout.NEVER)
+            horizon = min(horizon, voice.end, wait.give_up_at, cues_end if voice.held else layout.NEVER)
             if voice.gain_waits:
                 horizon = min(horizon, voice.ramp_end)
         return horizon, yields
 
     def _start(self, voice: Playback, now: int) -> None:
         """Give the voice a slot, stolen if necessary."""
+        if voice.phrases and any(other.phrases and other.heard_until > now for other in self.slots.voices):
+            self._waiting.add(voice, now)  # one phrase at a time, also of two cues that waited for the same silence
+            return
         slot = self._slot_for(voice, now)
         if slot is None:
             voice.state = "done"
@@ -335,8 +339,11 @@ class Scheduler:
             return
         if self.level is not None:
             voice.follow_gain = db_to_gain(self.level.offset_db)
-        self.bus.begin(now)
-        voice.begin(now)
+        if not voice.phrases:
+            self.bus.begin(now)
+        voice.begin(now, turn := self._turns.get(voice.cue.name, 0))
+        if voice.phrases:
+            self._turns = {**self._turns, voice.cue.name: turn + 1}
         if voice.wait is not None:
             self._waits = *self._waits, voice
         self.slots.begin(voice, slot, self._fitted_gain(voice, slot, now), now)

@@ -114,6 +114,8 @@ class SpeechBus:
 
     def ended(self, voice: Playback) -> None:
         """Keep the end of a voice that is no longer among the voices: it still counts for the hold."""
+        if voice.phrases:  # never heard with speech, so nothing is ducked for them
+            return
         if voice.placement == "replace":
             self._replace_end = max(self._replace_end, voice.end - self._lengths.crossfade)
         else:
@@ -210,7 +212,7 @@ class SpeechBus:
         """The samples at which ducking and replacement end; `NEVER` for a loop's."""
         duck, replace, lengths = self._duck_end, self._replace_end, self._lengths
         for voice in self.voices:
-            end = voice.end
+            end = 0 if voice.phrases else voice.end
             if voice.placement == "replace":
                 replace = max(replace, end - lengths.crossfade if end < _NEVER else end)
             elif end + lengths.hold > duck:

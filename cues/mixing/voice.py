@@ -13,8 +13,9 @@ from cues._kernels import layout
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.sound import prepare
+from cues.mixing.state import PAUSE_MS
 from cues.signal.fades import MIN_FADE_MS
-from cues.units import checked_number, checked_whole_number, db_to_gain
+from cues.units import checked_number, checked_whole_number, db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
     from cues.mixing.sound import Sound
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LONGEST_RELEASE_MS",
     "MAX_GAIN_DB",
+    "PHRASE_FADE_MS",
     "WAIT_FADE_MS",
     "Placement",
     "Playback",
@@ -39,6 +41,8 @@ LONGEST_RELEASE_MS = 250.0
 """Longest fade of a barge-in (ms)."""
 WAIT_FADE_MS = 30.0
 """Fade of a waiting sound where speech begins (ms)."""
+PHRASE_FADE_MS = MIN_FADE_MS
+"""Fade of a phrase where speech begins (ms): two voices must not be heard at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ class Playback:
     sample_rate: InitVar[int]
     loop: bool = field(init=False)
     sound: Sound = field(init=False)  # the cue, prepared
+    phrases: tuple[Sound, ...] = field(init=False)  # of a cue that is speech, which always waits for silence
     order: int = 0
     gain: float = field(init=False)  # linear; the one that has taken effect
     follow_gain: float = 1.0  # correction of `gain` if the mixer follows the speech
@@ -102,20 +107,30 @@ class Playback:
             raise CueValueError("at is for cues without `wait`, which has not_before")
         if self.at is not None:
             self.at = checked_whole_number("at", self.at, -(1 << 61), 1 << 61)
+        self.phrases = tuple(prepare(phrase, sample_rate) for phrase in self.cue.phrases)
+        if self.phrases and self.wait is None:
+            self.wait = Wait(patience=ms_to_samples(PAUSE_MS, sample_rate), not_before=self.at or 0, begins_again=False)
         self.gain_db = checked_gain_db(self.gain_db)
         self.priority = checked_whole_number("priority", self.priority, -(1 << 31), 1 << 31)
         self.loop = self.cue.loop if asked_loop is None else bool(asked_loop)
-        self.sound = prepare(self.cue, sample_rate, loop=self.loop, replace=self.placement == "replace")
+        if self.phrases:
+            self.at, self.placement, self.sound = None, "overlay", self.phrases[0]
+        else:
+            self.sound = prepare(self.cue, sample_rate, loop=self.loop, replace=self.placement == "replace")
         self.gain = db_to_gain(self.gain_db)
         self.original = self.sound, self.loop
 
-    def begin(self, now: int) -> None:
-        """Begin to sound at sample `now`."""
+    def begin(self, now: int, turn: int) -> None:
+        """Begin to sound at sample `now`; a cue that is speech with the phrase whose `turn` it is."""
+        if self.phrases:
+            self.sound, self.loop = self.phrases[turn % len(self.phrases)], False
         self.state, self.onset = "sounding", now
         self.end = layout.NEVER if self.loop else now + self.sound.length
 
     def retire(self) -> None:
         """Leave the slots: done, or, as a waiting sound, back to waiting."""
+        spoken = self.phrases and not self.ends and self.end == self.start + self.sound.length
+        self.again = self.again or bool(spoken and self.original[1])
         self.state = "waiting" if self.again else "done"
         if self.wait is not None and self.onset is not None:
             self.stretches.append((self.onset, self.end))
@@ -138,6 +153,13 @@ class Playback:
         start += (now - start - first) // self.sound.length * self.sound.length
         onset = start + self.sound.length + first
         return min(self.end, start + last), onset if onset < self.end else layout.NEVER
+
+    @property
+    def heard_until(self) -> int:
+        """The sample from which it is not heard, if other sounds wait for it to end: no tone's loop."""
+        if self.phrases:
+            return min(self.end, self.start + self.sound.audible[1])
+        return 0 if self.wait is not None or self.original[1] else self.end
 
     @property
     def ramp_end(self) -> int:

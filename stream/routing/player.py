@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["CuePlayer", "Played", "RouterStats"]
 
 FADE_MS = 30.0
+_BREATH_S = 0.25  # A phrase that follows words comes where a speaker would take a breath.
+_STALE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,6 @@ class CuePlayer:
             self.stats.coalesced += verdict == "coalesce"
             self.stats.thinned += verdict == "thin"
             return None
-        placement = self._rules.placement_of(name)
         if quiet_s is not None:
             rate = self.mixer.sample_rate
             not_before = self.mixer.position + round((speech_s + quiet_s) * rate)
@@ -149,6 +150,8 @@ class CuePlayer:
                 self._put_off = voice, name
                 self._in_pause.append((voice, name, event))
             return None
+        is_speech = bool(self.bank[name].phrases)
+        placement = "after_words" if is_speech else self._rules.placement_of(name)
         if placement == "now":
             onset = self.mixer.position
             voice = self._play(name, priority=priority)
@@ -156,6 +159,8 @@ class CuePlayer:
         if placement == "after_words" and self.after_words is not None:
             turn = self._turn
             self.after_words(lambda at: self._play_after_words(name, event, at, priority, turn))
+        elif is_speech:
+            self._play_after_words(name, event, self.mixer.position, priority, self._turn)
         elif (voice := self._play(name, priority=priority, placement="in_pause")) is not None:
             self._in_pause.append((voice, name, event))
         return None
@@ -186,6 +191,9 @@ class CuePlayer:
 
     def poll(self) -> None:
         """Note the cues that have started in a pause."""
+        for number, (sounding, span) in enumerate(self._sounding):
+            if sounding.cue.phrases and span.end_samples != (end := sounding.stretches[-1][1]):  # words have cut it
+                self._sounding[number] = sounding, self.spans.change(span, span.start_samples, end)
         if not self._in_pause:
             return
         waiting = self._in_pause
@@ -221,6 +229,19 @@ class CuePlayer:
         if turn != self._turn or self.is_silent(name):
             return
         onset = max(at, self.mixer.position)
+        if (cue := self.bank[name]).phrases:
+            breath, stale = (round(seconds * self.mixer.sample_rate) for seconds in (_BREATH_S, _STALE_S))
+            longest = len(cue) * self.mixer.sample_rate // cue.sample_rate
+            wait = Wait(
+                patience=breath,
+                not_before=onset,
+                until_heard_from=onset + breath,  # more words take its place
+                begins_again=False,
+                give_up_at=onset + stale + longest,
+            )
+            if (voice := self._play(name, priority=priority, wait=wait)) is not None:
+                self._in_pause.append((voice, name, event))
+            return
         voice = self._play(name, at=onset, priority=priority)
         if voice is not None:
             self._note(voice, Played(name, event, onset, "after_words"))
@@ -235,8 +256,10 @@ class CuePlayer:
     def _note(self, voice: Voice, played: Played) -> Played:
         """Count and publish a cue whose onset is known."""
         cue = self.bank[played.cue]
-        n_samples = ceil(len(cue) * self.mixer.sample_rate / cue.sample_rate)
-        span = self.spans.begin(played.cue, played.onset_samples, played.onset_samples + n_samples)
+        end: int | None = played.onset_samples + ceil(len(cue) * self.mixer.sample_rate / cue.sample_rate)
+        if cue.phrases:
+            end = voice.stretches[-1][1]
+        span = self.spans.begin(played.cue, played.onset_samples, end)
         self._sounding = [pair for pair in self._sounding if not pair[0].done]
         self._sounding.append((voice, span))
         self.stats.played += 1

@@ -358,6 +358,11 @@ class CueRouter:
         self._follow()
         self._player.silence(fade_ms)
 
+    def sounded(self, within_ms: float = 200.0) -> bool:
+        """Whether a cue was in the last `within_ms` of the output: to hold a voice detector or a recognizer."""
+        mixer = self._player.mixer
+        return self.spans.overlaps(mixer.position - round(within_ms * mixer.sample_rate / 1000.0), mixer.position)
+
     # Mute switches, counts and spans.
 
     @property
@@ -453,6 +458,8 @@ class CueRouter:
         after_s = rules.silence_s if covers_gap else self._patience_s
         never = after_s == math.inf
         cue = None if name is None or never or self._player.is_silent(name) else self._player.bank.get(name)
+        if cue is not None and cue.phrases and turn.has_text and not (stalls or self._waiting.sounds):
+            cue = None  # words are to be heard, and a phrase is no bridge to them
         if turn.phase == "done":
             self._player.drop()
         if (turn.phase == "done" and not stalls) or (cue is None and self.limits is None and not self._player.puts_off):

@@ -1,0 +1,78 @@
+"""Cues of a pack that are speech, and how a mixer plays them."""
+
+import numpy as np
+import pytest
+import soundfile
+
+import cues
+from cues.library.lint import check_pack
+from cues.synthesis.voicelike import speak_voice_like
+
+RATE = 24000
+TEXTS = {"one.wav": "One moment, please.", "two.wav": "I am still looking."}
+
+
+@pytest.fixture
+def pack(tmp_path):
+    for file, text in TEXTS.items():
+        soundfile.write(tmp_path / file, 0.5 * np.pad(speak_voice_like(text, sample_rate=RATE), RATE // 2), RATE)
+    return tmp_path
+
+
+def written(pack, cue, sound='{ phrases = ["one.wav", "two.wav"] }'):
+    (pack / "pack.toml").write_text(f"[cues]\n{cue} = {sound}", encoding="utf-8")
+    return pack
+
+
+def test_files_of_speech_become_phrases_at_the_level_of_speech(pack):
+    cue = cues.load_bank(written(pack, "working"))["working"]
+    assert cue.loop
+    assert [phrase.duration_s > 6.0 for phrase in cue.phrases] == [True, True]
+    assert cue.measured.m100_max_lufs == pytest.approx(-14.0, abs=0.01)
+    assert check_pack(pack) == []
+    quiet = cues.load_bank(written(pack, "agent", '{ phrases = ["one.wav"], target_lu = -4, gain_db = -2 }'))["agent"]
+    assert quiet.measured.m100_max_lufs == pytest.approx(-26.0, abs=0.01)
+    assert not quiet.loop
+    assert quiet.duration_s < cue.phrases[0].duration_s - 5.0  # trimmed, and no pause after it
+
+
+@pytest.mark.parametrize(
+    ("sound", "match"),
+    [
+        ("{ phrases = [] }", "is empty; it must name at least one file"),
+        ('{ phrases = "one.wav" }', "must be a list of files"),
+        ('{ phrases = ["one.wav", "three.wav"] }', r"phrases\[1\] is 'three.wav'; there is no such file"),
+        ('{ phrases = ["one.wav"], file = "two.wav" }', "has both file and phrases"),
+    ],
+)
+def test_wrong_phrases_name_the_place_and_what_is_allowed(pack, sound, match):
+    with pytest.raises(cues.PackError, match=match):
+        cues.load_bank(written(pack, "working", sound))
+    assert [problem.code for problem in check_pack(pack)] == ["pack"]
+
+
+def test_a_mixer_plays_one_phrase_at_a_time_in_turn_and_only_in_silence(pack):
+    cue = cues.load_bank(written(pack, "agent"))["agent"]
+    lengths = [len(phrase) for phrase in cue.phrases]
+    mixer = cues.Mixer(RATE)
+    voices = [mixer.play(cue) for _ in range(3)]
+    words = np.resize(np.float32([0.2, -0.2]), RATE)
+    assert np.array_equal(mixer.mix(words), words)
+    heard = np.concatenate([mixer.silence(240) for _ in range(1200)])
+    assert all(voice.done for voice in voices)
+    assert [voice.stretches[0][1] - voice.stretches[0][0] for voice in voices] == [*lengths, lengths[0]]
+    starts, ends = zip(*(voice.stretches[0] for voice in voices), strict=True)
+    assert all(end < start for end, start in zip(ends, starts[1:], strict=False))
+    again = mixer.play(cue)
+    mixer.silence(RATE // 10)
+    mixer.mix(words)
+    assert again.done
+    assert len(heard) > sum(lengths)
+
+
+def test_a_bank_takes_more_cues_and_keeps_its_rules(pack):
+    (pack / "pack.toml").write_text('[rules]\n"read_*" = "motif"', encoding="utf-8")
+    bank = cues.load_bank(pack)
+    more = bank | {"working": bank["success"]}
+    assert more["working"] is bank["success"]
+    assert (more.rules, more.pack_dir, more.name_for("read_me")) == (bank.rules, pack, "motif:read_me")

@@ -1,0 +1,201 @@
+"""Cues that are speech: in turn, never over words, and none of the answer's time."""
+
+import asyncio
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cues
+from cues import Cue
+from stream import CueRules, Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.errors import SpeakerError, StreamError
+from stream.session import phrases
+from stream.speech.espeak import EspeakSpeaker
+from stream.speech.speaker import PhraseSpeaker, Speech
+from stream.speech.voice_like import VoiceLikeSpeaker
+from tests.support.turns import RATE, run_turn
+from tests.support.virtual_loop import LoopClock, run_virtually
+
+FADE = 5 * RATE // 1000
+PAUSE = RATE // 2
+
+
+def square(seconds, level):
+    """A sound whose magnitude is `level` from its first sample to its last."""
+    return np.resize(np.float32([level] * 20 + [-level] * 20), round(seconds * RATE))
+
+
+def spoken(name, *levels, loop=False):
+    """A cue of phrases of 0.9 s, told apart by their level."""
+    said = [np.append(square(0.9, level), np.zeros(PAUSE, dtype=np.float32)) for level in levels]
+    parts = tuple(Cue(name=name, samples=samples, sample_rate=RATE) for samples in said)
+    return Cue(name=name, samples=np.concatenate(said), sample_rate=RATE, loop=loop, phrases=parts)
+
+
+BANK = cues.load_bank("") | {
+    "working": spoken("working", 0.05, 0.06, 0.07, loop=True),
+    "tool_call": spoken("tool_call", 0.09, 0.1),
+}
+SILENT = ("working", "tool_call", "agent", "success", "error", "failed", "incomplete", "malformed", "invented")
+RULES = CueRules(success=None, error=None, failed=None, incomplete=None, malformed=None, invented=None)
+
+
+class LateSpeaker(PhraseSpeaker):
+    """Speaks a word in 0.2 s, and begins each phrase after a while."""
+
+    name = "late"
+
+    def __init__(self, late_s):
+        super().__init__()
+        self._late_s = late_s
+
+    async def speak(self, phrase):
+        await LoopClock().sleep(self._late_s)
+        yield Speech(square(0.2 * len(phrase.split()), 0.3))
+
+
+def call(number):
+    return [
+        ToolCallStart(tool_name="look", tool_call_id=str(number)),
+        ToolCallEnd(tool_name="look", tool_call_id=str(number), arguments_json="{}", status="ok"),
+    ]
+
+
+def result(number):
+    return [ToolResult(tool_name="look", tool_call_id=str(number), is_error=False, content="")]
+
+
+TEXT = [TextDelta("It is a finch."), TextDelta(" Look."), TextDelta(" Well")]
+steps = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 0.02, 0.3, 1.1, 4.0, 7.3]),
+        st.one_of(
+            st.sampled_from(TEXT).map(lambda event: [event]), st.integers(0, 2).map(call), st.integers(0, 2).map(result)
+        ),
+    ),
+    max_size=9,
+)
+
+
+def timed(turn):
+    """A turn of (seconds from the step before, events) as `run_turn` takes it."""
+    script, now_s = [], 0.0
+    for after_s, events in turn:
+        now_s += after_s
+        script += [(now_s, event) for event in events]
+    return [*script, (now_s + 1.0, Finish(reason="stop"))]
+
+
+def runs(mask):
+    """First sample and length of each stretch in which `mask` is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return list(zip(edges[::2], edges[1::2] - edges[::2], strict=True))
+
+
+def phrases_heard(tape):
+    """The level of each phrase that was heard, in percent, in order."""
+    alone = np.abs(tape.mixed - tape.speech)
+    return [round(100 * alone[start : start + length].max()) for start, length in runs(alone > 1e-5)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(turns=st.lists(steps, min_size=1, max_size=2), late_s=st.sampled_from([0.05, 0.4, 4.2]))
+def test_no_two_voices_sound_at_once_and_the_answer_is_as_early_as_without_phrases(turns, late_s):
+    scripts = [timed(turn) for turn in turns]
+    told = run_turn(scripts, speaker=LateSpeaker(late_s), bank=BANK, rules=RULES)
+    without = run_turn(scripts, speaker=LateSpeaker(late_s), rules=CueRules(**dict.fromkeys(SILENT)))
+    tape, phrase = told.tape, np.abs(told.tape.mixed - told.tape.speech)
+    both = (np.abs(tape.speech) > 0.01) & (phrase > 1e-5)
+    assert max((length for _, length in runs(both)), default=0) <= FADE
+    assert max(phrase, default=0.0) < 0.1 + 1e-6  # no two phrases, either
+    words, expected = np.flatnonzero(tape.speech), np.flatnonzero(without.tape.speech)
+    assert len(words) == len(expected)
+    if len(scripts) == 1:
+        assert np.array_equal(words, expected)
+    heard = phrases_heard(tape)
+    for cue in ({5, 6, 7}, {9, 10}):
+        assert all(one != following for one, following in pairwise([level for level in heard if level in cue]))
+    assert told.history.messages == without.history.messages
+
+
+def test_phrases_are_taken_in_turn_through_a_session_and_end_with_the_answers_first_word():
+    waiting = timed([(0.0, call(0)), (12.0, result(0)), (0.3, [TEXT[0]])])
+    cut = timed([(0.0, call(1)), (0.3, result(1)), (0.0, [TextDelta("It is a finch. ")])])
+    told = run_turn([waiting, waiting, cut], speaker=LateSpeaker(0.3), bank=BANK, rules=RULES)
+    assert phrases_heard(told.tape) == [9, 5, 6, 10, 7, 5, 9]
+    phrase = np.abs(told.tape.mixed - told.tape.speech) > 1e-5
+    start, length = runs(phrase)[-1]
+    answer = runs(np.abs(told.tape.speech) > 0.01)[-1][0]
+    assert answer < start + length <= answer + FADE
+    span = max(told.router.spans, key=lambda span: span.start_samples)
+    assert span.cue == "tool_call"
+    assert (span.start_samples, span.end_samples) == pytest.approx((start, start + length), abs=FADE)
+
+
+def test_a_phrase_waits_for_words_that_are_on_their_way_and_gives_way_to_more():
+    words = [(0.0, [TEXT[0]]), (0.0, call(0))]
+    told = run_turn(timed([*words, (3.0, result(0))]), speaker=LateSpeaker(0.4), bank=BANK, rules=RULES)
+    ((first, length),) = runs(np.abs(told.tape.speech) > 0.01)
+    (phrase, _), *_ = runs(np.abs(told.tape.mixed - told.tape.speech) > 1e-5)
+    assert phrase == pytest.approx(first + length + RATE // 4, abs=FADE)
+    told = run_turn(timed([*words, (0.0, [TEXT[1]])]), speaker=LateSpeaker(0.1), bank=BANK, rules=RULES)
+    assert np.array_equal(told.tape.mixed, told.tape.speech)
+
+
+@pytest.mark.parametrize("speaker", [EspeakSpeaker("en-us"), VoiceLikeSpeaker()], ids=lambda speaker: speaker.name)
+def test_a_speaker_makes_phrases_as_loud_as_speech_and_can_speak_on(speaker):
+    async def go():
+        await speaker.start()
+        try:
+            made = await phrases(speaker, {"working": ["One moment.", "Still looking."], "tool_call": ["Let me see."]})
+            again = await phrases(speaker, {"working": ["One moment."]}, language="en", speech_lufs=-26.0)
+        finally:
+            await speaker.aclose()
+        return made, again
+
+    made, again = asyncio.run(go())
+    bank = cues.load_bank("") | made
+    assert [len(bank[name].phrases) for name in ("working", "tool_call")] == [2, 1]
+    assert bank["working"].loop
+    assert not bank["tool_call"].loop
+    for phrase in (*made["working"].phrases, *made["tool_call"].phrases):
+        voiced = phrase.samples[: np.flatnonzero(phrase.samples)[-1]]
+        assert cues.integrated_lufs(voiced, RATE) == pytest.approx(-20.0, abs=2.5)
+    assert again["working"].measured.m100_max_lufs == pytest.approx(
+        made["working"].measured.m100_max_lufs - 6.0, abs=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "language", "names"),
+    [(None, "de", ["working"]), ({"working": None, "agent": ["I ask."]}, "en-us", ["working", "agent"])],
+    ids=["all stock phrases", "for one cue"],
+)
+def test_stock_phrases_are_spoken_where_none_are_given(texts, language, names):
+    made = asyncio.run(phrases(VoiceLikeSpeaker(), texts, language=language))
+    assert list(made) == names
+    assert len(made["working"].phrases) == 2
+
+
+class Mute(VoiceLikeSpeaker):
+    async def speak(self, phrase):
+        yield Speech(np.zeros(10 * len(phrase), dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("speaker", "texts", "language", "error", "match"),
+    [
+        (VoiceLikeSpeaker(), {"working": "One moment."}, "en", StreamError, "list of phrases"),
+        (VoiceLikeSpeaker(), {"working": [" "]}, "en", StreamError, "list of phrases"),
+        (VoiceLikeSpeaker(), {"agent": None}, "en", StreamError, "no stock phrases in 'en' for agent"),
+        (VoiceLikeSpeaker(), None, "tlh", StreamError, "no stock phrases in 'tlh'"),
+        (Mute(), None, "en", SpeakerError, "has said nothing for 'One moment.'"),
+        (LateSpeaker(60.0), None, "en", SpeakerError, "within 20 s"),
+    ],
+)
+def test_phrases_that_cannot_be_spoken_raise(speaker, texts, language, error, match):
+    with pytest.raises(error, match=match):
+        run_virtually(lambda: phrases(speaker, texts, language=language))
