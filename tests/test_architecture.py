@@ -76,7 +76,9 @@ FLOORS = {
         ("machine",),
     ),
     "stream.readers.text.dialects": (
-        ("json_calls", "xml_calls", "headed", "reasoning", "blocks"),
+        ("json_calls", "reasoning", "blocks"),
+        ("xml_calls",),
+        ("headed", "tokens"),
         ("pythonic",),
         ("harmony",),
     ),

@@ -97,6 +97,7 @@ class Dialect:
     wraps: bool = False  # a block holds several
     weak: bool = False  # it is recognized by its shape, without a marker
     fence: bool = False  # it is a code fence
+    fresh: bool = False  # it counts at the start of a line, or after a call
     tested: bool = False  # a body must follow its marker, even if that is written as a token is
     ends: tuple[Shape, ...] = field(init=False, default=())  # closers after white space and brackets that are skipped
 

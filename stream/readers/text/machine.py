@@ -6,15 +6,14 @@ If there is no call after a marker, the text that was read is released. The mach
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.dialects import harmony, reasoning
 from stream.readers.text.parser import Parser
-from stream.readers.text.patterns import SPACE, Run, Shape, normalize
+from stream.readers.text.patterns import SPACE, Run, Shape, normalize, shape_of
 from stream.readers.text.table import STRIPPED, Table
-from stream.readers.text.tags import begun_tag
+from stream.readers.text.tags import SEPARATOR, begun_tag
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -166,8 +165,8 @@ class TextMachine:
             self.clean = False
             return
         row, line = self._table.row_at(match), parser.line
-        if match.group()[0] in "`~" and not line.fresh:
-            parser.pass_text(len(match.group()))  # a fence stands at the start of a line
+        if not line.fresh and (row.fresh if row else match.group()[0] in "`~"):
+            parser.pass_text(len(match.group()))
         elif row is None:
             yield from self._half_marker()
         elif line.previous == "`" and line.odd_ticks and not (parser.held or row.fence or row.markers == ("",)):
@@ -273,14 +272,9 @@ class TextMachine:
         return TextMachine(collector, self._table, nested=True)
 
 
-@lru_cache(maxsize=64)
-def _doubled(marker: str) -> Shape:
-    return Shape(SPACE, marker)
-
-
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
-    doubled = _doubled(parser.take(size))
+    doubled = shape_of(SPACE, parser.take(size))
     while (yield from parser.read(doubled)):
         pass
     try:
@@ -308,7 +302,7 @@ def _after_candidate(parser: Parser) -> Reading[None]:
     parser.recording = True
     parser.line.fresh, parser.line.previous = True, ""
     if ended_call:
-        while (yield from parser.peek()) in "}]":
+        while (yield from parser.peek()) in "}]" and not (yield from parser.test(SEPARATOR)):
             parser.position += 1
     if parser.sink.has_calls:
         yield from parser.skip_space(_SEPARATORS)

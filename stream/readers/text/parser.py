@@ -6,16 +6,21 @@ Each primitive is a generator that yields when it needs more text; at the end of
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.patterns import Shape, normalize
 from stream.readers.text.scanner import MOST_PIECES, Pieces
 
+if TYPE_CHECKING:
+    from collections.abc import Container
+
 __all__ = ["Parser"]
 
 _SPACE = re.compile(r"\s*")
 _TICKS = re.compile(r"`+")
+_MOST_SPOKEN = 64
 _MOST_HELD = 1 << 20  # characters
 
 
@@ -27,6 +32,7 @@ class LineState:
         self.previous = ""  # the last character of text; empty after a call or a token
         self.odd_ticks = False  # the last run of backticks on this line has opened inline code
         self.unclosed: set[str] = set()  # closing markers that calls on this line still lack
+        self.only_reasoning = False  # only white space has come since a block of reasoning
 
     def note(self, text: str) -> None:
         """Update the state for text that was passed on."""
@@ -38,6 +44,8 @@ class LineState:
             for run in _TICKS.finditer(tail):
                 if run.start() or len(tail) < len(text) or self.previous != "`":
                     self.odd_ticks = not self.odd_ticks
+        if self.only_reasoning and not text.isspace():
+            self.only_reasoning = False
         if self.fresh and tail and not tail.isspace():
             self.fresh = False
         self.previous = text[-1]
@@ -63,6 +71,9 @@ class Parser:
         self.draft: Draft | None = None  # the call that is being read
         self.fenced = False  # this is inside a code fence that may hold calls
         self.nested = False  # this is inside a block in a block
+        self.spoken: set[str] = set()  # closing markers of blocks whose opener was text
+        self.wrapped: set[str] = set()  # closing markers of wrappers that were dropped
+        self.cites = False  # a token of a model that marks citations has come
         self.ended_call = False  # the last thing read was the end of a call
         self.attempt_at = 0  # where in the text the last candidate for a call began, characters
 
@@ -145,7 +156,7 @@ class Parser:
         self.take(len(literal))
         return True
 
-    def find(self, markers: re.Pattern[str], known: frozenset[str], limit: int) -> Reading[tuple[str, str]]:
+    def find(self, markers: re.Pattern[str], known: Container[str], limit: int) -> Reading[tuple[str, str]]:
         """Read up to the first marker (of `marker_pattern`); return the text before it, and the marker, not consumed.
 
         Text past `limit` characters is dropped (see `Pieces`).
@@ -184,6 +195,16 @@ class Parser:
         self.passed += self.position + len(text) - 1
         self.buffer, self.position = text[-1], 1
         self.line.note(text)
+
+    def note_spoken(self, closer: str) -> None:
+        """Note that the opener of a block was text, and so is its closing marker."""
+        if len(self.spoken) < _MOST_SPOKEN:
+            self.spoken.add(closer)
+
+    @property
+    def is_after_call(self) -> bool:
+        """Whether the last thing read was a call, or what belongs to it."""
+        return self.line.fresh and not self.line.previous and self.sink.has_calls
 
     def excludes(self, name: str) -> bool:
         """Return whether the tools are declared, and a name is neither one of them nor one of a server's own tools."""

@@ -8,12 +8,25 @@ space.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["IDENTIFIER", "NAME", "SPACE", "Part", "Run", "Shape", "is_token", "marker_pattern", "normalize", "trie"]
+__all__ = [
+    "IDENTIFIER",
+    "NAME",
+    "SPACE",
+    "Part",
+    "Run",
+    "Shape",
+    "is_token",
+    "marker_pattern",
+    "normalize",
+    "shape_of",
+    "trie",
+]
 
 _SPELLINGS = {"|": "[|｜]", "_": "[_▁ ]"}
 _NORMAL = str.maketrans({"｜": "|", "▁": "_", " ": "_"})
@@ -51,7 +64,7 @@ def trie(markers: Iterable[str | tuple[str, ...]], after: dict[str, str] | None 
 
 def _steps(literal: str) -> list[str]:
     """Return a pattern for each character."""
-    spelled = is_token(literal)
+    spelled = is_token(literal) or literal.endswith("|>")
     return [(number and spelled and _SPELLINGS.get(char)) or re.escape(char) for number, char in enumerate(literal)]
 
 
@@ -68,6 +81,7 @@ def _rest(node: dict[str, dict]) -> str:  # type: ignore[type-arg]  # as above
     return f"(?:{inner}|\\Z)" if "" not in node else f"(?:{inner}|)"
 
 
+@lru_cache(maxsize=256)
 def marker_pattern(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
     """Return the pattern and the set of whole markers that `Parser.find` takes."""
     spelled = frozenset(map(normalize, markers))
@@ -107,6 +121,12 @@ class Shape:
     def __init__(self, *parts: Part) -> None:
         self.whole = re.compile(_whole(parts))
         self.begun = re.compile(_begun(parts))
+
+
+@lru_cache(maxsize=256)
+def shape_of(*parts: Part) -> Shape:
+    """Return a shape that was made before, if it was."""
+    return Shape(*parts)
 
 
 def _whole(parts: Sequence[Part]) -> str:

@@ -7,9 +7,9 @@ from functools import cached_property, lru_cache, partial
 
 from stream.events import TextDelta
 from stream.readers.text.dialect import Dialect, Head
-from stream.readers.text.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, xml_calls
+from stream.readers.text.dialects import blocks, harmony, headed, json_calls, pythonic, reasoning, tokens, xml_calls
 from stream.readers.text.patterns import NAME, normalize, trie
-from stream.readers.text.tags import BLOCKS, FAMILY, PARTS, begun_tag, tag_of
+from stream.readers.text.tags import BLOCKS, FAMILY, PAIRS, PARTS, SEPARATOR, begun_tag, ends_thought, pair_of, tag_of
 
 __all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
 
@@ -27,6 +27,8 @@ ROWS = (
             cut_after_name=headed.CUT_IN_SEPARATOR),
     Dialect(name="llama31", markers=("<|python_tag|>",), heads=(*_JSON, pythonic.BUILT_IN),
             otherwise=pythonic.read_code, closers=("<|eom_id|>", "<|eot_id|>")),
+    Dialect(name="llama4", markers=("<|python_start|>",), heads=(*_JSON, pythonic.LIST, pythonic.BUILT_IN),
+            otherwise=pythonic.read_code, closers=("<|python_end|>",)),
     Dialect(name="deepseek_section", markers=("<|tool_calls_begin|>", "<|tool_calls_section_begin|>",
             "<|tool_call_section_begin|>"), read=headed.read_section,
             closers=("<|tool_calls_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>")),
@@ -34,7 +36,12 @@ ROWS = (
             closers=("<|tool_call_end|>",)),
     Dialect(name="harmony", markers=("<|start|>", "<|channel|>"), read=harmony.read_message,
             closers=("<|call|>", "<|end|>"), calls=False),
-    Dialect(name="granite", markers=("<|tool_call|>",), heads=_JSON),
+    Dialect(name="granite", markers=("<|tool_call|>", "<|function_call|>"), heads=_JSON,
+            closers=("<|/tool_call|>", "<|message_sep|>")),
+    Dialect(name="gigachat", markers=("function call<|role_sep|>",), heads=_JSON, closers=("<|message_sep|>",),
+            fresh=True),
+    Dialect(name="pangu", markers=("[unused11]",), closers=("[unused12]",),
+            heads=tuple((shape, json_calls.json_block) for shape in json_calls.DIRECT)),
     Dialect(name="phi4", markers=("functools",), heads=_JSON),
     Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
@@ -53,13 +60,27 @@ ROWS = (
             markers=tuple(f"<{tag} " for tag in ("function_call", *_ALIASES))),
     Dialect(name="tools_tag", markers=("<tools>",), heads=_WEAK, closers=("</tools>",)),
     Dialect(name="tool_tag", markers=("<tool>",), heads=_WEAK, closers=("</tool>",)),
+    Dialect(name="named_function", markers=("<function name=",), read=xml_calls.read_function,
+            closers=("</function>",)),
+    Dialect(name="mcp_tool", markers=("<use_mcp_tool>",), heads=((xml_calls.MCP, xml_calls.read_mcp),),
+            closers=("</use_mcp_tool>",)),
+    Dialect(name="flowers", markers=("✿FUNCTION✿:",), heads=((headed.FLOWERS, headed.read_flowers),)),
+    Dialect(name="channel_mark", markers=("<|open|>",), read=tokens.read_mark, tested=True),
+    Dialect(name="channel_mark_end", markers=("<|close|>",), read=tokens.read_mark, calls=False),
+    Dialect(name="message_mark", markers=("<|message_model|>",), read=tokens.read_message, tested=True,
+            closers=("<|end_message|>",)),
     # Forms without a marker.
     Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
     Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
-    Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True),
+    Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True,
+            fresh=True),
     # No calls.
     Dialect(name="reasoning", markers=tuple(reasoning.BLOCKS), read=reasoning.read_block, calls=False),
-    Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]"),
+    Dialect(name="wrapper", markers=tuple(blocks.WRAPPERS), read=blocks.drop_wrapper, calls=False),
+    Dialect(name="wrapper_end", markers=tuple(blocks.WRAPPERS.values()), read=blocks.drop_wrapper_end, calls=False),
+    Dialect(name="citation", markers=("<co>", "</co>"), read=blocks.drop_citation, calls=False),
+    Dialect(name="pending_result", markers=("<|tool_response>",), read=blocks.drop_pending, calls=False),
+    Dialect(name="result", markers=("<tool_response>", "[TOOL_RESULTS]", "[AVAILABLE_TOOLS]", "✿RESULT✿"),
             read=blocks.drop_result, calls=False),
     Dialect(name="result_tokens", markers=("<|tool_outputs_begin|>",), read=blocks.drop_result, calls=False),
     Dialect(name="role", markers=tuple(blocks.ROLE_HEADERS), read=blocks.drop_role, calls=False),
@@ -70,19 +91,31 @@ ROWS = (
         "<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|START_RESPONSE|>",
         "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "<|assistant_end|>", "<|assistant_start|>",
         "<|end_of_turn|>", "<|eos|>", "<|tool_sep|>", "<|tool_call_argument_begin|>", "<|action_start|>",
-        "<|tool_output_begin|>", "<|tool_output_end|>",
+        "<|tool_output_begin|>", "<|tool_output_end|>", "<|eom|>", "<|eot|>", "<|plamo:tag|>", "<|role_sep|>",
+        "<|begin_of_box|>", "<|end_of_box|>", '<|"|>', "<tool_response|>",
         "</think>")),
 )  # fmt: skip
-_STRAY_TOO = ("</thinking>", "</reasoning>", "[/TOOL_CALLS]")
 
 
 @lru_cache(maxsize=256)
 def _family(marker: str) -> Dialect | None:
     """Return the row of a tag that is known by its shape."""
+    row = partial(Dialect, name="family", markers=(marker,), tested=True)
+    if marker[0] == "]":
+        return row(read=xml_calls.read_separated) if SEPARATOR.whole.fullmatch(marker) else None
+    if pair := pair_of(marker):
+        opens, what, closer = pair
+        if not opens:
+            return row(read=reasoning.drop_end if ends_thought(marker) else tokens.drop_token, calls=False)
+        if what.endswith(("think", "thinking")):
+            return Dialect(name="family", markers=(marker,), read=reasoning.read_block, closers=(closer,), calls=False)
+        begun = ((tokens.PAIRED, tokens.read_pair),) if "begin_" not in marker else ((tokens.BEGUN, tokens.read_begun),)
+        return row(heads=(*_JSON, *begun), closers=(closer,))
+    if marker.startswith(("<co:", "</co:")):
+        return row(read=blocks.drop, calls=False) if marker.endswith(">") else None
     tag = tag_of(marker)
     if tag is None:
         return None
-    row = partial(Dialect, name="tag", markers=(marker,), tested=True)
     word = tag.word.partition("_")[0]
     if tag.closing:
         read = (
@@ -134,10 +167,17 @@ class Table:
         for row in (*ROWS, *((_GLUED,) if glued else ())):
             self._rows.update(dict.fromkeys(row.markers, row))
         self.closers = [closer for row in ROWS for closer in row.closers if len(closer) > 1]
-        for closer in (*self.closers, *reasoning.BLOCKS.values(), *blocks.RESULTS.values(), *_STRAY_TOO):
+        for closer in (*self.closers, *blocks.RESULTS.values(), "[/TOOL_CALLS]"):
             stray = Dialect(name="stray", markers=(closer,), read=blocks.drop_stray, calls=False)
             self._rows.setdefault(closer, stray)
-        strong: list[str | tuple[str, ...]] = [*(marker for marker in self._rows if marker not in "{["), *FAMILY]
+        for closer in reasoning.BLOCKS.values():
+            self._rows.setdefault(closer, Dialect(name="end", markers=(closer,), read=reasoning.drop_end, calls=False))
+        strong: list[str | tuple[str, ...]] = [
+            *(marker for marker in self._rows if marker not in "{["),
+            *FAMILY,
+            *PAIRS,
+            *blocks.CITATIONS,
+        ]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
         self._rows.update(dict.fromkeys(names, _DECLARED))

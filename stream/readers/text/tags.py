@@ -1,4 +1,4 @@
-"""Tags that are known by their shape: a known word, and whatever namespace, word, bars or suffix decorate it."""
+"""Markers that are known by their shape: tags with a known word, whatever decorates it, and tokens in pairs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,28 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from stream.readers.text.patterns import Part, Run
+from stream.readers.text.patterns import Part, Run, Shape
 
-__all__ = ["BLOCKS", "FAMILY", "PARTS", "PREFIX", "SUFFIX", "THOUGHT_ENDS", "Tag", "begun_tag", "tag_of", "words"]
+__all__ = [
+    "AFTER",
+    "ANY",
+    "BEFORE",
+    "BLOCKS",
+    "FAMILY",
+    "PAIRS",
+    "PAIR_ENDS",
+    "PARTS",
+    "PREFIX",
+    "SEPARATOR",
+    "SUFFIX",
+    "THOUGHT_ENDS",
+    "Tag",
+    "begun_tag",
+    "ends_thought",
+    "pair_of",
+    "tag_of",
+    "words",
+]
 
 _NAME = r"[\w.\-]{1,16}"
 PREFIX = Run(
@@ -16,6 +35,11 @@ PREFIX = Run(
     rf"(?:{_NAME}[:|｜]?|[|｜](?:{_NAME}(?:[|｜][ ▁_]?)?)?)",
 )
 SUFFIX = Run(rf"(?::{_NAME})?", r":[\w.\-]{0,16}")
+_SIGNS = r"[<>\[\]{}|]{1,3}"
+SEPARATOR_RUN = Run(
+    rf"{_SIGNS}[A-Za-z0-9_\-]{{1,16}}{_SIGNS}\[\s{{0,8}}", rf"{_SIGNS}(?:[A-Za-z0-9_\-]{{1,16}}(?:{_SIGNS}\s{{0,8}})?)?"
+)
+SEPARATOR = Shape("]", SEPARATOR_RUN, "<")
 BLOCKS = ("tool_call", "tool_calls", "function_call", "function_calls")
 PARTS = ("invoke", "parameter", "function", "arg_key", "arg_value", "arg_type", "tool_sep")
 _BEHIND_BARS = Run(r"(?:(?<=[|｜])|(?<=[|｜][ ▁_]))")
@@ -24,6 +48,7 @@ _THOUGHTS = (("think",), ("thinking",), ("think_", _KIND))
 _AROUND = (*((word,) for word in (*BLOCKS, "tool_response")), *_THOUGHTS, (_BEHIND_BARS, "calls"))
 THOUGHT_ENDS = tuple(("</", PREFIX, *word, SUFFIX, ">") for word in _THOUGHTS)
 FAMILY: tuple[tuple[str, ...], ...] = (
+    ("]", SEPARATOR_RUN, "<"),
     *(("<", PREFIX, *word, SUFFIX, ">") for word in _AROUND),
     ("<", PREFIX, "invoke", SUFFIX, Run(r"\s")),
     ("<", PREFIX, "function="),
@@ -31,9 +56,40 @@ FAMILY: tuple[tuple[str, ...], ...] = (
 )
 _WORDS = (*BLOCKS, "calls", "think", "thinking", "tool_response", *PARTS)
 _WORD = rf"{'|'.join(_WORDS)}|think_[A-Za-z]{{1,16}}".replace("|calls|", r"|(?:(?<=\|)|(?<=\|_))calls|")
-_TAG = re.compile(rf"<(/?)({PREFIX})({_WORD})({SUFFIX})(?:[>\s]|(?<=function)=|(?:(?<=invoke)|(?<=parameter))_)")
+_TAG = re.compile(
+    rf"<(/?)({PREFIX})({_WORD})({SUFFIX})(?:>|(?<=function)=|(?<!function)\s|(?:(?<=invoke)|(?<=parameter))_)"
+)
 _BEGUN = [re.compile(rf"<(/?)({prefix})([a-z_]*)({SUFFIX}:?)") for prefix in ("", PREFIX)]
 _LEAST = 4  # letters of a known word that tell half a decorated tag from text
+
+
+# Tokens in pairs: `<|X:start|>` and `<|X:end|>`, `<|ns:begin_X:ns|>` and `<|ns:end_X:ns|>`.
+_OPENS = Run(r"[\w.\-]{0,16}(?:call|think(?:ing)?)", r"[\w.\-]{1,25}")
+ANY = Run(r"[\w.\-]{1,25}")
+BEFORE = Run(rf"(?:{_NAME}:)?", rf"{_NAME}:?")
+AFTER = Run(rf"(?::{_NAME})?", rf":(?:{_NAME})?")
+_BEGUN_WORDS = Run(r"(?:tool_calls?|tool_requests?|function_calls?|think(?:ing)?)", r"[a-z_]{1,16}")
+PAIR_ENDS: tuple[tuple[str, ...], ...] = (("<|", ANY, ":end|>"), ("<|", BEFORE, "end_", ANY, AFTER, "|>"))
+PAIRS: tuple[tuple[str, ...], ...] = (
+    ("<|", _OPENS, ":start|>"),
+    ("<|", _OPENS, ":begin|>"),
+    ("<|", BEFORE, "begin_", _BEGUN_WORDS, AFTER, "|>"),
+    *PAIR_ENDS,
+)
+_PAIR = re.compile(
+    rf"<\|(?:(?P<word>[\w.\-]{{1,25}}):(?P<kind>start|begin|end)"
+    rf"|(?P<before>(?:{_NAME}:)?)(?P<is>begin|end)_(?P<what>[\w.\-]{{1,25}}?)(?P<after>(?::{_NAME})?))\|>"
+)
+
+
+def pair_of(marker: str) -> tuple[bool, str, str] | None:
+    """Return whether a normalized token of a pair opens it, what the pair is of, and its closing token."""
+    match = _PAIR.fullmatch(marker)
+    if not match:
+        return None
+    if match["word"]:
+        return match["kind"] != "end", match["word"], f"<|{match['word']}:end|>"
+    return match["is"] == "begin", match["what"], f"<|{match['before']}end_{match['what']}{match['after']}|>"
 
 
 class Tag(NamedTuple):
@@ -69,6 +125,14 @@ def begun_tag(half: str) -> Tag | None:
     return None
 
 
-def words(*tags: str) -> tuple[list[Part], ...]:
+def ends_thought(marker: str) -> bool:
+    """Return whether a normalized marker is the closing one of a block of reasoning, by its shape."""
+    pair, tag = pair_of(marker), tag_of(marker)
+    if pair:
+        return not pair[0] and pair[1].endswith(("think", "thinking"))
+    return tag is not None and tag.closing != "" and tag.word.startswith("think")
+
+
+def words(*tags: str) -> tuple[tuple[Part, ...], ...]:
     """Return the alternatives of a shape for tags with these words, from the word on."""
-    return tuple([tag, SUFFIX, ">"] for tag in tags)
+    return tuple((tag, SUFFIX, ">") for tag in tags)

@@ -11,10 +11,26 @@ from stream.readers.text.patterns import Run, Shape, marker_pattern, normalize
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["RESULTS", "ROLE_HEADERS", "drop", "drop_part", "drop_result", "drop_role", "drop_stray", "read_fence"]
+__all__ = [
+    "CITATIONS",
+    "RESULTS",
+    "ROLE_HEADERS",
+    "WRAPPERS",
+    "drop",
+    "drop_citation",
+    "drop_part",
+    "drop_pending",
+    "drop_result",
+    "drop_role",
+    "drop_stray",
+    "drop_wrapper",
+    "drop_wrapper_end",
+    "read_fence",
+]
 
 # Invented results of tools, and what a prompt holds before the conversation.
 RESULTS = {
+    "✿RESULT✿": "✿RETURN✿:",
     "<tool_response>": "</tool_response>",
     "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
     "[AVAILABLE_TOOLS]": "[/AVAILABLE_TOOLS]",
@@ -28,6 +44,13 @@ ROLE_HEADERS = {
     "<|start_header_id|>": "<|end_header_id|>",
     "<|start_of_role|>": "<|end_of_role|>",
 }
+# What stands around the words to speak.
+WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assistant")} | {
+    "[BEGIN FINAL RESPONSE]": "[END FINAL RESPONSE]"
+}
+_IDS = Run(r"[\d,:\[\]]{1,32}")
+CITATIONS: tuple[tuple[str, ...], ...] = (("<co: ", _IDS, ">"), ("</co: ", _IDS, ">"))
+_INVENTED = Shape("response:")
 _RESULT_ENDS = {opener: marker_pattern(closer) for opener, closer in RESULTS.items()}
 _RESULT_BODY = Shape(Run(r"[ \t]{0,8}"), (["{"], ["["], ["\n"], ["\r"], [Run(r"\w")]))
 _HEADER_ENDS = {opener: marker_pattern(closer) for opener, closer in ROLE_HEADERS.items() if closer}
@@ -38,7 +61,7 @@ _PLAIN_PARTS = frozenset({"</parameter>", "</invoke>", "</function>"})
 
 def drop(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a token that is never spoken."""
-    parser.take(size)
+    parser.cites |= parser.take(size)[2:-2].isupper()  # as Cohere's models write theirs
     parser.commit()
     yield from ()
 
@@ -56,11 +79,48 @@ def drop_stray(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 def drop_part(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop the closing marker of a part of a call, after a call; a plain one at the start of a line as well."""
     marker = normalize(parser.take(size))
-    after_call = parser.line.fresh and not parser.line.previous and parser.sink.has_calls
-    if not (after_call or (parser.line.fresh and marker in _PLAIN_PARTS)):
+    if not (parser.is_after_call or (parser.line.fresh and marker in _PLAIN_PARTS)):
         raise NotACall
     parser.commit()
     yield from ()
+
+
+def drop_wrapper(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop what opens the words to speak: a tag as the first thing after reasoning, brackets at the start of a line."""
+    marker = parser.take(size)
+    if not (parser.line.fresh if marker[0] == "[" else parser.line.only_reasoning):
+        raise NotACall
+    parser.wrapped.add(WRAPPERS[marker])
+    parser.commit()
+    yield from ()
+
+
+def drop_wrapper_end(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop what closes them: a tag if its opener was dropped, brackets at the start of a line or behind a word."""
+    marker, before = parser.take(size), parser.line.previous
+    if not (marker in parser.wrapped if marker[0] != "[" else parser.line.fresh or not before.isspace()):
+        raise NotACall
+    parser.wrapped.discard(marker)
+    parser.commit()
+    yield from ()
+
+
+def drop_citation(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a mark of a citation, in the answer of a model that makes them."""
+    parser.take(size)
+    if not parser.cites:
+        raise NotACall
+    parser.commit()
+    yield from ()
+
+
+def drop_pending(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Drop a token that waits for a result, and the result if the model invents it."""
+    parser.take(size)
+    parser.commit()
+    if (yield from parser.test(_INVENTED)):
+        _, end = yield from parser.find(*marker_pattern("<tool_response|>"), 0)
+        parser.take(len(end))
 
 
 def drop_role(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -88,6 +148,7 @@ def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 
 # --- code fences ----------------------------------------------------------------------------------------------------
 
+_RESULT = Shape("tool_output", Run("s?"), Run(r"[ \t\r]{0,8}"), "\n")
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
@@ -102,6 +163,10 @@ def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.take(1)
         size += 1
     fence = mark * size
+    if parser.is_after_call and (yield from parser.read(_RESULT)):
+        parser.commit()
+        yield from _text_to(parser, fence, spoken=False)
+        return
     if (yield from parser.read(_LANGUAGE)):
         try:
             parser.fenced = True
@@ -136,14 +201,14 @@ def _calls(parser: Parser, fence: str) -> Reading[None]:
         found = True
 
 
-def _text_to(parser: Parser, fence: str) -> Reading[None]:
-    """Pass text up to the line that closes the fence."""
+def _text_to(parser: Parser, fence: str, *, spoken: bool = True) -> Reading[None]:
+    """Pass, or drop, text up to the line that closes the fence."""
     closing = re.compile(rf" {{0,3}}{fence}{fence[0]}*[ \t\r]*\n?")
     line = ""
     while True:
         end = parser.buffer.find("\n", parser.position) + 1
         piece = parser.buffer[parser.position : end or len(parser.buffer)]
-        parser.pass_text(len(piece))
+        (parser.pass_text if spoken else parser.take)(len(piece))
         line += piece[:_LONGEST_CLOSING_LINE]
         if end:
             if closing.fullmatch(line):

@@ -8,13 +8,24 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stream.readers.text.dialect import Dialect, Reading, Unreadable
+from stream.readers.text.dialects.xml_calls import INVOKE, read_tags
 from stream.readers.text.literals import WORDS, json_arguments, json_scalar
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
 
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["BRACES", "CUT_IN_SEPARATOR", "NAMED", "read_braces", "read_header", "read_keyed_objects", "read_named"]
+__all__ = [
+    "BRACES",
+    "CUT_IN_SEPARATOR",
+    "FLOWERS",
+    "NAMED",
+    "read_braces",
+    "read_flowers",
+    "read_header",
+    "read_keyed_objects",
+    "read_named",
+]
 
 NAMED = Shape(SPACE, NAME, (["[ARGS]"], ["[CALL_ID]"], ["{"]))
 CUT_IN_SEPARATOR = re.compile(rf"\s*({NAME})\[(?:A(?:R(?:G(?:S\]?)?)?)?|C(?:A(?:L(?:L(?:_(?:ID?)?)?)?)?)?)\Z")
@@ -41,6 +52,15 @@ def read_named(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[No
     yield from json_arguments(parser, draft)
 
 
+FLOWERS = Shape(Run(r"[ \t]{0,4}"), NAME, Run(r"\s{1,4}"), "✿ARGS✿:")
+
+
+def read_flowers(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read a name on a line of its own, and its arguments behind a mark."""
+    parser.take(match.end() - parser.position)
+    yield from json_arguments(parser, parser.call(match.group(2)))
+
+
 def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
     """Read `name` or `functions.name:0`, a separator, and the arguments, which may stand in a fence."""
     header, separator = yield from parser.find(*_HEADER_END, _LONGEST_HEADER)
@@ -49,7 +69,10 @@ def read_header(parser: Parser, row: Dialect, match: re.Match[str] | None = None
     parser.take(len(separator))
     header = header.strip()
     if separator == "<|tool_sep|>":
-        # The header may hold only the kind of call; then the name follows the separator.
+        # The header may hold only the kind of call; then the name follows the separator, or a tag that has it.
+        if header == "function" and (yield from parser.test(INVOKE)):
+            yield from read_tags(parser, row)
+            return
         title = (yield from parser.read(_TITLE_LINE)) if header == "function" else None
         draft = parser.call(title.group(1) if title else header)
     else:

@@ -15,10 +15,21 @@ from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["ARRAY", "OBJECT", "alias_block", "call_array", "call_item", "json_block", "read_object", "weak_block"]
+__all__ = [
+    "ARRAY",
+    "DIRECT",
+    "OBJECT",
+    "alias_block",
+    "call_array",
+    "call_item",
+    "json_block",
+    "read_object",
+    "weak_block",
+]
 
 OBJECT = Shape(SPACE, "{", SPACE, (['"'], ["'"]))  # with a Python dict's quotes it is a call that cannot be read
 ARRAY = Shape(SPACE, "[", SPACE, "{")
+DIRECT = (Shape('{"'), Shape("[{"))
 
 _NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"')
 _PLAIN_NAME = re.compile(NAME)

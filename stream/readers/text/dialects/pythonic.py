@@ -40,7 +40,7 @@ _DEEPEST = 1 << 16  # brackets; no value nests so deep
 _SPECIAL = re.compile(r"[\"'()\[\]{}]")
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _CODE_END = marker_pattern("<|eom_id|>", "<|eot_id|>", "<|im_end|>", "<|call|>", "<|end|>", "<|start|>",
-                           "<|action_end|>")  # fmt: skip
+                           "<|action_end|>", "<|python_end|>", "<|eom|>", "<|eot|>")  # fmt: skip
 
 
 def read_bracket(parser: Parser, row: Dialect, size: int) -> Reading[None]:

@@ -7,8 +7,8 @@ from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
-from stream.readers.text.patterns import marker_pattern, normalize, trie
-from stream.readers.text.tags import THOUGHT_ENDS, tag_of
+from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, normalize, trie
+from stream.readers.text.tags import PAIR_ENDS, THOUGHT_ENDS, ends_thought
 
 if TYPE_CHECKING:
     from stream.events import CallStatus
@@ -26,31 +26,51 @@ BLOCKS = {
     "<seed:think>": "</seed:think>",
     "<|START_THINKING|>": "<|END_THINKING|>",
     "<|inner_prefix|>": "<|inner_suffix|>",
+    "<|channel>": "<channel|>",
+    "◁think▷": "◁/think▷",
+    "<thought>": "</thought>",
+    "[unused16]": "[unused17]",
 }
-_IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>"})
-_ENDS = {opener: marker_pattern(closer) for opener, closer in BLOCKS.items()}
-_ANY_END = re.compile(trie((*BLOCKS.values(), *THOUGHT_ENDS)))
+_IN_PROSE = frozenset({"<think>", "<thinking>", "<reasoning>", "◁think▷", "<thought>", "[unused16]"})
+_FIRST = frozenset({"<thought>", "[unused16]"})  # only as the first thing, or after a call or block
+_LINE_END = Shape(Run(r"\r?"), "\n")
+_VISIBLE = Shape(Run(r"\S"))
+_TITLE = Shape("thought", Run(r"\r?"), "\n")
+_TEMPLATE_ENDS = ("[BEGIN FINAL RESPONSE]", "<|close|>think<|sep|>")
+_ANY_END = re.compile(trie((*BLOCKS.values(), *THOUGHT_ENDS, *PAIR_ENDS, *_TEMPLATE_ENDS)))
 _MOST_RAW = 1 << 16  # characters of reasoning that wait for what becomes of the calls in them
 _LEAST_OF_A_CALL = 256  # bytes, about
 
 
 def read_block(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a block of reasoning to its closing marker."""
-    opener = normalize(parser.take(size))
-    if parser.dispatcher.nested or ((row.tested or opener in _IN_PROSE) and not parser.line.fresh):
+    line = parser.line
+    opener, first = normalize(parser.take(size)), line.fresh and not line.previous
+    counts = line.fresh or not (row.tested or opener in _IN_PROSE)
+    if counts and opener in _FIRST:
+        # A word in prose begins like a thought that nothing but a line end tells apart.
+        counts = first and bool((yield from parser.test(_VISIBLE)))
+        counts = counts or (opener == "<thought>" and bool((yield from parser.test(_LINE_END))))
+    closer = BLOCKS.get(opener) or row.closers[0]
+    if parser.dispatcher.nested or not counts:
+        parser.note_spoken(closer)
         raise NotACall
     parser.commit()
-    marker = yield from reasoning_block(parser, *(_ENDS.get(opener) or marker_pattern(*row.closers)))
+    if opener == "<|channel>":
+        yield from parser.read(_TITLE)
+    marker = yield from reasoning_block(parser, *marker_pattern(closer))
     parser.take(len(marker))
+    line.only_reasoning = True
 
 
 def drop_end(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Drop a closing marker without its opener at the start of a line, after a call or block, and behind a word."""
-    before = parser.line.previous
-    parser.take(size)
-    if not parser.line.fresh and before.isspace():
+    marker, before = normalize(parser.take(size)), parser.line.previous
+    if not is_token(marker) and (marker in parser.spoken or (not parser.line.fresh and before.isspace())):
+        parser.spoken.discard(marker)
         raise NotACall
     parser.commit()
+    parser.line.only_reasoning = True
     yield from ()
 
 
@@ -60,13 +80,14 @@ def template_block(parser: Parser) -> Reading[None]:
     marker = yield from reasoning_block(parser, _ANY_END, _Ends())
     parser.take(len(marker))
     parser.recording = True
+    parser.line.only_reasoning = True
 
 
 class _Ends(Container[str]):
     """The markers that may close a block that the prompt has opened."""
 
     def __contains__(self, marker: object) -> bool:
-        return marker in BLOCKS.values() or tag_of(str(marker)) is not None
+        return marker in BLOCKS.values() or marker in _TEMPLATE_ENDS or ends_thought(str(marker))
 
 
 def reasoning_block(parser: Parser, pattern: re.Pattern[str], known: Container[str]) -> Reading[str]:

@@ -8,15 +8,31 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
+from stream.readers.text.dialects.json_calls import ARRAY, OBJECT, json_block
 from stream.readers.text.literals import json_arguments
-from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
+from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
 from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from stream.readers.text.parser import Parser
 
-__all__ = ["INSIDE", "INVOKE", "KEYED", "keyed", "read_bare_tags", "read_inside", "read_tags"]
+__all__ = [
+    "INSIDE",
+    "INVOKE",
+    "KEYED",
+    "MCP",
+    "Values",
+    "keyed",
+    "read_bare_tags",
+    "read_function",
+    "read_inside",
+    "read_mcp",
+    "read_separated",
+    "read_tags",
+]
 
 _TITLE = Run(r"[^<>\r\n]{1,64}")
 _ATTRIBUTES = Run(r"[^<>]{0,96}")
@@ -45,23 +61,14 @@ _MARKS = 4  # characters of JSON at least, beside a key and its value
 
 
 @lru_cache(maxsize=64)
-def _ends(*markers: str) -> tuple[re.Pattern[str], frozenset[str]]:
-    return marker_pattern(*markers)
-
-
-@lru_cache(maxsize=64)
-def _literal(marker: str) -> Shape:
-    return Shape(marker)
-
-
-@lru_cache(maxsize=64)
 class _Markup:
     """The tags of a call as its opening tag is decorated: with a title after `=` in `function`, else with a `name`."""
 
-    def __init__(self, tag: Tag) -> None:
-        self._titled = tag.word == "function"
-        self.end, self.value_end = tag.closer, tag._replace(word="parameter").closer
-        opener = f"<{tag.prefix}parameter" + ("=" if self._titled else tag.suffix)
+    def __init__(self, tag: Tag, part: str = "parameter", lead: str = "") -> None:
+        self._titled = tag.word == "function" and part == "parameter"
+        self.word = tag.word
+        self.end, self.value_end = lead + tag.closer, lead + tag._replace(word=part).closer
+        opener = f"{lead}<{tag.prefix}{part}" + ("=" if self._titled else tag.suffix)
         self.next_value = opener + ("" if self._titled else " name=")
         self.parameter = Shape(opener, *([_TITLE] if self._titled else [_BREAK, _ATTRIBUTES]), ">")
 
@@ -74,9 +81,9 @@ class _Markup:
         return attributes.get("name", ""), attributes.get("string") != "false"
 
 
-def _tag(match: re.Match[str]) -> Tag:
+def _tag(match: re.Match[str], lead: str = "") -> Tag:
     """Return the tag that a shape has found."""
-    text = match.group()
+    text = match.group().removeprefix(lead)
     tag = tag_of(normalize(text[text.index("<") :]))
     assert tag is not None
     return tag
@@ -115,7 +122,7 @@ def read_tags(parser: Parser, row: Dialect, match: re.Match[str] | None = None) 
         if (yield from parser.skip_space()) == "{":
             yield from json_arguments(parser, draft)
             yield from parser.skip_space()
-            yield from parser.read(_literal(markup.end))
+            yield from parser.read(shape_of(markup.end))
         else:
             yield from _parameters(parser, row, draft, markup)
         if not row.wraps or not (yield from parser.test(_NEXT)):
@@ -135,25 +142,132 @@ def read_bare_tags(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     raise NotACall
 
 
-def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
-    """Read parameters up to the call's own end, or to the end of its block after a value."""
-    values = _Values(parser.max_argument_chars)
-    plain = _Markup(Tag("", "", "function" if markup.end.endswith("function>") else "invoke", ""))
+_FUNCTION = _Markup(Tag("", "", "function", ""), "param")
+_CDATA = ("<![CDATA[", "]]>")
+_NAMED_FUNCTION = Shape("<function", *_NAMED, ">", SPACE, (["<param name="], ["</function>"]))
+
+
+def read_function(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read `<function name="NAME"><param name="KEY">value</param></function>`."""
+    head = yield from parser.test(_NAMED_FUNCTION)
+    if not head:
+        parser.take(size)
+        raise NotACall
+    parser.take(parser.buffer.index(">", parser.position) + 1 - parser.position)
+    yield from _parameters(parser, row, parser.call(head[1].group(3).strip()), _FUNCTION)
+
+
+_MCP_TAG = Shape(SPACE, "<", (["server_name>"], ["tool_name>"], ["arguments>"], ["/use_mcp_tool>"]))
+MCP = Shape(SPACE, "<", (["server_name>"], ["tool_name>"]))
+
+
+def read_mcp(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
+    """Read `<server_name>`, `<tool_name>`, and `<arguments>` with JSON."""
+    draft: Draft | None = None
+    while tag := (yield from parser.read(_MCP_TAG)):
+        word = tag.group().strip()[1:-1]
+        if word == "/use_mcp_tool" or (word == "arguments" and not draft):
+            break
+        if word == "arguments" and draft:
+            yield from json_arguments(parser, draft)
+            yield from parser.read(shape_of(SPACE, "</arguments>"))
+            yield from parser.read(shape_of(SPACE, "</use_mcp_tool>"))
+            return
+        text, end = yield from parser.find(*marker_pattern(f"</{word}>"), _LONGEST_KEY)
+        parser.take(len(end))
+        if word == "tool_name":
+            draft = parser.call(text.strip())
+    if not draft:
+        raise Unreadable
+    parser.settle(draft, "")
+
+
+# --- tags behind separators -------------------------------------------------------------------------------------------
+
+_SPACES = Run(r"\s{0,8}")
+_SEPARATED_CLOSER = Shape("</", Run(r"[^\s<>]{1,64}"), ">")
+_SEPARATED_CALL = ("<", PREFIX, "invoke", SUFFIX, _BREAK, _ATTRIBUTES, ">")
+_SEPARATED_PARAMETER = ("<", Run(r"[^\s<>/][^\s<>]{0,63}"), Run(r"(?:\s[^<>]{0,96})?"), ">")
+_INVOKE = _Markup(Tag("", "", "invoke", ""))
+
+
+class _Endings(tuple[str, ...]):
+    """The markers that end so."""
+
+    __slots__ = ()
+
+    def __contains__(self, marker: object) -> bool:
+        return str(marker).endswith(self)
+
+
+@lru_cache(maxsize=256)
+def _separated(lead: str, *closers: str) -> tuple[re.Pattern[str], Container[str]]:
+    return re.compile(trie((lead, _SPACES, closer) for closer in closers)), _Endings(closers)
+
+
+def read_separated(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read calls in which a separator stands before every tag; in them a tag is the parameter of its name."""
+    lead = parser.take(size - 1).rstrip()
+    if (yield from parser.read(_SEPARATED_CLOSER)):
+        if not parser.line.fresh:
+            raise NotACall
+        parser.commit()
+        return
+    before: tuple[Part, ...] = ()
+    for _ in range(2):
+        if (yield from parser.read(shape_of(*before, "<", PREFIX, words(*BLOCKS)))):
+            before = (SPACE, lead, _SPACES)
+    found = yield from parser.test(shape_of(*before, *_SEPARATED_CALL), *((OBJECT, ARRAY) if before else ()))
+    if not found:
+        raise NotACall
+    if found[0]:
+        yield from json_block(parser, row)
+        return
+    while head := (yield from parser.read(shape_of(*before, *_SEPARATED_CALL))):
+        closer = _tag(head, head.group(1) + lead if before else "").closer
+        before = (SPACE, lead, _SPACES)
+        yield from _separated_values(parser, lead, parser.call(_INVOKE.title(head)[0]), closer)
+    yield from parser.read(shape_of(*before, "</", PREFIX, words(*BLOCKS)))
+
+
+def _separated_values(parser: Parser, lead: str, draft: Draft, closer: str) -> Reading[None]:
+    values = Values(parser.max_argument_chars)
     while True:
         yield from parser.skip_space()
-        found = yield from parser.test(_literal(markup.end), markup.parameter, plain.parameter)
+        if (yield from parser.read(shape_of(lead, _SPACES, closer))):
+            break
+        head = yield from parser.read(shape_of(lead, _SPACES, *_SEPARATED_PARAMETER))
+        if not head:
+            raise Unreadable
+        word, inside = head.group(2), head.group(3)
+        own = f"</{word}>"
+        value, end = yield from parser.find(*_separated(lead, own, closer), values.left)
+        if end.endswith(own):
+            parser.take(len(end))
+        values.put(_INVOKE.title(head)[0] if inside else word, value)
+    parser.settle(draft, values.json)
+
+
+def _parameters(parser: Parser, row: Dialect, draft: Draft, markup: _Markup) -> Reading[None]:
+    """Read parameters up to the call's own end, or to the end of its block after a value."""
+    values = Values(parser.max_argument_chars)
+    plain = markup if markup is _FUNCTION else _Markup(Tag("", "", markup.word, ""))
+    while True:
+        yield from parser.skip_space()
+        found = yield from parser.test(shape_of(markup.end), markup.parameter, plain.parameter)
         if found:
             parser.take(found[1].end() - parser.position)
             if not found[0]:
                 break
             own = plain if found[0] > 1 else markup
-            ends = _ends(own.value_end, own.next_value, markup.end)
+            ends = marker_pattern(own.value_end, own.next_value, markup.end)
             value, end = yield from parser.find(*ends, values.left)
             if end == normalize(own.value_end):
                 parser.take(len(end))
-            key, is_text = markup.title(found[1])
-            if values.take_in(key, value):
-                values[key] = _text(_LINE_ENDS.sub("", value)) if is_text else _json(value)
+            key, is_text = own.title(found[1])
+            if value.startswith(_CDATA[0]) and value.endswith(_CDATA[1]) and markup is _FUNCTION:
+                value = value[len(_CDATA[0]) : -len(_CDATA[1])]
+            values.put(key, _LINE_ENDS.sub("", value) if is_text else value, is_text=is_text)
         elif values.some and (yield from parser.test(*row.ends)):
             break
         else:
@@ -174,11 +288,11 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
         raise NotACall
     parser.take(match.end(3) - parser.position)
     draft = parser.call(name)
-    values = _Values(parser.max_argument_chars)
+    values = Values(parser.max_argument_chars)
     key: str | None = None
     while True:
         yield from parser.skip_space()
-        if (yield from parser.read(_literal(row.closers[0]))):
+        if (yield from parser.read(shape_of(row.closers[0]))):
             break
         head = yield from parser.read(_KEYED_PART)
         tag = _tag(head) if head else tag._replace(word="arg_value")  # this opening tag may lack
@@ -187,7 +301,7 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
         if tag.word == "tool_sep":
             continue
         is_value = tag.word == "arg_value"
-        ends = _ends(tag.closer, *([row.closers[0]] if is_value else []))
+        ends = marker_pattern(tag.closer, *([row.closers[0]] if is_value else []))
         text, end = yield from parser.find(*ends, values.left if is_value else _LONGEST_KEY)
         if end == normalize(tag.closer):
             parser.take(len(end))
@@ -196,22 +310,23 @@ def keyed(parser: Parser, row: Dialect, match: re.Match[str]) -> Reading[None]:
             if len(text) > _LONGEST_KEY:
                 raise Unreadable
         elif is_value and key is not None:
-            if values.take_in(key, text):
-                values[key] = _text(text)
+            values.put(key, text)
             key = None
     parser.settle(draft, values.json)
 
 
-class _Values(dict[str, str]):
+class Values(dict[str, str]):
     """The values of a call as JSON, by key; past the cap they are dropped."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.left, self.some = most, False
 
-    def take_in(self, key: str, value: str) -> bool:
+    def put(self, key: str, value: str, *, is_text: bool = True) -> None:
+        """Put in a text, or what JSON stands for; raises `Unreadable` if it is not JSON."""
         self.left, self.some = self.left - len(key) - len(value) - _MARKS, True
-        return self.left >= 0
+        if self.left >= 0:
+            self[key] = _text(value) if is_text else _json(value)
 
     @property
     def json(self) -> str | None:
