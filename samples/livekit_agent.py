@@ -1,4 +1,4 @@
-"""Cues in a LiveKit agent: one line after `session.start`.
+"""Cues in a LiveKit agent: one line after `session.start`, and a model whose calls and thoughts are not spoken.
 
 `pip install 'cue-engine[livekit]'`, set `LIVEKIT_URL`, `LIVEKIT_API_KEY` and `LIVEKIT_API_SECRET`, then
 `python samples/livekit_agent.py dev`. `--loopback OUT.wav` needs no room and no account: a scripted model calls a
@@ -13,11 +13,11 @@ import uuid
 import numpy as np
 import soundfile
 from livekit import agents
-from livekit.agents import Agent, AgentSession, function_tool, llm, tts
+from livekit.agents import Agent, AgentSession, function_tool, inference, llm, tts
 from livekit.agents.voice import io
 
 import cues
-from cues.adapters.livekit import attach
+from cues.adapters.livekit import attach, guarded
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 from cues.synthesis.voicelike import speak_voice_like
 
@@ -37,7 +37,8 @@ class Assistant(Agent):
 
 
 async def entrypoint(ctx: agents.JobContext):
-    session = AgentSession(stt="deepgram/nova-3", llm="openai/gpt-4.1-mini", tts="cartesia/sonic-3")
+    model = guarded(inference.LLM("openai/gpt-4.1-mini"))
+    session = AgentSession(stt="deepgram/nova-3", llm=model, tts="cartesia/sonic-3")
     await session.start(Assistant(), room=ctx.room)
     attach(session)
     await session.generate_reply(instructions="Offer to read a folder.")
@@ -96,7 +97,7 @@ class Recorder(io.AudioOutput):
 
 async def loopback(path):
     """Ask once, and write what is heard."""
-    session = AgentSession(llm=ScriptedModel(), tts=VoiceLike())
+    session = AgentSession(llm=guarded(ScriptedModel()), tts=VoiceLike())
     recorder = session.output.audio = Recorder()
     await session.start(Assistant())
     handle = attach(session)

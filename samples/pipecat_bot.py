@@ -49,7 +49,7 @@ async def read_folder(params):
 
 def parts_with_cues(llm, voice, context, make_transport):
     """The pipeline's parts; only the lines with `cue_` are ours."""
-    cue_mixer, cue_tap = cues.adapters.pipecat.create(sample_rate=RATE)
+    cue_mixer, cue_tap = cues.adapters.pipecat.create(sample_rate=RATE, llm=llm)
     params = TransportParams(audio_out_enabled=True, audio_out_sample_rate=RATE, audio_out_mixer=cue_mixer)
     inputs, output = make_transport(params)
     aggregators = LLMContextAggregatorPair(context)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from livekit.agents import FlushSentinel
     from livekit.agents.types import APIConnectOptions
 
-__all__ = ["GuardedLLM", "guarded", "guarded_node"]
+__all__ = ["guarded", "guarded_node"]
 
 
-def guarded(model: llm.LLM) -> GuardedLLM:
+def guarded(model: llm.LLM) -> llm.LLM:
     """A language model whose text may be spoken: no call, no thought and no marker is left in it.
 
     Calls that the model writes as text become its tool calls. Closing it closes `model`.
@@ -32,7 +32,7 @@ def guarded(model: llm.LLM) -> GuardedLLM:
     """
     if not isinstance(model, llm.LLM):
         raise CueTypeError(f"llm is {model!r}; it must be an llm.LLM, such as inference.LLM(…): a RealtimeModel speaks")
-    return GuardedLLM(model)
+    return _GuardedLLM(model)
 
 
 async def guarded_node(
@@ -64,9 +64,7 @@ async def guarded_node(
             await given.aclose()
 
 
-class GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
-    """Another model, with text that may be spoken; made by `guarded`."""
-
+class _GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent where types are checked
     def __init__(self, model: llm.LLM) -> None:
         super().__init__()
         self._guarded, self._label = model, model.label
@@ -75,24 +73,21 @@ class GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent wh
     def _pass_on_metrics(self, *metrics: Any) -> None:
         self.emit("metrics_collected", *metrics)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # what only this kind of model has
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._guarded, name)
 
     @property
     def model(self) -> str:
-        """That of the guarded model."""
         return str(self._guarded.model)
 
     @property
     def provider(self) -> str:
-        """That of the guarded model."""
         return str(self._guarded.provider)
 
     @property
     def metrics_metadata(self) -> Any:
-        """That of the guarded model."""
         return self._guarded.metrics_metadata
 
     def chat(
@@ -103,15 +98,14 @@ class GuardedLLM(llm.LLM):  # type: ignore[misc]  # the package may be absent wh
         conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
         **options: Any,
     ) -> llm.LLMStream:
-        """Ask the guarded model."""
-        return _GuardedStream(self, self._guarded, options, chat_ctx=chat_ctx, tools=tools, conn_options=conn_options)
+        return _GuardedStream(
+            self, self._guarded, options, chat_ctx=chat_ctx, tools=tools or [], conn_options=conn_options
+        )
 
     def prewarm(self, **options: Any) -> None:
-        """Prepare the guarded model's connection."""
         self._guarded.prewarm(**options)
 
     async def aclose(self) -> None:
-        """Close the guarded model."""
         self._guarded.off("metrics_collected", self._pass_on_metrics)
         await self._guarded.aclose()
 
@@ -123,11 +117,9 @@ class _GuardedStream(llm.LLMStream):  # type: ignore[misc]
     _llm_attempt_span_name = None
     _genai_operation_name = None
 
-    def __init__(
-        self, owner: GuardedLLM, model: llm.LLM, options: Any, *, tools: list[llm.Tool] | None, **own: Any
-    ) -> None:
+    def __init__(self, owner: _GuardedLLM, model: llm.LLM, options: Any, **own: Any) -> None:
         self._model, self._options = model, options
-        super().__init__(owner, tools=tools or [], **own)
+        super().__init__(owner, **own)
 
     async def _run(self) -> None:
         once = replace(self._conn_options, max_retry=0)
@@ -150,7 +142,7 @@ class _Guard:
         self._begin()
 
     def _begin(self) -> None:
-        self._repair = ChatRepair(self._names, not_offered="pass")
+        self._repair, self._n_calls = ChatRepair(self._names, not_offered="pass"), 0
         self._calls: dict[str, llm.FunctionToolCall] = {}
 
     def feed(self, chunk: Any) -> list[Any]:
@@ -173,8 +165,9 @@ class _Guard:
         calls = []
         for call in delta.tool_calls:
             function = {"name": call.name, "arguments": call.arguments}
-            calls.append({"index": len(self._calls), "id": call.call_id, "type": "function", "function": function})
+            calls.append({"index": self._n_calls, "id": call.call_id, "type": "function", "function": function})
             self._calls[call.call_id] = call
+            self._n_calls += 1
         piece = _chunk({"content": delta.content, "tool_calls": calls or None})
         found = self._repair.feed(piece)
         if len(found) == 1 and found[0] is piece:

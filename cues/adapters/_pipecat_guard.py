@@ -54,11 +54,9 @@ class TextGuard:
         self._llm, self._tools, self._is_on = llm, tools, is_on
         self._context: LLMContext | None = None
         self._has_failed = False
-        self._broken: set[int] = set()  # ids of the end frames of responses that broke off
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
             "on_before_process_frame": self._before_frame,
-            "on_before_push_frame": self._before_push,
             "on_error": self._on_error,
         }
         if llm is not None and is_on:
@@ -86,10 +84,6 @@ class TextGuard:
         if isinstance(frame, LLMContextFrame):
             self._context, self._has_failed = frame.context, False
 
-    def _before_push(self, _: Any, frame: Frame) -> None:
-        if isinstance(frame, LLMFullResponseEndFrame) and self._has_failed:
-            self._broken.add(frame.id)
-
     def _on_error(self, *_: Any) -> None:
         self._has_failed = True
 
@@ -106,11 +100,9 @@ class TextGuard:
             case LLMFullResponseStartFrame() | InterruptionFrame():
                 self._restart()
             case LLMFullResponseEndFrame() if self._reader is not None:
-                is_broken = frame.id in self._broken
-                self._broken.discard(frame.id)
-                frames = self._frames_of(self._reader.close(None if is_broken else "stop"), frame)
-                frames += self._end_of_thoughts()
-                return [*frames, *await self._run_calls(is_broken=is_broken), frame]
+                events = self._reader.close(None if self._has_failed else "stop")
+                frames = [*self._frames_of(events, frame), *self._end_of_thoughts()]
+                return [*frames, *await self._run_calls(), frame]
         return [frame]
 
     def _frames_of(self, events: list[Event], like: Frame) -> list[Frame]:
@@ -147,12 +139,12 @@ class TextGuard:
             self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, event.arguments, self._context))
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
-    async def _run_calls(self, *, is_broken: bool) -> list[Frame]:
+    async def _run_calls(self) -> list[Frame]:
         """Have the service run what it has not run itself; the frames for what cannot run."""
         calls: list[FunctionCallFromLLM] = []
         dropped: list[Frame] = []
         for call in self._recovered:
-            if why := "the response broke off" if is_broken else self._obstacle(call.function_name):
+            if why := self._obstacle(call.function_name):
                 _log(call.function_name, why)
                 dropped.append(CueFrame(ended_call=call.tool_call_id))
             else:
@@ -166,6 +158,8 @@ class TextGuard:
         """Why a call cannot run; the service itself answers calls of tools that it does not know."""
         if self._llm is None or self._context is None:
             return "create(llm=…) would run it"
+        if self._has_failed:
+            return "the response broke off"
         offered = self._offered()
         return "" if offered and (name in offered or not self._llm.has_function(name)) else "not offered"
 

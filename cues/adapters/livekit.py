@@ -20,7 +20,7 @@ from stream.events import InvalidToolCall, StreamFailed, ToolCallEnd, ToolCallSt
 
 LIVEKIT = require("livekit")
 
-from cues.adapters._livekit_guard import GuardedLLM, guarded, guarded_node  # noqa: E402  (report a missing package)
+from cues.adapters._livekit_guard import guarded, guarded_node  # noqa: E402  (report a missing package)
 from cues.adapters._livekit_output import CueOutput, audio_frame  # noqa: E402
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CueOutput",
-    "GuardedLLM",
     "PacedOptions",
     "SessionCues",
     "attach",

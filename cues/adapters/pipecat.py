@@ -312,8 +312,19 @@ def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
 
     ask = llm.get_chat_completions
 
-    async def watched(*arguments: Any, **options: Any) -> _WatchedStream:
-        return _WatchedStream(await ask(*arguments, **options), OpenAIReader(), mixer)
+    async def watched(*arguments: Any, **options: Any) -> AsyncIterator[Any]:
+        return passed(await ask(*arguments, **options))
+
+    async def passed(chunks: Any) -> AsyncIterator[Any]:
+        reader = OpenAIReader()
+        try:
+            async for chunk in chunks:
+                for event in reader.feed(chunk):
+                    if isinstance(event, ToolCallStart) and not event.from_text:
+                        mixer.take_early(event)
+                yield chunk
+        finally:
+            await chunks.close()
 
     def unwatch() -> None:
         if llm.__dict__.get("get_chat_completions") is watched:
@@ -321,20 +332,3 @@ def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
 
     llm.get_chat_completions = watched
     return unwatch
-
-
-class _WatchedStream:
-    """A stream of chunks, parsed as they pass; closing it closes the stream."""
-
-    def __init__(self, chunks: Any, reader: Any, mixer: CueMixer) -> None:
-        self._chunks, self._reader, self._mixer = chunks, reader, mixer
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        async for chunk in self._chunks:
-            for event in self._reader.feed(chunk):
-                if isinstance(event, ToolCallStart) and not event.from_text:
-                    self._mixer.take_early(event)
-            yield chunk
-
-    async def close(self) -> None:
-        await self._chunks.close()

@@ -37,6 +37,15 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+# pipeline → what keeps calls and thoughts out of its speech
+GUARDS = {
+    "pipecat": "cues.adapters.pipecat.create(llm=…)",
+    "livekit": "cues.adapters.livekit.guarded(llm)",
+    "fastrtc": "stream.services.repairing_client()",
+    "agents": "stream.services.repairing_client()",
+}
+
+
 @click.command()
 @_options.pack
 @_options.json_output
@@ -75,7 +84,8 @@ def _pipeline(name: str) -> dict[str, str]:
     if not any(metadata.distributions(name=distribution)):
         return _finding(name, f"pipeline: {distribution} is not installed; if you use it, {pip_install(name)}")
     try:
-        return _finding(name, f"pipeline: {distribution} {require(name)}")
+        guard = f"; calls and thoughts in a model's text stay unspoken with {GUARDS[name]}"
+        return _finding(name, f"pipeline: {distribution} {require(name)}{guard}")
     except cues.MissingFeatureError as error:
         return _finding(name, f"pipeline: {str(error).rpartition(': ')[0]}", pip_install(name))
 

@@ -4,8 +4,19 @@ import asyncio
 import json
 from dataclasses import dataclass, field
 
+import agents
 import numpy as np
+from agents.voice import (
+    AudioInput,
+    SingleAgentVoiceWorkflow,
+    TTSModel,
+    TTSModelSettings,
+    VoicePipeline,
+    VoicePipelineConfig,
+)
+from agents.voice.testing import ScriptedSTTModel
 from livekit.agents import Agent, AgentSession, function_tool, inference
+from openai import AsyncOpenAI
 from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
@@ -21,17 +32,22 @@ from pipecat.processors.frame_processor import FrameProcessor
 from pipecat.services.openai.llm import OpenAILLMService
 
 import cues.adapters.pipecat
+import stream
+from cues.adapters.agents_voice import VoiceCues
 from cues.adapters.livekit import attach, guarded
+from cues.signal.pcm import pcm16_of_float
 from stream.replay.behavior import Behavior
 from stream.replay.scenarios import Scenario
 from stream.replay.server import ReplayServer
 from tests.support.listening import steady_voice
 from tests.support.livekit_session import ListSink, VoiceLikeTTS
 from tests.support.pipecat_pipeline import played_by, say
+from tests.support.turn_matrix import Played
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 QUESTION = "How is the weather in Oslo?"
 RESULT = "12 degrees"
+agents.set_tracing_disabled(disabled=True)
 VOWEL = steady_voice(0.5)
 
 
@@ -44,6 +60,7 @@ class Outcome:
     ran: list = field(default_factory=list)
     requests: list = field(default_factory=list)
     cues: list = field(default_factory=list)
+    failure: Exception | None = None
     played: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
@@ -158,6 +175,61 @@ async def in_livekit(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=T
     outcome.cues = [span.cue for span in router.spans if span.cue != "working"] if sounds else []
     await session.aclose()
     await model.aclose()
+
+
+async def all_of(events):
+    return [event async for event in events]
+
+
+class KeptVoice(TTSModel):
+    """Keeps the text that it speaks."""
+
+    model_name = "voice"
+
+    def __init__(self, outcome):
+        self._outcome = outcome
+
+    async def run(self, text, _settings):
+        self._outcome.texts.append(f"{text} ")
+        yield pcm16_of_float(VOWEL)
+
+
+async def in_agents(base_url, outcome, *, tool_s=1.0, interrupt_s=None, guard=True, sounds=True):
+    """Ask in the Agents SDK's voice pipeline."""
+    clock = LoopClock()
+    played = Played(clock)
+
+    @agents.function_tool
+    async def get_weather(city: str) -> str:
+        """The weather."""
+        outcome.ran.append(("get_weather", {"city": city}))
+        await asyncio.sleep(tool_s)
+        return RESULT
+
+    own = {"http_client": stream.services.repairing_client()} if guard else {}
+    async with AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0, **own) as client:
+        model = agents.OpenAIChatCompletionsModel("m", client)
+        agent = agents.Agent(name="test", tools=[get_weather], model=model)
+        voice = VoiceCues(played.add, clock=clock)
+        config = VoicePipelineConfig(tracing_disabled=True, tts_settings=TTSModelSettings(buffer_size=1))
+        pipeline = VoicePipeline(
+            workflow=voice.workflow(agent) if sounds else SingleAgentVoiceWorkflow(agent),
+            stt_model=ScriptedSTTModel([QUESTION]),
+            tts_model=KeptVoice(outcome),
+            config=config,
+        )
+        running = asyncio.create_task(voice.run())
+        result = await pipeline.run(AudioInput(np.zeros(480, np.int16)))
+        playing = asyncio.create_task(voice.play(result) if sounds else all_of(result.stream()))
+        if interrupt_s is not None:
+            await clock.sleep(interrupt_s)
+            voice.barge_in()
+        await clock.sleep(30.0)
+        voice.close()
+        await asyncio.wait([running, playing])
+        outcome.failure = playing.exception()
+    outcome.played = played.signal()
+    outcome.cues = [span.cue for span in voice.router.spans if span.cue != "working"]
 
 
 def ask(pipeline, *turns, pace=20.0, behavior=Behavior(), **options):  # noqa: B008  (frozen)

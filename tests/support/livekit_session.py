@@ -38,6 +38,7 @@ class _ScriptedStream(llm.LLMStream):
         self._answer, self._sleep = answer, sleep
 
     async def _run(self):
+        answer_id = uuid.uuid4().hex
         for piece in self._answer:
             if isinstance(piece, float):
                 await self._sleep(piece)
@@ -49,7 +50,7 @@ class _ScriptedStream(llm.LLMStream):
                 if isinstance(piece, str)
                 else llm.ChoiceDelta(role="assistant", tool_calls=[piece])
             )
-            self._event_ch.send_nowait(llm.ChatChunk(id=uuid.uuid4().hex, delta=delta))
+            self._event_ch.send_nowait(llm.ChatChunk(id=answer_id, delta=delta))
 
 
 class VoiceLikeTTS(tts.TTS):

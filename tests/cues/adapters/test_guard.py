@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.support.guarded_talks import RESULT, ask, in_livekit, in_pipecat
+from tests.support.guarded_talks import RESULT, ask, in_agents, in_livekit, in_pipecat
 
 CITY = {"city": "Oslo"}
 BODY = json.dumps({"name": "get_weather", "arguments": CITY})
@@ -15,6 +15,8 @@ STRUCTURED = ["call", "get_weather", CITY]
 BEFORE, ANSWER = "Let me look. ", "It is 12 degrees in Oslo."
 FORMS = {
     "tag": TAGGED,
+    "nobody's tag": '<zug:function_calls>\n<zug:invoke name="get_weather"><zug:parameter name="city">Oslo'
+    "</zug:parameter></zug:invoke>\n</zug:function_calls>",
     "parameters": "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function></tool_call>",
     "invoke": '<function_calls><invoke name="get_weather"><parameter name="city">Oslo</parameter></invoke>'
     "</function_calls>",
@@ -27,7 +29,7 @@ FORMS = {
     + "<|tool_call_end|><|tool_calls_section_end|>",
     "object": BODY,
 }
-PIPELINES = {"Pipecat": in_pipecat, "LiveKit": in_livekit}
+PIPELINES = {"Pipecat": in_pipecat, "LiveKit": in_livekit, "Agents SDK": in_agents}
 IN_EACH = pytest.mark.parametrize("pipeline", PIPELINES.values(), ids=PIPELINES)
 
 
@@ -57,7 +59,7 @@ def test_a_structured_turn_is_as_without_the_guard(pipeline):
 CITIES = ["Oslo", "Rome", "Cairo", "Lima", "Quito", "Perth", "Delhi", "Kyiv", "Bern", "Riga"]
 TURNS = {
     "text and structured": ([["say", BEFORE + TAGGED], STRUCTURED], BEFORE, ["Oslo"]),
-    "in mid-sentence": (f"Let me {TAGGED}look.", "Let me look.", ["Oslo"]),
+    "in mid-sentence": (f"Let me {TAGGED}look. ", "Let me look.", ["Oslo"]),
     "ten": (BEFORE + "".join(map(tagged, CITIES)), BEFORE, CITIES),
     "one of two is broken": (
         f'{BEFORE}{TAGGED}<tool_call>{{"name": "get_weather", "arguments": }}</tool_call>',
@@ -89,7 +91,7 @@ def test_hard_turns(pipeline, name):
         assert told.cues[0] == "tool_call"
 
 
-@IN_EACH
+@pytest.mark.parametrize("pipeline", [in_pipecat, in_livekit])
 def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipeline):
     told = ask(pipeline, BEFORE + tagged("Oslo", "get_whether"), ANSWER)
     assert told.spoken == BEFORE + ANSWER
@@ -103,7 +105,7 @@ def test_a_call_of_a_tool_that_was_not_offered_is_answered_by_the_framework(pipe
 @IN_EACH
 def test_a_stream_that_breaks_inside_a_call_speaks_nothing_of_it_and_runs_nothing(pipeline):
     told = ask(pipeline, [["say", BEFORE + TAGGED[:-20]], ["break"]])
-    assert set(told.spoken.split(". ")) <= {"Let me look", "Let me look."}
+    assert re.fullmatch(r"(Let me look\. ?)*", told.spoken)  # LiveKit asks again; the Agents SDK drops it all
     assert told.ran == []
 
 
@@ -113,6 +115,11 @@ def test_an_interruption_between_call_and_result_ends_the_turn(pipeline):
     assert told.spoken == BEFORE.strip()
     assert told.ran == [("get_weather", CITY)]
     assert told.cues == ["tool_call"]
+
+
+def test_in_the_agents_sdk_a_call_of_a_tool_that_was_not_offered_is_dropped():
+    told = ask(in_agents, BEFORE + tagged("Oslo", "get_whether"), ANSWER)
+    assert (told.spoken, told.ran, told.cues, told.failure) == (BEFORE.strip(), [], [], None)
 
 
 def test_in_pipecat_a_tool_that_is_registered_but_not_offered_does_not_run(caplog):
@@ -136,7 +143,11 @@ def test_in_pipecat_thoughts_go_on_as_thoughts():
 
 
 @IN_EACH
-def test_the_guard_needs_no_cues_and_the_cues_no_guard(pipeline):
+def test_the_guard_needs_no_cues(pipeline):
     assert ask(pipeline, BEFORE + TAGGED, ANSWER, sounds=False).spoken == BEFORE + ANSWER
+
+
+@pytest.mark.parametrize("pipeline", [in_pipecat, in_livekit])
+def test_the_cues_need_no_guard(pipeline):
     told = ask(pipeline, [["say", TAGGED], STRUCTURED], ANSWER, guard=False)
     assert (TAGGED in told.spoken, told.cues) == (True, ["tool_call", "success"])

@@ -323,7 +323,7 @@ def test_an_early_cue_sounds_when_the_models_stream_names_the_call_and_only_once
                 n_chunks += 1
                 if sounded_at is None and mixer.router.stats.played:
                     sounded_at = n_chunks
-            await chunks.close()
+            await chunks.aclose()
             await llm._client.close()
             await tap.cleanup()  # as Pipecat does when the pipeline ends
             assert llm.get_chat_completions == asked

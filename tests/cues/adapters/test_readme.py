@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,13 +45,13 @@ def test_the_lines_for_pipecat_make_a_mixer_for_the_transport():
 def test_the_lines_for_livekit_guard_the_model_and_attach_to_a_session_that_has_started(monkeypatch):
     from livekit.agents import AgentSession
 
-    from cues.adapters.livekit import CueOutput, GuardedLLM
+    from cues.adapters.livekit import CueOutput, guarded
     from tests.support.livekit_session import ListSink
     from tests.support.virtual_loop import LoopClock
 
     class StartedSession(AgentSession):
         def __init__(self, llm, **_models):
-            assert isinstance(llm, GuardedLLM)
+            assert type(llm) is type(guarded(ScriptedLLM([])))
             super().__init__(llm=ScriptedLLM([]), tts=VoiceLikeTTS())
             self.output.audio = ListSink(LoopClock())
             sessions.append(self)
@@ -128,7 +129,7 @@ def test_the_lines_for_the_agents_sdk_end_with_their_session():
 
 
 def test_the_lines_for_the_voice_pipeline_speak_an_answer():
-    from agents import Agent, OpenAIChatCompletionsModel, set_tracing_disabled
+    from agents import set_tracing_disabled
     from agents.voice.testing import ScriptedSTTModel, ScriptedTTSModel
     from openai import AsyncOpenAI
 
@@ -136,14 +137,22 @@ def test_the_lines_for_the_voice_pipeline_speak_an_answer():
     from stream.replay.server import ReplayServer
 
     set_tracing_disabled(True)
-    heard = []
+    heard, clients, names = [], [], block("agents-voice")
+
+    def client_of(server, base_url, **options):
+        clients.append(AsyncOpenAI(base_url=server.base_url, **options))
+        return clients[-1]
 
     async def go():
-        scenario = Scenario(name="own", about="", turns=[[["say", "Hello."]]])
-        async with ReplayServer(scenario) as server, AsyncOpenAI(base_url=server.base_url, api_key="none") as client:
-            agent = Agent(name="test", instructions="test", model=OpenAIChatCompletionsModel("any", client))
-            models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": ScriptedTTSModel([[b"\1\2" * 2400]])}
-            await block("agents-voice")["talk"](agent, [np.zeros(480, np.int16)], heard.append, **models)
+        says = 'Hello.<tool_call>{"name": "a", "arguments": {}}</tool_call>'
+        scenario = Scenario(name="own", about="", turns=[[["say", says]]])
+        voice = ScriptedTTSModel([[b"\1\2" * 2400]])
+        async with ReplayServer(scenario) as server:
+            names["AsyncOpenAI"] = partial(client_of, server)
+            models = {"stt_model": ScriptedSTTModel(["Hello?"]), "tts_model": voice}
+            await names["talk"](names["assistant"]([]), [np.zeros(480, np.int16)], heard.append, **models)
+            await clients[0].close()
+        assert [call.text for call in voice.calls] == ["Hello."]
 
     asyncio.run(go())
     assert sum(np.count_nonzero(frame) for frame in heard) == 2400
