@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
-from cues.library.lint_rules import Problem, as_problems, sound_problems
+from cues.library.lint_rules import Problem, as_problems, sound_problems, wearing
 from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
 from cues.library.phrases import SPEECH_LU
 from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
@@ -50,7 +50,10 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
         except CueError as error:
             problems.append(_of_pack(error, pack.folder, name))
             continue
-        problems += check_cue(cue) if override.file is None and not cue.phrases else []
+        if override.file is None and not cue.phrases:
+            problems += check_cue(cue)
+        else:
+            problems += as_problems(name, wearing(cue))
         problems += as_problems(name, [_without_effect(override), _level(cue, override)])
         finished.append(cue)
     at_fault = {fault.about for fault in faults}
@@ -59,7 +62,8 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
 
 def check_cue(cue: Cue) -> list[Problem]:
     """Problems of a finished cue: clicks, DC, length, energy outside the telephone band."""
-    return sound_problems(cue.name, cue.samples, cue.sample_rate, loop=cue.loop, recorded=False)
+    problems = sound_problems(cue.name, cue.samples, cue.sample_rate, loop=cue.loop, recorded=False)
+    return problems + as_problems(cue.name, wearing(cue))
 
 
 def _of_file(name: str, override: Override) -> list[Problem]:

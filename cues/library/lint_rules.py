@@ -10,6 +10,7 @@ import numpy as np
 from cues.library.shaping import SILENCE_LUFS, trimmed
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
+from cues.meters.roughness import roughness_asper
 from cues.meters.telephone import BAND_HZ
 from cues.units import gain_to_db
 
@@ -18,16 +19,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cues.cue import Cue
+
     Samples = NDArray[np.float32]
     Found = tuple[str, str, str]  # code, message and fix of a problem
 
-__all__ = ["Problem", "as_problems", "sound_problems"]
+__all__ = ["Problem", "as_problems", "sound_problems", "wearing"]
 
 MAX_CUE_S = 1.0  # longer ones mask speech; built-in cues last 120 to 280 ms
 MAX_TRUE_PEAK_DBTP = -1.0
 MAX_DC_OF_PEAK = 0.005
 MIN_IN_BAND = 0.6  # share of the energy in the telephone band; the built-in cues have at least 0.8
 MAX_LEAD_S, MAX_TAIL_S = 0.015, 0.150
+MAX_ROUGHNESS_ASPER = 0.3  # half the depth of modulation of the reference, 1 asper; heard as rough from 0.1 on
+MIN_ATTACK_MS = 3.0  # of the envelope, from 20 to 90 % of its peak (Peeters 2004); the built-in cues have 4 or more
+MIN_PERIOD_S = 1.0  # faster repetitions are one fluctuating sound, strongest at 4 Hz (Fastl & Zwicker 2007, ch. 10)
 _FLAT_RUN, _FLAT = 4, 1e-4
 _HARD_EDGE = 0.02
 _ALIAS_DB = -45.0
@@ -81,6 +87,45 @@ def sound_problems(
     elif not loop:
         checks = [_too_long, *checks]
     return as_problems(name, (check(samples, sample_rate) for check in checks))
+
+
+def wearing(cue: Cue) -> list[Found]:
+    """Problems of a sound that repeats, and that a listener therefore tires of: rough, sharp, or too fast."""
+    if not cue.loop or cue.phrases:
+        return []
+    found: list[Found] = []
+    rough = roughness_asper(cue.samples, cue.sample_rate)
+    if rough > MAX_ROUGHNESS_ASPER:
+        message = (
+            f"rough: {rough:.2f} asper (Daniel & Weber 1997); at most {MAX_ROUGHNESS_ASPER:g} for a sound that repeats"
+        )
+        found.append(
+            ("rough", message, "remove beating and fast tremolo: notes less than a minor third apart, 15 to 300 Hz")
+        )
+    attack_ms = _attack_ms(cue.samples, cue.sample_rate)
+    if attack_ms < MIN_ATTACK_MS:
+        message = (
+            f"sharp onset: it rises within {attack_ms:.1f} ms; at least {MIN_ATTACK_MS:g} ms for a sound that repeats"
+        )
+        found.append(("sharp_onset", message, "fade it in over 10 ms or more"))
+    if cue.duration_s < MIN_PERIOD_S:
+        message = f"narrow loop: it repeats after {cue.duration_s:.2f} s; at least {MIN_PERIOD_S:g} s"
+        found.append(
+            ("narrow_loop", message, "give the loop a period_ms of 2000 or more, or a longer stretch of the sound")
+        )
+    return found
+
+
+def _attack_ms(samples: Samples, sample_rate: int) -> float:
+    """Time in which the envelope, the peak of each 2 ms so far, rises from 20 to 90 % of its largest."""
+    size = max(1, sample_rate // 500)
+    blocks = np.lib.stride_tricks.sliding_window_view(np.pad(np.abs(samples), (size, 0), mode="wrap"), size).max(axis=1)
+    peak = int(np.argmax(blocks))
+    start = (
+        int(np.flatnonzero(blocks[: peak + 1] <= 0.2 * blocks[peak])[-1]) if blocks[0] <= 0.2 * blocks[peak] else peak
+    )
+    end = start + int(np.argmax(blocks[start:] >= 0.9 * blocks[peak]))
+    return 1000.0 * (end - start) / sample_rate if start < peak else np.inf
 
 
 def _too_long(samples: Samples, sample_rate: int) -> Found | None:

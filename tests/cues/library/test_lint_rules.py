@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from cues.cue import Cue
 from cues.library.bank import make_cue
 from cues.library.lint import check_cue
 from cues.library.lint_rules import sound_problems
@@ -78,3 +79,27 @@ def test_the_advice_is_for_the_edge_at_fault(samples, told, kept_quiet):
     (problem,) = (problem for problem in problems if problem.code in ("hard_edges", "silent_edges"))
     assert told in problem.message + problem.fix
     assert kept_quiet not in problem.message + problem.fix
+
+
+def looping(samples):
+    cue = Cue(name="x", samples=np.asarray(samples, dtype=np.float32), sample_rate=RATE, loop=True)
+    return [problem.code for problem in check_cue(cue)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        (np.pad(soft(tone(660.0)), (0, 24000)), []),
+        (np.pad(soft(tone(660.0) + tone(710.0)), (0, 24000)), ["rough"]),
+        (np.pad(soft(tone(660.0), ms=2.0), (0, 24000)), ["sharp_onset"]),
+        (np.pad(soft(tone(660.0)), (0, 4800)), ["narrow_loop"]),
+        (tone(660.0, 24000), []),  # it never begins
+    ],
+    ids=["fine", "beating", "hard", "fast", "steady"],
+)
+def test_a_sound_that_repeats_must_not_tire_the_listener(samples, expected):
+    assert looping(samples) == expected
+
+
+def test_what_tires_in_a_loop_is_no_fault_of_a_sound_that_is_heard_once():
+    assert codes(soft(tone(660.0) + tone(710.0))) == []
