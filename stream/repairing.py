@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from stream.checks import check_choice
 from stream.errors import StreamTypeError, StreamValueError
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-from stream.readers.calls.values import NOTHING, dumps, fields_of, listed, plain
+from stream.readers.calls.values import NOTHING, dumps, fields_of, listed, plain, text_of
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.failures import failed_by
 from stream.readers.formats.message_reader import REASONING_FIELDS
@@ -194,7 +194,7 @@ class ChatRepair:
         self.events: list[Event] = []
         self._passes_all = self.offered is None and without_tools == "pass"
         self._first = _Choice(self)
-        self._choices = {0: self._first}
+        self._choices = {"0": self._first}
         self._last: Any = {}  # chunk, whose other fields what is held at the end gets
 
     @classmethod
@@ -245,8 +245,8 @@ class ChatRepair:
         self._last = chunk
         for choice in map(fields_of, choices):
             index, events = choice.get("index") or 0, self.events
-            one = self._choices.setdefault(index, _Choice(self))
-            if index:  # the first one has been read
+            one = self._choices.setdefault(dumps(index), _Choice(self, index))
+            if one is not self._first:  # which has been read
                 events = one.reader.feed({"choices": [plain({**choice, "index": 0})]})
             found.append((choice, one.pieces(choice, events)))
         return [chunk] if all(pieces is None for _, pieces in found) else _chunks(chunk, found)
@@ -261,14 +261,14 @@ class ChatRepair:
 
     def _end(self, end: Callable[[OpenAIReader], list[Event]]) -> list[Any]:
         chunks: list[Any] = []
-        for index, one in self._choices.items():
+        for one in self._choices.values():
             events = end(one.reader)
-            chunks += self._from_last(index, one.pieces(NOTHING, events) or [])
-            if not index:
+            chunks += self._from_last(one.index, one.pieces(NOTHING, events) or [])
+            if one is self._first:
                 self.events = events
         return chunks
 
-    def _from_last(self, index: int, pieces: list[_Piece]) -> list[Any]:
+    def _from_last(self, index: object, pieces: list[_Piece]) -> list[Any]:
         return _chunks(self._last, [({"index": index}, pieces)])
 
     def whole(self, answer: Any) -> Any:
@@ -287,9 +287,11 @@ class ChatRepair:
         is_same = all(new is choice for new, choice in zip(written, fields["choices"], strict=True))
         return answer if is_same else _like(answer, {**fields, "choices": written})
 
-    def _whole_choice(self, choice: dict[str, Any]) -> dict[str, Any]:
-        one, message = _Choice(self), fields_of(choice.get("message"))
-        calls = [{"index": at, **call} for at, call in enumerate(listed(message.get("tool_calls")))]
+    def _whole_choice(self, choice: Any) -> Any:
+        one, message = _Choice(self), fields_of(fields_of(choice).get("message"))
+        if not message:
+            return choice
+        calls = [{"index": at, **fields_of(call)} for at, call in enumerate(listed(message.get("tool_calls")))]
         delta = {**message, "tool_calls": calls or None}
         given = {"delta": delta, "finish_reason": choice.get("finish_reason") or "stop"}
         events = one.reader.feed({"choices": [given]})
@@ -324,8 +326,8 @@ class _Choice:
     fragments are not plain, goes out whole when its reader is sure of it.
     """
 
-    def __init__(self, repair: ChatRepair) -> None:
-        self._repair = repair
+    def __init__(self, repair: ChatRepair, index: object = 0) -> None:
+        self._repair, self.index = repair, index
         self.reader = OpenAIReader(repair.offered)
         self._calls = 0  # that have gone out
         self._fragmented: dict[object, _Fragmented] = {}  # calls that pass as they come, by their index
@@ -433,7 +435,8 @@ class _Choice:
             if not isinstance(fragment, dict):
                 continue
             function, index = fields_of(fragment.get("function")), fragment.get("index")
-            name, own_id, arguments = function.get("name"), fragment.get("id"), function.get("arguments")
+            name, own_id, arguments = text_of(function.get("name")), fragment.get("id"), function.get("arguments")
+            index = index if type(index) is int else dumps(index)
             start = next((one for one in starts if name and one.tool_name == clean_name(str(name))), None)
             known = self._fragmented.get(index)
             if start is not None:

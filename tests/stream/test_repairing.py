@@ -260,6 +260,55 @@ def test_log_probabilities_go_where_the_text_has_changed_and_other_fields_stay()
     assert last["choices"][0]["token_ids"] == [1]
 
 
+NAMES = st.sampled_from(
+    (
+        "choices",
+        "index",
+        "delta",
+        "message",
+        "content",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "id",
+        "role",
+        "error",
+    )
+)
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "stop", "tool", "dim", "{}", DIM, "<think>x"])
+)
+VALUES = st.recursive(
+    LEAVES, lambda of: st.lists(of, max_size=3) | st.dictionaries(NAMES, of, max_size=4), max_leaves=9
+)
+
+
+def fields(**of):
+    return VALUES | st.fixed_dictionaries({}, optional=of)
+
+
+CALLS = st.lists(fields(index=VALUES, id=VALUES, function=fields(name=VALUES, arguments=VALUES)), max_size=2)
+DELTAS = fields(content=VALUES, tool_calls=VALUES | CALLS, role=VALUES, reasoning=VALUES, function_call=VALUES)
+CHOICES = st.lists(fields(index=VALUES, delta=DELTAS, message=DELTAS, finish_reason=VALUES), max_size=3)
+
+
+@given(st.lists(fields(choices=VALUES | CHOICES, usage=VALUES, error=VALUES), max_size=5))
+def test_nothing_that_a_server_sends_raises(chunks):
+    events = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks]
+    assert sse_repaired(events, ["dim"]) or not events
+    for chunk in chunks:
+        assert sse_repaired([json.dumps(chunk).encode()], ["dim"])
+
+
+@pytest.mark.parametrize("begin", [b"data: ", b'{"choices": "'])
+def test_a_line_or_an_answer_that_is_too_long_raises(begin):
+    repair = SseRepair(ChatRepair(["dim"]))
+    repair.feed(begin)
+    with pytest.raises(StreamValueError, match="4194304 bytes"):
+        repair.feed(b"x" * 2**22)
+
+
 def test_a_megabyte_without_a_marker_is_not_held():
     repair = ChatRepair(["dim"])
     chunk = chunk_of("Good night. " * 90_000)
