@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipecat.frames.frames import (
     Frame,
+    FunctionCallsStartedFrame,
     InterruptionFrame,
     LLMContextFrame,
     LLMFullResponseEndFrame,
@@ -53,10 +54,14 @@ class TextGuard:
     def __init__(self, llm: LLMService | None, tools: Tools, *, is_on: bool) -> None:
         self._llm, self._tools, self._is_on = llm, tools, is_on
         self._context: LLMContext | None = None
+        # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.
+        self._native: dict[str, tuple[str, Any]] = {}
         self._has_failed = False
+        self._ended: dict[int, tuple[dict[str, tuple[str, Any]], bool]] = {}  # the same, by the end frame's id
         self._same: dict[str, str] = {}  # of calls that came as text, too: the service's id, and ours
         self._handlers = {
             "on_before_process_frame": self._before_frame,
+            "on_before_push_frame": self._before_push,
             "on_error": self._on_error,
         }
         if llm is not None and is_on:
@@ -75,14 +80,22 @@ class TextGuard:
         self._thinks = False
         self._ids: dict[int, str] = {}
         self._recovered: list[FunctionCallFromLLM] = []
-        self._native: list[tuple[str, Any]] = []
         self._run: set[str] = set()
 
     # The service's events.
 
     def _before_frame(self, _: Any, frame: Frame) -> None:
         if isinstance(frame, LLMContextFrame):
-            self._context, self._has_failed = frame.context, False
+            self._context = frame.context
+
+    def _before_push(self, _: Any, frame: Frame) -> None:
+        match frame:
+            case LLMFullResponseStartFrame():
+                self._native, self._has_failed = {}, False
+            case FunctionCallsStartedFrame():
+                self._native |= {call.tool_call_id: _said(call) for call in frame.function_calls}
+            case LLMFullResponseEndFrame():
+                self._ended[frame.id] = self._native, self._has_failed
 
     def _on_error(self, *_: Any) -> None:
         self._has_failed = True
@@ -99,10 +112,14 @@ class TextGuard:
                 return [frame] if is_same else self._frames_of(events, frame)
             case LLMFullResponseStartFrame() | InterruptionFrame():
                 self._restart()
-            case LLMFullResponseEndFrame() if self._reader is not None:
-                events = self._reader.close(None if self._has_failed else "stop")
+                if isinstance(frame, InterruptionFrame):
+                    self._ended.clear()
+            case LLMFullResponseEndFrame():
+                native, has_failed = self._ended.pop(frame.id, ({}, False))
+                reader, self._reader = self._reader, None
+                events = [] if reader is None else reader.close(None if has_failed else "stop")
                 frames = [*self._frames_of(events, frame), *self._end_of_thoughts()]
-                return [*frames, *await self._run_calls(), frame]
+                return [*frames, *await self._run_calls(native, has_failed=has_failed), frame]
         return [frame]
 
     def _frames_of(self, events: list[Event], like: Frame) -> list[Frame]:
@@ -122,30 +139,32 @@ class TextGuard:
                     call_id = self._ids[event.index] = f"call_{secrets.token_hex(12)}"
                     frames.append(CueFrame(replace(event, tool_call_id=call_id)))
                 case ToolCallEnd():
-                    frames += self._ended(event, self._ids.get(event.index))
+                    frames += self._call_ended(event, self._ids.get(event.index))
         return frames
 
     def _end_of_thoughts(self) -> list[Frame]:
         thinks, self._thinks = self._thinks, False
         return [LLMThoughtEndFrame()] if thinks else []
 
-    def _ended(self, event: ToolCallEnd, call_id: str | None) -> list[Frame]:
+    def _call_ended(self, event: ToolCallEnd, call_id: str | None) -> list[Frame]:
         if call_id is None or event.arguments is None:
             _log(event.tool_name, "only told of" if event.told else event.status)
-        elif (found := (event.tool_name, event.arguments)) in self._native:
-            self._native.remove(found)
-            return [CueFrame(ended_call=call_id)]
         else:
             self._recovered.append(FunctionCallFromLLM(event.tool_name, call_id, event.arguments, self._context))
         return [] if call_id is None else [CueFrame(replace(event, tool_call_id=call_id))]
 
-    async def _run_calls(self) -> list[Frame]:
-        """Have the service run what it has not run itself; the frames for what cannot run."""
+    async def _run_calls(self, native: dict[str, tuple[str, Any]], *, has_failed: bool) -> list[Frame]:
+        """Have the service run what it has not run itself; the frames for what does not run."""
         calls: list[FunctionCallFromLLM] = []
         dropped: list[Frame] = []
-        for call in self._recovered:
-            if why := self._obstacle(call.function_name):
+        own = [said for call_id, said in native.items() if call_id not in self._same]
+        recovered, self._recovered = self._recovered, []
+        for call in recovered:
+            is_own = _said(call) in own
+            why = "" if is_own else self._obstacle(call.function_name, has_failed=has_failed)
+            if why:
                 _log(call.function_name, why)
+            if is_own or why:
                 dropped.append(CueFrame(ended_call=call.tool_call_id))
             else:
                 calls.append(call)
@@ -154,11 +173,11 @@ class TextGuard:
             await self._llm.run_function_calls(calls)
         return dropped
 
-    def _obstacle(self, name: str) -> str:
+    def _obstacle(self, name: str, *, has_failed: bool) -> str:
         """Why a call cannot run; the service itself answers calls of tools that it does not know."""
         if self._llm is None or self._context is None:
             return "create(llm=…) would run it"
-        if self._has_failed:
+        if has_failed:
             return "the response broke off"
         offered = self._offered()
         return "" if offered and (name in offered or not self._llm.has_function(name)) else "not offered"
@@ -178,11 +197,8 @@ class TextGuard:
         """Recognize calls that came as text, too; whether any is the service's own."""
         own = [call for call in calls if call.tool_call_id not in self._run]
         for call in own:
-            name, arguments = call.function_name, dict(call.arguments)
-            twin = next((c for c in self._recovered if (c.function_name, c.arguments) == (name, arguments)), None)
-            if twin is None:
-                self._native.append((name, arguments))
-            else:
+            twin = next((one for one in self._recovered if _said(one) == _said(call)), None)
+            if twin is not None:
                 self._recovered.remove(twin)
                 self._same[call.tool_call_id] = twin.tool_call_id
         return bool(own)
@@ -199,6 +215,10 @@ class TextGuard:
     def forget(self, call: Any) -> None:
         """Note that a call has ended."""
         self._same.pop(call.tool_call_id, None)
+
+
+def _said(call: FunctionCallFromLLM) -> tuple[str, Any]:
+    return call.function_name, dict(call.arguments)
 
 
 def _log(name: str, why: str) -> None:

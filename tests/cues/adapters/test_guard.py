@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from stream.replay.behavior import Behavior
 from tests.support.guarded_talks import RESULT, ask, in_agents, in_livekit, in_pipecat
 
 CITY = {"city": "Oslo"}
@@ -47,9 +48,15 @@ def test_a_call_in_the_text_runs_and_is_not_spoken_and_its_result_is_used(pipeli
     assert told.cues == ["tool_call", "success"]
 
 
+SERVERS = {"whole calls": Behavior(), "fragments": Behavior(fragment=4, ids="long", reasoning="reasoning_content")}
+
+
 @IN_EACH
-def test_a_structured_turn_is_as_without_the_guard(pipeline):
-    plain, guarded = (ask(pipeline, [["say", BEFORE], STRUCTURED], ANSWER, guard=guard) for guard in (False, True))
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_structured_turn_is_as_without_the_guard(pipeline, server):
+    steps = [["think", "Hm. "], ["say", BEFORE], STRUCTURED]
+    asked = [ask(pipeline, steps, ANSWER, guard=guard, behavior=SERVERS[server]) for guard in (False, True)]
+    plain, guarded = asked
     assert guarded.texts == plain.texts
     assert guarded.requests == plain.requests
     assert (guarded.ran, guarded.cues) == (plain.ran, plain.cues) == ([("get_weather", CITY)], ["tool_call", "success"])
@@ -78,10 +85,11 @@ def unmarked(text):
 
 
 @IN_EACH
+@pytest.mark.parametrize("pace", [20.0, 1e6], ids=["word by word", "at once"])
 @pytest.mark.parametrize("name", TURNS)
-def test_hard_turns(pipeline, name):
+def test_hard_turns(pipeline, name, pace):
     turn, spoken, cities = TURNS[name]
-    told = ask(pipeline, turn, ANSWER)
+    told = ask(pipeline, turn, ANSWER, pace=pace)
     expected = " ".join([spoken.strip(), *([ANSWER] if cities else [])])
     assert unmarked(told.spoken) == unmarked(expected)
     assert told.ran == [("get_weather", {"city": city}) for city in cities]

@@ -1,0 +1,145 @@
+"""Pipecat's guard behind any LLM service: orders of frames, failures, custom tools, and what it leaves behind."""
+
+import json
+
+import pytest
+from pipecat.adapters.llm.schemas.tools_schema import AdapterType, ToolsSchema
+from pipecat.frames.frames import LLMContextFrame, LLMFullResponseEndFrame, LLMFullResponseStartFrame, LLMTextFrame
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
+from pipecat.services.llm_service import FunctionCallFromLLM, LLMService
+from pipecat.services.settings import LLMSettings
+
+from cues.adapters.pipecat import create
+from tests.support.guarded_talks import Outcome, Voice
+from tests.support.pipecat_pipeline import run_pipeline
+
+CALL = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
+NATIVE = {"percent": 40}
+SCHEMA = {"type": "function", "function": {"name": "dim", "parameters": {"type": "object", "properties": {}}}}
+
+
+class Service(LLMService):
+    """A service with an API of its own. In a round, texts are text, dicts are calls, and exceptions fail."""
+
+    def __init__(self, rounds):
+        super().__init__(settings=LLMSettings())
+        self._rounds, self.ran = iter(rounds), []
+        self.register_function("dim", self._dim)
+
+    async def _dim(self, params):
+        self.ran.append(dict(params.arguments))
+        await params.result_callback("done")
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        if not isinstance(frame, LLMContextFrame):
+            await self.push_frame(frame, direction)
+            return
+        await self.push_frame(LLMFullResponseStartFrame())
+        for number, step in enumerate(next(self._rounds)):
+            if isinstance(step, str):
+                await self.push_frame(LLMTextFrame(step))
+            elif isinstance(step, dict):
+                await self.run_function_calls([FunctionCallFromLLM("dim", f"native_{number}", step, frame.context)])
+            else:
+                await self.push_error(error_msg=str(step), exception=step)
+        await self.push_frame(LLMFullResponseEndFrame())
+
+
+def run(*rounds, offers=True, tool_choice=None):
+    """The service, what was spoken, and the mixer, after these rounds."""
+    llm, outcome = Service(rounds), Outcome()
+    mixer, tap = create(llm=llm)
+    context = LLMContext([{"role": "user", "content": "Dim it."}])
+    if offers:
+        context.set_tools(ToolsSchema([], custom_tools={AdapterType.OPENAI: [SCHEMA]}))
+    if tool_choice:
+        context.set_tool_choice(tool_choice)
+    pair = LLMContextAggregatorPair(context)
+
+    async def script(send, clock):
+        await send(LLMContextFrame(context))
+        await clock.sleep(10.0)
+
+    run_pipeline(mixer, [pair.user(), llm, tap, Voice(outcome), pair.assistant()], script)
+    return llm, outcome, mixer, context
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[CALL], [CALL, NATIVE], [NATIVE, CALL], [CALL[:9], NATIVE, CALL[9:]]],
+    ids=["text", "text first", "native first", "native amid the text"],
+)
+def test_a_call_runs_once_in_whatever_order_its_forms_come(steps):
+    llm, outcome, mixer, context = run(["Yes. ", *steps], ["It is dark."])
+    assert outcome.spoken == "Yes. It is dark."
+    assert llm.ran == [NATIVE]
+    assert sum(len(message.get("tool_calls") or ()) for message in context.get_messages()) == 1
+    assert mixer.router.stats.played == 2  # the call and its success
+    assert mixer.router.is_over
+
+
+def test_two_calls_in_two_forms_run_both():
+    llm, _, mixer, _ = run([CALL, {"percent": 60}], ["It is dark."])
+    assert sorted(call["percent"] for call in llm.ran) == [40, 60]
+    assert mixer.router.is_over
+
+
+@pytest.mark.parametrize("text", [CALL, CALL[:9], CALL[:40]], ids=["whole", "marker", "half"])
+def test_of_a_response_that_broke_off_nothing_runs_and_no_markup_is_spoken(text):
+    llm, outcome, _, _ = run(["Yes. ", text, ConnectionError("gone")])
+    assert (llm.ran, outcome.spoken) == ([], "Yes.")
+
+
+@pytest.mark.parametrize(
+    "options", [{"offers": False}, {"tool_choice": "none"}], ids=["no tools", "no tool may be called"]
+)
+def test_a_registered_tool_that_the_request_does_not_offer_does_not_run(options, caplog):
+    llm, outcome, mixer, _ = run(["Yes. ", CALL], **options)
+    assert (llm.ran, outcome.spoken) == ([], "Yes.")
+    assert "does not run: 'dim' (not offered)" in caplog.text
+    assert mixer.router.is_over
+
+
+def test_text_goes_on_as_the_frames_that_came_where_nothing_is_in_it():
+    texts = ["It", " is", " dark", ". 3 < 4", " and {so on}."]
+    _, outcome, _, _ = run(texts)
+    assert outcome.texts[:3] == texts[:3]
+    assert outcome.spoken == "".join(texts)
+
+
+def test_text_whose_beginning_was_not_announced_is_guarded():
+    outcome = Outcome()
+    mixer, tap = create()
+
+    async def script(send, clock):
+        for frame in (LLMTextFrame("One. "), LLMTextFrame(CALL), LLMFullResponseEndFrame()) * 2:
+            await send(frame)
+        await clock.sleep(1.0)
+
+    run_pipeline(mixer, [tap, Voice(outcome)], script)
+    assert outcome.spoken == "One. One."
+
+
+def test_a_text_that_is_not_for_the_voice_stays_so():
+    seen = []
+
+    class Kept(Voice):
+        async def process_frame(self, frame, direction):
+            if isinstance(frame, LLMTextFrame):
+                seen.append((frame.text, frame.skip_tts))
+            await super().process_frame(frame, direction)
+
+    llm = Service([["Yes. ", f"So {CALL}be it."], ["Done."]])
+    llm._skip_tts = True
+    mixer, tap = create(llm=llm)
+    context = LLMContext([], ToolsSchema([], custom_tools={AdapterType.OPENAI: [SCHEMA]}))
+
+    async def script(send, clock):
+        await send(LLMContextFrame(context))
+        await clock.sleep(2.0)
+
+    run_pipeline(mixer, [llm, tap, Kept(Outcome())], script)
+    assert {skipped for _, skipped in seen} == {True}
+    assert json.dumps([text for text, _ in seen]).count("tool_call") == 0
