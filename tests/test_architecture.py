@@ -76,11 +76,11 @@ FLOORS = {
         ("machine",),
     ),
     "stream.readers.text.dialects": (
-        ("json_calls", "reasoning", "blocks"),
+        ("json_calls", "reasoning"),
         ("xml_calls",),
         ("headed", "tokens"),
         ("pythonic",),
-        ("harmony",),
+        ("harmony", "blocks"),
     ),
     "stream.readers.calls": (
         ("values",),

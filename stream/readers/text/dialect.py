@@ -126,6 +126,8 @@ class Draft:
         self.begun = strong  # the end of the stream would leave an incomplete call here
         self.arguments: str | None = None  # once they are complete
         self.arguments_begun = False
+        self.unusual = False  # its name or its arguments stand under other keys than those of most models
+        self.is_use = False  # its type says that it is the use of a tool
 
     @property
     def announced(self) -> bool:

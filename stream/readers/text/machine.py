@@ -12,13 +12,13 @@ from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading, Sink
 from stream.readers.text.dialects import harmony, reasoning
 from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import SPACE, Run, Shape, normalize, shape_of
-from stream.readers.text.table import STRIPPED, Table
 from stream.readers.text.tags import SEPARATOR, begun_tag
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from stream.events import TextDelta
+    from stream.readers.text.table import Table
 
 __all__ = ["NOTHING_KNOWN", "TextMachine"]
 
@@ -138,15 +138,17 @@ class TextMachine:
         try:
             if start == "reasoning":
                 yield from reasoning.template_block(self._parser)
-            elif start and not self.nested and (yield from harmony.begins_stripped(self._parser)):
-                self._table = self._table.glued
-                self.known = self._table.known
-                yield from self.attempt(STRIPPED, 0)
+            elif start and not self.nested and (row := (yield from harmony.begins_stripped(self._parser))):
+                if row is harmony.STRIPPED:
+                    self._table = self._table.glued
+                    self.known = self._table.known
+                yield from self.attempt(row, 0)
             self._beginning = False
             while True:
                 yield from self._step()
         except CutOff:
-            return
+            if self._parser.addressed:
+                self._parser.sink.finish(self._parser.addressed.call, "incomplete")
 
     def _step(self) -> Reading[None]:
         parser = self._parser

@@ -69,6 +69,8 @@ class Parser:
         self.recording = True
         self.line = LineState()  # of the text that was passed on
         self.draft: Draft | None = None  # the call that is being read
+        self.addressed: Draft | None = None  # announced by a header before the call in its body
+        self.labelled = False  # a label stands before this
         self.fenced = False  # this is inside a code fence that may hold calls
         self.nested = False  # this is inside a block in a block
         self.spoken: set[str] = set()  # closing markers of blocks whose opener was text
@@ -214,10 +216,10 @@ class Parser:
         self.draft = Draft(array or self.sink.new_array(), strong=strong, offset=self.attempt_at)
         return self.draft
 
-    def call(self, name: str, array: int = 0) -> Draft:
+    def call(self, name: str, array: int = 0, *, told: bool = False) -> Draft:
         """Announce a call whose name is certain; return its draft. Raises as `announce` does."""
         draft = self.new_draft(array)
-        draft.name = name
+        draft.name, draft.call.told = name, told
         self.announce(draft)
         return draft
 
@@ -231,10 +233,17 @@ class Parser:
             raise Unreadable
         if self.fenced and self.recording and self.excludes(name):
             raise NotACall
-        draft.call.name = draft.name = name
-        draft.identify()
+        addressed, self.addressed = self.addressed, None
         self.commit()
-        self.sink.begin(draft.call)
+        if addressed and addressed.name == name:
+            addressed.call.id, draft.call = draft.call.id, addressed.call
+        elif addressed:
+            self.sink.finish(addressed.call, "malformed")
+        draft.name = name
+        draft.identify()
+        if not draft.announced:
+            draft.call.name = name
+            self.sink.begin(draft.call)
 
     def settle(self, draft: Draft, arguments: str | None) -> None:
         """End a call whose arguments are complete; None if they are past the cap and were not kept."""

@@ -11,7 +11,7 @@ from stream.readers.text.dialects import blocks, harmony, headed, json_calls, py
 from stream.readers.text.patterns import NAME, normalize, trie
 from stream.readers.text.tags import BLOCKS, FAMILY, PAIRS, PARTS, SEPARATOR, begun_tag, ends_thought, pair_of, tag_of
 
-__all__ = ["ROWS", "STRIPPED", "Table", "table_for"]
+__all__ = ["ROWS", "Table", "table_for"]
 
 _JSON, _WEAK, _ALIAS = (
     ((json_calls.OBJECT, read), (json_calls.ARRAY, read))
@@ -43,6 +43,8 @@ ROWS = (
     Dialect(name="pangu", markers=("[unused11]",), closers=("[unused12]",),
             heads=tuple((shape, json_calls.json_block) for shape in json_calls.DIRECT)),
     Dialect(name="phi4", markers=("functools",), heads=_JSON),
+    Dialect(name="parallel", markers=("multi_tool_use.parallel(",),
+            heads=((json_calls.PARALLEL, json_calls.parallel_block),)),
     Dialect(name="nemotron", markers=("<TOOLCALL>",), heads=_JSON, closers=("</TOOLCALL>",)),
     Dialect(name="internlm", markers=("<|action_start|><|plugin|>",), heads=_JSON, closers=("<|action_end|>",)),
     Dialect(name="internlm_code", markers=("<|action_start|><|interpreter|>",), otherwise=pythonic.read_code,
@@ -69,7 +71,9 @@ ROWS = (
     Dialect(name="channel_mark_end", markers=("<|close|>",), read=tokens.read_mark, calls=False),
     Dialect(name="message_mark", markers=("<|message_model|>",), read=tokens.read_message, tested=True,
             closers=("<|end_message|>",)),
+    Dialect(name="tool_code", markers=("<tool_code>",), heads=(pythonic.CODE,), closers=("</tool_code>",)),
     # Forms without a marker.
+    Dialect(name="label", markers=blocks.LABELS, read=blocks.read_label, calls=False, weak=True, fresh=True),
     Dialect(name="bare_json", markers=("{",), read=json_calls.read_object, weak=True),
     Dialect(name="bracket", markers=("[",), read=pythonic.read_bracket, weak=True),
     Dialect(name="fenced_json", markers=("```", "~~~"), read=blocks.read_fence, calls=False, weak=True, fence=True,
@@ -141,8 +145,9 @@ def _family(marker: str) -> Dialect | None:
 
 
 _GLUED = Dialect(name="harmony_glued", markers=harmony.GLUED, read=harmony.read_glued, calls=False)
-STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=harmony.read_stripped, calls=False)
 _DECLARED = Dialect(name="declared_call", markers=("",), read=pythonic.read_declared, weak=True)
+_CODE_LINE = Dialect(name="tool_code_line", markers=("tool_code\n",), heads=(pythonic.CODE,), fresh=True, weak=True)
+_TYPED = Dialect(name="typed_call", markers=("",), read=pythonic.read_typed, weak=True)
 _NAME = re.compile(NAME)
 _LONGEST_TOKEN = 24
 _MOST_TOKENS = 2048
@@ -180,16 +185,22 @@ class Table:
         ]
         weak = f"{_WEAK_OBJECT}|{_WEAK_BRACKET}"
         names = sorted(name for name in declared or () if name not in self._rows and _NAME.fullmatch(name))
-        self._rows.update(dict.fromkeys(names, _DECLARED))
+        typed = [f"{{type:{name}}}" for name in names]
+        names += [f"{library}.{name}" for name in names for library in ("functions", "default_api")]
+        self._rows.update(dict.fromkeys(names, _DECLARED) | dict.fromkeys(typed, _TYPED))
+        if names:
+            self._rows[_CODE_LINE.markers[0]] = _CODE_LINE
+            names += [*typed, _CODE_LINE.markers[0]]
         # Whole markers that are also the beginning of another one.
         self._extendable = {
             short for short in self._rows for long in self._rows if long != short and long.startswith(short)
         }
-        # Most letters of a text stand inside a word, where no name begins: the pattern has look-behinds.
-        in_word = {
-            word[0]: rf"(?<!\w{word[0]})" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED
-        }
-        at_word = {re.escape(name[0]): rf"(?<!\S{re.escape(name[0])})" for name in names}
+        # Most letters of a text stand inside a word, where no name begins: the pattern looks behind.
+        in_word = {word[0]: r"\w" for word in strong if word[0][0].isalpha() and word not in harmony.GLUED}
+        in_word |= {re.escape(marker[0]): r"[^\n]" for row in ROWS if row.weak and row.fresh and not row.fence
+                    for marker in row.markers}  # fmt: skip
+        in_word["\\-"] = r"\S"
+        at_word = {re.escape(name[0]): r"\S" for name in names}
         # They find a marker, or the beginning of one at the end of the text; `at_start` needs no space before a name.
         self.pattern = re.compile(f"{trie(strong, in_word)}|{weak}" + (f"|{trie(names, at_word)}" if names else ""))
         self.at_start = re.compile(f"{trie(strong)}|{weak}" + (f"|{trie(names)}" if names else ""))

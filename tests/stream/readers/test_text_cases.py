@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stream import OllamaReader, TextDelta, TextReader, ToolCallStart, complete_calls
+from stream import OllamaReader, TextDelta, TextReader, ToolCallEnd, ToolCallStart, complete_calls
 from tests.stream.comparing import as_case_events, load, matches, splits
 
 NAMES = ("content", "content_extra", "content_families", "false_positive", "false_positive_families", "decisions")
@@ -80,3 +80,17 @@ def test_a_closing_tag_that_comes_once_more_in_the_line_is_text():
     reader = TextReader()
     events = reader.feed('<function_call>{"name": "f"}</function_call>Go on</function_call>.\n') + reader.close()
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Go on</function_call>.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('functions.f(a="x")', True), ('So: default_api.f({"a": "x"})', True), ("It is {type:f}", True),
+        ('f json {"a": "x"}', True), ('Tool call: f {"a": "x"}', True), ('Action: f(a="x")', True), ("f()", False),
+        ("```tool_code\nprint(default_api.f())\n```", False), ('Tool call: {"name": "f", "arguments": {}}', False),
+    ],
+)  # fmt: skip
+def test_only_a_call_in_the_words_of_prose_is_told(text, told):
+    reader = TextReader(tools=["f"])
+    calls = [event for event in reader.feed(text) + reader.close() if isinstance(event, (ToolCallStart, ToolCallEnd))]
+    assert [(call.tool_name, call.told) for call in calls] == [("f", told)] * 2

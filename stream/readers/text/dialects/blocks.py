@@ -6,13 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
-from stream.readers.text.patterns import Run, Shape, marker_pattern, normalize
+from stream.readers.text.dialects.pythonic import CODE
+from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, normalize
 
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
 __all__ = [
     "CITATIONS",
+    "LABELS",
     "RESULTS",
     "ROLE_HEADERS",
     "WRAPPERS",
@@ -26,6 +28,7 @@ __all__ = [
     "drop_wrapper",
     "drop_wrapper_end",
     "read_fence",
+    "read_label",
 ]
 
 # Invented results of tools, and what a prompt holds before the conversation.
@@ -44,6 +47,7 @@ ROLE_HEADERS = {
     "<|start_header_id|>": "<|end_header_id|>",
     "<|start_of_role|>": "<|end_of_role|>",
 }
+LABELS = ("**Tool Call:**", "Tool call:", "Function call:", "Action:", "-> tool/function_call")
 # What stands around the words to speak.
 WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assistant")} | {
     "[BEGIN FINAL RESPONSE]": "[END FINAL RESPONSE]"
@@ -149,6 +153,7 @@ def drop_result(parser: Parser, row: Dialect, size: int) -> Reading[None]:
 # --- code fences ----------------------------------------------------------------------------------------------------
 
 _RESULT = Shape("tool_output", Run("s?"), Run(r"[ \t\r]{0,8}"), "\n")
+_CODE = Shape("tool_code", Run(r"[ \t\r]{0,8}"), "\n")
 _LANGUAGES = ("", "json", "xml", "tool_call", "tool_calls")
 _LANGUAGE = Shape(tuple([language, Run(r"[ \t\r]{0,8}"), "\n"] for language in _LANGUAGES))
 _LONGEST_CLOSING_LINE = 200
@@ -167,10 +172,11 @@ def read_fence(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         parser.commit()
         yield from _text_to(parser, fence, spoken=False)
         return
-    if (yield from parser.read(_LANGUAGE)):
+    in_code = yield from parser.read(_CODE)
+    if in_code or (yield from parser.read(_LANGUAGE)):
         try:
             parser.fenced = True
-            yield from _calls(parser, fence)
+            yield from (_code if in_code else _calls)(parser, fence)
         except NotACall:
             parser.draft = None
         else:
@@ -199,6 +205,36 @@ def _calls(parser: Parser, fence: str) -> Reading[None]:
         parser.line.fresh = True
         yield from parser.dispatcher.attempt(row, size)
         found = True
+
+
+def _code(parser: Parser, fence: str) -> Reading[None]:
+    shape, read = CODE
+    found = yield from parser.test(shape)
+    if not found:
+        raise NotACall
+    yield from read(parser, None, found[1])
+    yield from parser.skip_space()
+    yield from parser.accept(fence)
+
+
+_BEHIND_SPACE = Shape(SPACE, Run(r"\S"))
+
+
+def read_label(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read a label and the call after it, if there is one."""
+    parser.take(size)
+    space = yield from parser.test(_BEHIND_SPACE)
+    if not space:
+        raise NotACall
+    parser.take(space[1].end(1) - parser.position)
+    found, size = yield from parser.dispatcher.row_here()
+    if found is None or not found.weak or found is row:
+        raise NotACall
+    parser.labelled = True
+    try:
+        yield from parser.dispatcher.attempt(found, size)
+    finally:
+        parser.labelled = False
 
 
 def _text_to(parser: Parser, fence: str, *, spoken: bool = True) -> Reading[None]:

@@ -14,16 +14,25 @@ from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_p
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["GLUED", "HEADER", "MESSAGE_ENDS", "begins_stripped", "read_glued", "read_message", "read_stripped"]
+__all__ = [
+    "GLUED",
+    "HEADER",
+    "MESSAGE_ENDS",
+    "STRIPPED",
+    "begins_stripped",
+    "read_glued",
+    "read_message",
+    "read_stripped",
+]
 
-MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>")
+MESSAGE_ENDS = ("<|end|>", "<|start|>", "<|channel|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
 GLUED = ("assistantcommentary", "assistantfinal", "assistantanalysis")
 
 _HEADER_END = re.compile(r"[<>\n{}]")
 _HEADER_MARKS = marker_pattern("<|message|>", "<|channel|>", "<|constrain|>", *MESSAGE_ENDS)
 _INNER_MARKS = ("<|channel|>", "<|constrain|>")
 _RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)(?=[\s<])")
-_NOBODY = frozenset({"assistant", "user", "all"})
+_NOBODY = frozenset({"assistant", "user", "all", "self"})
 _MESSAGE_END = marker_pattern(*MESSAGE_ENDS)
 _LONGEST_HEADER = 256
 
@@ -48,6 +57,11 @@ def read_message(parser: Parser, row: Dialect, size: int) -> Reading[None]:
         if mark in _INNER_MARKS:
             header += mark
             mark = ""
+    if draft and mark == "<|message|>" and (yield from parser.skip_space()) == "<":
+        inner, _ = yield from parser.dispatcher.row_here()
+        if inner and inner.calls:  # the call in the body is the one that counts
+            parser.addressed, parser.draft = draft, None
+            return
     if draft:
         yield from _call_body(parser, draft)
     elif mark == "<|message|>":
@@ -91,7 +105,7 @@ def _body(parser: Parser, header: str) -> Reading[None]:
     _, has_channel, channel = header.rpartition("<|channel|>")
     if _role(header) != "assistant":
         yield from parser.find(*_MESSAGE_END, 0)  # a turn that is not the model's, invented by it
-    elif has_channel and channel.split()[:1] == ["analysis"]:
+    elif (has_channel and channel.split()[:1] == ["analysis"]) or " to=self" in f" {header}":
         yield from reasoning_block(parser, *_MESSAGE_END)
     elif not parser.sink.silent:
         parser.sink.text("\n")
@@ -102,24 +116,28 @@ def _body(parser: Parser, header: str) -> Reading[None]:
 _ANALYSIS = Shape("analysis", Run(r"[A-Z]"))
 _TO: list[Part] = ["to=", NAME, Run(r"\s{0,4}"), (["json", Run(r"\s{0,4}"), "{"], ["{"])]
 _CALL = Shape(Run(r"\s{0,4}"), *_TO)
+_ADDRESSED = Shape(Run(" ?"), "to=", Run(r"[^\s<>]{1,64}"), "<|message|>")
 _COMMENTARY = Shape("commentary", Run(r"\s{1,4}"), *_TO)
 _TO_SOMEONE = re.compile(r"\sto=")
 _WHOLE_RECIPIENT = re.compile(r"\s*to=([^\s{]+)\s")
 _GLUED_END = marker_pattern(*GLUED)
 
 
-def begins_stripped(parser: Parser) -> Reading[bool]:
-    """Look whether a round begins like an answer that has lost its tokens."""
-    if (yield from parser.peek()) not in "ac":
-        return False
+def begins_stripped(parser: Parser) -> Reading[Dialect | None]:
+    """Return the row of a round that begins like an answer that has lost its tokens, or its first one."""
+    char = yield from parser.peek()
+    if char not in "ac t":
+        return None
     try:
-        found = yield from parser.test(_ANALYSIS, _COMMENTARY)
+        found = yield from parser.test(_ANALYSIS, _COMMENTARY, _ADDRESSED)
     except CutOff:
         half = parser.buffer[parser.position :]
-        if not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half):
+        if char in " t" or (
+            not _cut_call(parser) and not _TO_SOMEONE.search(half) and not parser.dispatcher.drops(half)
+        ):
             parser.pass_text(len(half))
         raise
-    return found is not None
+    return None if found is None else ADDRESSED if found[0] > 1 else STRIPPED
 
 
 def read_stripped(parser: Parser, row: Dialect, size: int) -> Reading[None]:
@@ -178,3 +196,7 @@ def _glued_call(parser: Parser) -> Reading[None]:
     yield from parser.skip_space()
     yield from parser.accept("json")
     yield from _call_body(parser, draft)
+
+
+STRIPPED = Dialect(name="harmony_stripped", markers=("",), read=read_stripped, calls=False)
+ADDRESSED = Dialect(name="harmony_addressed", markers=("",), read=read_message, calls=False)

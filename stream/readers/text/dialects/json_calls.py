@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.literals import json_scalar, json_value
-from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape
+from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ __all__ = [
     "ARRAY",
     "DIRECT",
     "OBJECT",
+    "PARALLEL",
     "alias_block",
     "call_array",
     "call_item",
     "json_block",
+    "parallel_block",
     "read_object",
     "weak_block",
 ]
@@ -35,20 +37,25 @@ _NAME = Shape('"', Run(r"(?:[\w.\-/:]|\\(?:/|u[0-9a-fA-F]{0,4}|\Z)){1,64}"), '"'
 _PLAIN_NAME = re.compile(NAME)
 # Values of members that a call may have and that do not make one.
 _HARMLESS = {
-    "type": Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"'])),
+    "type": Shape('"', (["function", '"'], ["function_call", '"'], ["tool_call", '"'], ["tool_use", '"'])),
     "role": Shape('"assistant"'),
     "content": Shape((['""'], ["null"])),
 }
+PARALLEL = Shape(SPACE, "{", SPACE, '"tool_uses"')
 _NEXT_ITEM = Shape(SPACE, ",", SPACE, "{")
 _MORE_MEMBERS = Shape(",", SPACE, '"')
-_NAME_KEYS = ("name", "tool_name")
-_ARGUMENT_KEYS = ("arguments", "parameters")
+_USUAL_KEYS = ("name", "tool_name", "function", "recipient_name", "arguments", "parameters")
+_NAME_KEYS = ("name", "tool_name", "tool", "action", "function_name", "recipient_name")
+_ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "inputs", "kwargs", "tool_input", "tool_args",
+                  "action_input", "function_args")  # fmt: skip
+_WRAPPERS = ("tool_calls", "tool_uses")
+_THOUGHTS = ("thought", "thoughts")  # beside calls
 _ID_KEYS = ("id", "tool_call_id")
 _SCALAR = re.compile(r'["\-0-9n]')
-_KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, "function", "index", "type", "tool_call", "tool_calls", "role",
-                "content"})  # fmt: skip
+_KEYS = sorted({*_NAME_KEYS, *_ARGUMENT_KEYS, *_ID_KEYS, *_WRAPPERS, *_THOUGHTS, "function", "index", "type",
+                "tool_call", "role", "content"})  # fmt: skip
 _KEY = Shape('"', tuple([key + '"'] for key in _KEYS))
-_CALL_KEYS = [key for key in _KEYS if key not in ("role", "content")]
+_CALL_KEYS = [key for key in _KEYS if key not in ("role", "content", *_THOUGHTS)]
 _NEXT_OBJECT: tuple[list[Part], ...] = tuple(
     ["{", SPACE, quote, tuple([key + quote] for key in _CALL_KEYS)] for quote in "\"'"
 )
@@ -86,6 +93,12 @@ def alias_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None
         yield from parser.read(row.ends[0])
 
 
+def parallel_block(parser: Parser, row: Dialect, match: re.Match[str] | None = None) -> Reading[None]:
+    """Read the argument of `multi_tool_use.parallel(`, an object of calls."""
+    yield from _calls(parser, strong=True)
+    yield from parser.read(shape_of(SPACE, ")"))
+
+
 def _calls(parser: Parser, *, strong: bool, named: bool = False) -> Reading[None]:
     read = call_array if (yield from parser.skip_space()) == "[" else call_item
     yield from read(parser, strong=strong, named=named)
@@ -96,7 +109,12 @@ def call_array(parser: Parser, *, strong: bool, stack: str = "", named: bool = F
     parser.take(1)
     array = parser.sink.new_array()
     stack += "["
-    if (yield from parser.skip_space()) != "{":
+    char = yield from parser.skip_space()
+    if char == "]" and "{" in stack and not strong:  # a wrapper of nothing
+        parser.take(1)
+        parser.draft = None
+        return
+    if char != "{":
         raise (Unreadable if strong else _text(stack))
     yield from call_item(parser, array, strong=strong, stack=stack, named=named)
     while found := (yield from parser.test(_NEXT_ITEM)):
@@ -121,7 +139,7 @@ def call_item(parser: Parser, array: int = 0, *, strong: bool, stack: str = "", 
         return  # it was a wrapper
     if not draft.announced:
         declared = parser.declared
-        if not strong and (not draft.name or declared is None or draft.name not in declared):
+        if not strong and (draft.unusual or not draft.name or declared is None or draft.name not in declared):
             raise NotACall
         parser.announce(draft)
     parser.settle(draft, draft.arguments or "")
@@ -166,12 +184,15 @@ def _key(parser: Parser, draft: Draft, stack: str) -> Reading[str]:
 
 
 def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in_function: bool) -> Reading[None]:
+    if key == "recipient_name" and len(stack) == 1 and not draft.strong:
+        raise _text(stack)
+    draft.unusual |= key in _NAME_KEYS + _ARGUMENT_KEYS and key not in _USUAL_KEYS
     if key == "function" and char == "{" and not in_function:
         yield from _members(parser, draft, stack, in_function=True)
     elif key == "tool_call" and char == "{" and not (draft.name or in_function):
         yield from call_item(parser, strong=draft.strong, stack=stack)
         draft.strong = True
-    elif key == "tool_calls" and char == "[" and not (draft.name or in_function):
+    elif key in _WRAPPERS and char == "[" and not (draft.name or in_function):
         yield from call_array(parser, strong=draft.strong, stack=stack)
         draft.strong = True
     elif (key in _NAME_KEYS or (key == "function" and not in_function)) and not draft.name:
@@ -181,10 +202,17 @@ def _member(parser: Parser, draft: Draft, key: str, char: str, stack: str, *, in
     elif key in _ID_KEYS and _SCALAR.match(char):
         value = yield from json_scalar(parser)
         draft.call.id = "" if value is None else str(value)
-    elif draft.strong or draft.announced or (key == "index" and _SCALAR.match(char)):
+    elif (
+        draft.strong
+        or draft.announced
+        or (key == "index" and _SCALAR.match(char))
+        or (key in _THOUGHTS and char == '"' and not draft.name)
+    ):
         yield from json_value(parser)
-    elif key not in _HARMLESS or not (yield from parser.read(_HARMLESS[key])):
+    elif key not in _HARMLESS or not (found := (yield from parser.read(_HARMLESS[key]))):
         raise _text(stack)
+    else:
+        draft.is_use |= "use" in found.group()
 
 
 def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
@@ -203,13 +231,22 @@ def _name(parser: Parser, draft: Draft, stack: str) -> Reading[None]:
         parser.take(len(found[1].group()))
         draft.name = name
     if draft.named or draft.arguments_begun:
-        parser.announce(draft)
+        _announce(parser, draft, stack)
+
+
+def _announce(parser: Parser, draft: Draft, stack: str) -> None:
+    """Announce a call; under unusual keys, and with no mark that it is one, only a declared tool is called."""
+    if draft.unusual and not (draft.strong or draft.is_use or draft.name in (parser.declared or ())):
+        raise _text(stack)
+    parser.announce(draft)
 
 
 def _arguments(parser: Parser, draft: Draft, char: str, stack: str) -> Reading[None]:
     if char not in '{"n':
         raise (Unreadable if draft.strong or draft.announced else _text(stack))
     draft.arguments_begun = True
+    if draft.unusual and not draft.strong and char != "{":
+        raise _text(stack)
     if draft.name and not draft.announced:
-        parser.announce(draft)
+        _announce(parser, draft, stack)
     draft.arguments = yield from json_value(parser)

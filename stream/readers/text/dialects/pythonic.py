@@ -10,13 +10,24 @@ from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Readin
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, call_array
 from stream.readers.text.literals import json_value, read_keywords
-from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern
+from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
 
 if TYPE_CHECKING:
     from stream.readers.text.parser import Parser
 
-__all__ = ["BUILT_IN", "LINES", "LIST", "PARENTHESES", "code_body", "read_bracket", "read_code", "read_declared"]
+__all__ = [
+    "BUILT_IN",
+    "CODE",
+    "LINES",
+    "LIST",
+    "PARENTHESES",
+    "code_body",
+    "read_bracket",
+    "read_code",
+    "read_declared",
+    "read_typed",
+]
 
 # What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
@@ -27,6 +38,14 @@ _ANY_KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", Run(r"[^=]")]
 _WEAK_LIST = Shape("[", SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")", SPACE, ([","], ["]"])]))
 _WEAK_CALL = Shape(NAME, "(", SPACE, (_KEYWORD, [")"], ["{", SPACE, '"'], ["{", SPACE, "}"]))
 _WEAK_NAME = Shape(NAME, (["[ARGS]{"], ['{"']))
+_LIBRARY = re.compile(r"(?:functions|default_api)\.")
+_BLANK = Run(r"[ \t]{1,4}")
+_TOLD_JSON = Shape(NAME, _BLANK, "json", _BLANK, (['{"'], ["{}"]))
+# Where the place has said that this is a call, its value need not.
+_BEGUN: tuple[list[Part], ...] = ([IDENTIFIER, SPACE, "="], [")"], ["{", SPACE, '"'], ["{", SPACE, "}"])
+_LABELLED_CALL = Shape(NAME, "(", SPACE, _BEGUN)
+_LABELLED_JSON = Shape(NAME, Run(r"[ \t]{0,4}"), '{"')
+_PRINT = Run(r"(?:print\()?", r"p(?:r(?:i(?:n(?:t\(?)?)?)?)?")
 
 _CALL = Shape(NAME, "(")
 _NEXT_LINE = Shape(SPACE, NAME, "(")
@@ -193,24 +212,30 @@ def _arguments_of(parser: Parser, draft: Draft) -> Reading[None]:
 
 def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a declared name that may be used as a function."""
-    declared = parser.declared or frozenset()
+    declared, labelled = parser.declared or frozenset(), parser.labelled
+    shapes = (_LABELLED_CALL, _TOLD_JSON, _LABELLED_JSON) if labelled else (_WEAK_CALL, _TOLD_JSON, _WEAK_NAME)
     try:
-        found = (yield from parser.test(_WEAK_CALL, _WEAK_NAME)) if not parser.line.previous.strip() else None
+        found = (yield from parser.test(*shapes)) if labelled or not parser.line.previous.strip() else None
     except CutOff:
         cut = CUT_IN_SEPARATOR.match(parser.buffer, parser.position)
         if cut and cut[1] in declared and parser.was_cut and cut.end() - cut.end(1) >= _SHORTEST_HALF:
             parser.new_draft().name = cut[1]
         raise
-    if not found or found[1].group(1) not in declared or (found[0] and not parser.line.fresh):
+    name = _LIBRARY.sub("", found[1].group(1)) if found else ""
+    told = labelled or (found is not None and (found[0] == 1 or name != found[1].group(1)))
+    if not found or name not in declared or (found[0] and not parser.line.fresh):
         parser.take(size)
         raise NotACall
     parser.take(found[1].end(1) - parser.position)
-    draft = parser.call(found[1].group(1))
+    draft = parser.call(name, told=told)
     in_parentheses = yield from parser.accept("(")
     if in_parentheses and (yield from parser.skip_space()) != "{":
         yield from _arguments_of(parser, draft)
         return
     yield from parser.accept("[ARGS]")
+    yield from parser.skip_space()
+    yield from parser.accept("json")
+    yield from parser.skip_space()
     draft.arguments = yield from json_value(parser)
     if in_parentheses:
         yield from parser.skip_space()
@@ -218,8 +243,39 @@ def read_declared(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     parser.settle(draft, draft.arguments)
 
 
+def read_typed(parser: Parser, row: Dialect, size: int) -> Reading[None]:
+    """Read `{type:NAME}`, a call without arguments."""
+    parser.settle(parser.call(parser.take(size)[len("{type:") : -1], told=True), "")
+    yield from ()
+
+
+def calls_in_code(parser: Parser, row: Dialect | None, match: re.Match[str] | None) -> Reading[None]:
+    """Read lines of code that call declared tools, or print what they return."""
+    found = (0, match) if match else None
+    while found and (name := _LIBRARY.sub("", found[1].group(3))) in (parser.declared or ()):
+        printed = found[1].group(2)
+        parser.take(found[1].end(3) + 1 - parser.position)
+        draft, match = parser.call(name), None
+        if (yield from parser.skip_space()) == "{":
+            draft.arguments = yield from json_value(parser)
+            yield from parser.skip_space()
+            yield from parser.accept(")")
+            parser.settle(draft, draft.arguments)
+        else:
+            yield from _arguments_of(parser, draft)
+        if printed:
+            yield from parser.read(shape_of(SPACE, ")"))
+        found = yield from parser.test(CODE[0])
+    if match:
+        raise NotACall
+
+
 # Heads of marked blocks.
 LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
 LINES = (_NEXT_LINE, calls_on_lines)
 PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), calls_on_lines)
 BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)
+CODE = (
+    Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN),
+    calls_in_code,
+)
