@@ -11,6 +11,7 @@ import click
 from cues.cli import _options
 from cues.cli._records import bank_of, cue_record, number, print_json, source_of
 from cues.cli._terminal import NARROW, console, harmless, name_table
+from cues.library.pack import read_pack
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +33,8 @@ def command(*, pack: Path | None, as_json: bool) -> None:
         return
     out = console()
     _print(out, records)
+    for file in read_pack(bank.pack_dir).unnamed if bank.pack_dir else ():
+        out.print(f"! {harmless(file)} is not heard: pack.toml names no cue for it", style="yellow", overflow="fold")
     if bank.rules:
         rules = ", ".join(f"{pattern} → {name}" for pattern, name in bank.rules)
         out.print(f"rules: {harmless(rules)}", overflow="fold")

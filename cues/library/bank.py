@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
@@ -41,6 +42,7 @@ _LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256
 _remembered: dict[str, Finished] = {}
 _lock = Lock()
+_log = logging.getLogger(__name__)
 
 
 class Bank(Mapping[str, Cue]):
@@ -150,6 +152,8 @@ def load_bank(
     sample_rate = checked_sample_rate(sample_rate)
     speech = checked_number("speech_lufs", speech_lufs, *_SPEECH_LUFS)
     pack = _found_pack(pack_dir)
+    if pack and pack.unnamed:
+        _log.warning("%s: pack.toml names no cue for %s", pack.folder, ", ".join(pack.unnamed))
     overrides = {**dict.fromkeys(CATALOG), **(pack.cues if pack else {})}
     cues = {name: make_cue(name, override, sample_rate, speech) for name, override in overrides.items()}
     return Bank(cues, sample_rate=sample_rate, speech_lufs=speech, pack=pack)

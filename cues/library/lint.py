@@ -10,7 +10,7 @@ from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
 from cues.library.lint_rules import Problem, as_problems, sound_problems, wearing
-from cues.library.pack import PACK_FILE, Pack, read_pack, sound_files
+from cues.library.pack import PACK_FILE, Pack, read_pack
 from cues.library.phrases import SPEECH_LU
 from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
 from cues.meters.similarity import CONFUSABLE, similarity
@@ -87,13 +87,12 @@ def _of_pack(error: CueError, folder: Path, where: str = "") -> Problem:
 
 def _unused(pack: Pack, at_fault: Collection[str]) -> Iterator[Problem]:
     """Files named after a cue that the `pack.toml` does not mention, so that the built-in sound plays."""
-    used = {path for override in pack.cues.values() for path in (override.file, *override.phrases)}
-    for path in sound_files(pack.folder) if (pack.folder / PACK_FILE).exists() else []:
-        name = path.stem
-        if name in CATALOG and not (name in pack.cues or name in at_fault or path in used):
-            message = f"{path.name}: {PACK_FILE} does not mention it; the built-in {name} plays"
-            fix = f'add {name} = "{path.name}" under [cues], or delete the file'
-            yield Problem(where=path.name, code="unused", message=message, fix=fix)
+    for file in pack.unnamed:
+        name = Path(file).stem
+        if name in CATALOG and not (name in pack.cues or name in at_fault):
+            message = f"{file}: {PACK_FILE} does not mention it; the built-in {name} plays"
+            fix = f'add {name} = "{file}" under [cues], or delete the file'
+            yield Problem(where=file, code="unused", message=message, fix=fix)
 
 
 def _level(cue: Cue, override: Override) -> Found | None:

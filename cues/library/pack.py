@@ -82,6 +82,7 @@ class Pack:
     folder: Path
     cues: Mapping[str, Override]
     rules: tuple[tuple[str, str], ...] = ()
+    unnamed: tuple[str, ...] = ()  # audio files that the `pack.toml` does not name, so that nobody hears them
 
 
 def find_pack_dir(pack_dir: str | os.PathLike[str] | None) -> Path | None:
@@ -202,7 +203,9 @@ def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
     for pattern, cue in sections["rules"].items():
         with _noting(faults, f"[rules] {pattern}"):
             rules.append((pattern, _ruled_cue(path, pattern, cue, sections["cues"])))
-    return Pack(folder=folder, cues=cues, rules=tuple(rules))
+    used = {path for override in cues.values() for path in (override.file, *override.phrases)}
+    unnamed = tuple(path.name for path in sound_files(folder) if path not in used)
+    return Pack(folder=folder, cues=cues, rules=tuple(rules), unnamed=unnamed)
 
 
 def _table(path: Path) -> dict[str, Any]:
