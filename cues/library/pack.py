@@ -260,7 +260,7 @@ def _override(folder: Path, where: str, name: str, value: object, faults: list[P
     if isinstance(value, str):
         return Override(where=where, file=file_inside(folder, value, where), file_name=value)
     table: dict[str, Any] = typed(value, dict, where, "a file name or a table")
-    faults += unknown_keys(table, (*_SOUNDS, *FIELDS), where, "a cue", _IN_SPECS)
+    faults += unknown_keys(table, ("file", *FIELDS, "phrases"), where, "a cue", _IN_SPECS)
     sounds = [key for key in (*_SOUNDS, "spec") if key in table]
     if len(sounds) > 1:
         raise PackError(f"{where}: has both {' and '.join(sounds)}; one is allowed", fix="delete one of them")

@@ -18,11 +18,10 @@ PAGES = sorted(Path(cues.adapters.__file__).parent.glob("*.md"))
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
-def block(name):
-    """Run the code block after the marker of that name; what it defined."""
+def block(name, **namespace):
+    """Run the code block after the marker of that name, with the names given; what it defined."""
     code = re.search(rf"<!-- run: {name} -->\n```python\n(.*?)```", TEXT, re.DOTALL)
     assert code, f"no block {name}"
-    namespace = {}
     exec(compile(code.group(1), f"adapters: {name}", "exec"), namespace)
     return namespace
 
@@ -40,6 +39,20 @@ def test_the_common_lines_make_rules_and_listen_to_spans(capsys):
 def test_the_lines_for_pipecat_make_a_mixer_for_the_transport():
     names = block("pipecat")
     assert names["params"].audio_out_mixer is names["cue_mixer"]
+
+
+def test_the_lines_for_pipecat_hold_its_voice_detector_while_a_cue_sounds():
+    mixer = block("pipecat")["cue_mixer"]
+    detector = block("pipecat gate", cue_mixer=mixer)["DeafToCues"](sample_rate=16000)
+    detector.set_sample_rate(16000)
+    voice = (20000 * np.sign(np.sin(2 * np.pi * 150 * np.arange(512) / 16000))).astype("<i2").tobytes()
+    free = detector.voice_confidence(voice)
+    mixer.router.handle(ToolCallStart(tool_name="look", tool_call_id="1"))
+    asyncio.run(mixer.mix(bytes(960)))
+    assert free > 0.0
+    assert detector.voice_confidence(voice) == 0.0
+    asyncio.run(mixer.mix(bytes(48000)))
+    assert detector.voice_confidence(voice) > 0.0
 
 
 def test_the_lines_for_livekit_guard_the_model_and_attach_to_a_session_that_has_started(monkeypatch):
