@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stream.checks import check_choice
@@ -21,7 +21,7 @@ from stream.readers.calls.values import NOTHING, dumps, fields_of, listed, plain
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.failures import failed_by
 from stream.readers.formats.message_reader import REASONING_FIELDS
-from stream.readers.options import MAX_LINE_CHARS, declared_names
+from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, declared_names
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
 
@@ -43,6 +43,7 @@ __all__ = ["ChatRepair", "SseRepair", "repair", "repair_sync", "repaired", "repa
 
 _Piece: TypeAlias = tuple[dict[str, Any], str | None]  # the delta and the finish reason of a new chunk
 _REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
+_MOST_CALLS, _MOST_WANTED, _MOST_CHOICES = 1 << 14, 16, 128  # that are remembered; what a server sends is endless
 _READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
 
 logger = logging.getLogger(__name__)
@@ -245,7 +246,8 @@ class ChatRepair:
         self._last = chunk
         for choice in map(fields_of, choices):
             index, events = choice.get("index") or 0, self.events
-            one = self._choices.setdefault(dumps(index), _Choice(self, index))
+            known = dumps(index) if len(self._choices) < _MOST_CHOICES else next(reversed(self._choices))  # the rest
+            one = self._choices.setdefault(known, _Choice(self, index))
             if one is not self._first:  # which has been read
                 events = one.reader.feed({"choices": [plain({**choice, "index": 0})]})
             found.append((choice, one.pieces(choice, events)))
@@ -332,7 +334,7 @@ class _Choice:
         self._calls = 0  # that have gone out
         self._fragmented: dict[object, _Fragmented] = {}  # calls that pass as they come, by their index
         self._passing: dict[int, _Fragmented | None] = {}  # the same by their ordinal
-        self._odd: set[object] = set()  # indices of other calls
+        self._odd: dict[object, None] = {}  # indices of other calls
         self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
         self._wanted: list[ToolCallEnd] = []  # of these, the ones that came as structured calls, too
         self._awaits_client = False  # a recovered call has gone out
@@ -393,8 +395,11 @@ class _Choice:
                 case ReasoningDelta():
                     thought += event.text
                     found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
-                case ToolCallStart(index=ordinal) if ordinal in self._passing:
-                    found, fragments = found + fragments, []
+                case ToolCallStart() if not event.from_text:  # a call of its own
+                    own_call = event.tool_name, event.tool_call_id
+                    self._wanted = [call for call in self._wanted if (call.tool_name, call.tool_call_id) != own_call]
+                    if event.index in self._passing:
+                        found, fragments = found + fragments, []
                 case ToolCallEnd():
                     ended = self._end_call(event)
                     new_calls += len(ended)
@@ -426,6 +431,10 @@ class _Choice:
         """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
         if not calls:
             return [], True
+        for kept in (self._fragmented, self._passing, self._odd):
+            if len(kept) > _MOST_CALLS:
+                for key in [*kept][: _MOST_CALLS // 2]:
+                    del kept[key]
         starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
         ended = {event.index for event in events if isinstance(event, ToolCallEnd)}
         given = [calls] if isinstance(calls, Mapping) else listed(calls)
@@ -442,14 +451,16 @@ class _Choice:
             if start is not None:
                 starts.remove(start)
             elif name and (known is None or known.open_at is None or (own_id and known.id and own_id != known.id)):
-                if name in self._dropped:  # the server made a structured call of one that was dropped
-                    self._wanted.append(self._dropped.pop(name))
+                if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
+                    self._wanted = [*self._wanted, replace(self._dropped.pop(name), tool_call_id=text_of(own_id))][
+                        -_MOST_WANTED:
+                    ]
                 known = None
             if start is not None or known is None:
                 is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
                 is_plain = is_plain and index not in self._odd and "parameters" not in function
                 if start is None or start.tool_name != name or not is_plain:
-                    self._odd.add(index)  # it goes out whole when it ends; or it repeats another call
+                    self._odd[index] = None  # it goes out whole when it ends; or it repeats another call
                     self._fragmented.pop(index, None)
                     continue
                 known = self._fragmented[index] = _Fragmented(self._calls, own_id or "", self._calls)
@@ -484,6 +495,8 @@ class _Choice:
             why = "only told of"
         elif not self._repair.passes_unknown and (offered is None or call.tool_name not in offered):
             self._dropped[call.tool_name] = call
+            while len(self._dropped) > 1 and sum(map(_size_of, self._dropped.values())) > MAX_ARGUMENT_CHARS:
+                del self._dropped[next(iter(self._dropped))]
             why = "not offered"
         else:
             self._awaits_client = True
@@ -507,6 +520,10 @@ class _Choice:
         if reason == "stop" and (self._awaits_client or self._may_await):
             return "tool_calls"
         return "stop" if reason == "tool_calls" and not self._calls else reason
+
+
+def _size_of(call: ToolCallEnd) -> int:
+    return 1024 + len(call.arguments_json)
 
 
 def _text_of(content: Any) -> str:

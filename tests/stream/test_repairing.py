@@ -224,6 +224,7 @@ def structured(name, arguments, index=0):
         (["dim"], "dim", '{"percent": 50}', [("dim", 40), ("dim", 50)]),
         (["dim", "lock"], "lock", '{"percent": 1}', [("dim", 40), ("lock", 1)]),
         (["lock"], "dim", '{"percent": 40}', [("dim", 40)]),  # structured calls always pass
+        (["lock"], "dim", '{"percent": 50}', [("dim", 50)]),
     ],
 )
 def test_the_same_call_as_text_and_structured_comes_once(tools, name, arguments, called):

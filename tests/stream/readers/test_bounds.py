@@ -2,6 +2,7 @@
 
 import gc
 import json
+import logging
 import tracemalloc
 
 import pytest
@@ -20,6 +21,7 @@ from stream import (
 )
 from stream.readers.calls import fragments, order
 from stream.readers.text.table import table_for
+from stream.repairing import ChatRepair
 from tests.stream.providers import read_all
 
 MIB = 1 << 20
@@ -144,6 +146,30 @@ def test_the_servers_readers_keep_as_little(shape, reasoning):
     lines = ({"message": {"content": text}} for text in texts)
     most, _ = kept(OllamaReader(reasoning=reasoning), (json.dumps(line).encode() + b"\n" for line in lines))
     assert most < MIB
+
+
+def not_offered(name, number):
+    text = WORDS * 1000
+    yield chunk(content=f'<tool_call>{{"name": "{name}", "arguments": {{"{number}": "{text}"}}}}</tool_call> ')
+
+
+def structured_too(name, number):
+    function = {"name": name, "arguments": json.dumps({str(number): WORDS * 1000})}
+    yield from not_offered(name, number)
+    yield chunk(tool_calls=[{"index": number, "id": f"c{number}", "function": function}])
+
+
+def another_choice(_, number):
+    yield {"choices": [{"index": number, "delta": {"content": "Hello."}, "finish_reason": None}]}
+
+
+@pytest.mark.parametrize("chunks", [not_offered, structured_too, another_choice])
+def test_a_repair_keeps_little_more_than_its_reader(chunks, caplog):
+    caplog.set_level(logging.CRITICAL, "stream.repairing")  # the log is kept by pytest
+    several = [one for number in range(400) for one in chunks(f"g{number}", number)]
+    most, _ = kept(ChatRepair(["f"]), several)
+    least, _ = kept(OpenAIReader(["f"]), several)
+    assert most < least + 1.25 * MIB
 
 
 @pytest.mark.parametrize("head", [b'{"message":{"content":"', b'{"a":', b"data: {", b"", b"x"], ids=repr)
