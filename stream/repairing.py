@@ -24,6 +24,7 @@ from stream.readers.formats.message_reader import REASONING_FIELDS
 from stream.readers.options import MAX_ARGUMENT_CHARS, MAX_LINE_CHARS, declared_names
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
+from stream.request_bodies import asks_for_data
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -200,12 +201,14 @@ class ChatRepair:
 
     @classmethod
     def of_request(cls, body: Mapping[str, Any], **options: Any) -> ChatRepair:
-        """A repair for the answer to a request with this body, which says what is offered."""
+        """A repair for the answer to a request: offered is what its body says, and JSON that it asks for stays."""
         offered = [*listed(body.get("tools")), *listed(body.get("functions"))]
         named = [fields_of(tool.get(str(tool.get("type")))) or tool for tool in map(fields_of, offered)]
         names = [tool["name"] for tool in named if isinstance(tool.get("name"), str) and tool["name"]]
         is_none = body.get("tool_choice") == "none"
-        return cls(None if not offered else [] if is_none else names, **options)
+        made = cls(None if not offered else [] if is_none else names, **options)
+        made._passes_all |= asks_for_data(body)
+        return made
 
     def feed(self, chunk: Any) -> list[Any]:
         """Return the chunks that take the place of this one, of its type; a chunk without a change is returned itself.

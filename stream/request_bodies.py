@@ -1,14 +1,16 @@
-"""Bodies of requests that can be encoded: lone surrogates are not in UTF-8, and infinite numbers not in JSON."""
+"""Bodies of requests: what can be encoded (no lone surrogates, no infinite numbers), and what they ask for."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from stream.errors import StreamValueError
 
-__all__ = ["sendable", "sendable_text"]
+__all__ = ["asks_for_data", "sendable", "sendable_text"]
 
+_DATA_FIELDS = ("format", "structured_outputs", "guided_json", "json_schema", "grammar")  # Ollama, vLLM, llama-server
 DEEPEST = 200
 """Deepest nesting of a body. Python's JSON encoder fails at some hundreds of levels, depending on the stack."""
 
@@ -41,3 +43,14 @@ def sendable(value: Any, deepest: int = DEEPEST) -> Any:
     if isinstance(value, dict):
         return {sendable(key): sendable(one, deepest - 1) for key, one in value.items()}
     return [sendable(one, deepest - 1) for one in value]
+
+
+def asks_for_data(body: Mapping[str, Any]) -> bool:
+    """Whether a request wants JSON or another grammar in place of text for people, by any server's field.
+
+    >>> [asks_for_data({"response_format": {"type": kind}}) for kind in ("json_schema", "text")]
+    [True, False]
+    """
+    form = body.get("response_format")
+    kind = form.get("type", "text") if isinstance(form, Mapping) else "text"
+    return kind != "text" or any(body.get(field) for field in _DATA_FIELDS)

@@ -16,7 +16,7 @@ from stream.errors import MissingFeatureError
 from stream.events import Finish, StreamFailed, Usage
 from stream.readers.formats.any_format import FORMATS
 from stream.readers.formats.failures import retry_after_ms, unwrap
-from stream.request_bodies import sendable
+from stream.request_bodies import asks_for_data, sendable
 from stream.services.addresses import is_near
 from stream.urls import shown_url
 
@@ -80,7 +80,7 @@ class Endpoint:
         """The events of one answer; every failure is a `StreamFailed`, and the usage comes before the `Finish`."""
         import httpx2
 
-        reader = FORMATS[self._api](tools)
+        reader = FORMATS[self._api](tools, calls_in_text=not asks_for_data(body))
         reached = False
         finish: list[Event] = []
         try:

@@ -163,6 +163,8 @@ def tool_choice_field(choice: str | Mapping[str, Any] | None, names: tuple[str, 
 def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of a function's arguments, without titles, which cost tokens."""
     pydantic = needed(*PYDANTIC)
+    from pydantic.json_schema import GenerateJsonSchema
+
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
@@ -173,7 +175,7 @@ def _schema(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hint, pydantic.Field(default, description=words[0] if words else None))
 
-    class Untitled(pydantic.json_schema.GenerateJsonSchema):  # type: ignore[misc, name-defined]
+    class Untitled(GenerateJsonSchema):
         def field_title_should_be_set(self, _: Any) -> bool:
             return False
 

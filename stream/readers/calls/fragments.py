@@ -118,7 +118,8 @@ class CallAssembler:
         if not (identity or name or arguments is not None):
             return
         assembly = self._find(index, identity, name)
-        if assembly is None or (name and self._is_new(assembly, identity, name, arguments)):
+        beside = assembly is not None and index is None and not identity and assembly.call.array == array
+        if assembly is None or (name and (beside or self._is_new(assembly, identity, name, arguments))):
             assembly = self._start(array, index, identity)
         elif assembly.call.status:
             return
@@ -153,7 +154,8 @@ class CallAssembler:
         if (call.name and name != call.name) or (identity and call.id and identity != call.id):
             return True
         # A fragment that only repeats the name is not a new call.
-        is_repeated = identity == call.id and (arguments in ("", None) or call.status == "malformed")
+        goes_on = arguments in ("", None) or (call.status == "malformed" and isinstance(arguments, str))
+        is_repeated = identity == call.id and goes_on
         return call.status != "" and not is_repeated
 
     def _start(self, array: int, index: int | str | None, identity: str) -> _Assembly:

@@ -22,7 +22,8 @@ __all__ = ["REASONING_FIELDS", "MessageReader", "channel_of", "usage_of"]
 
 REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _CONTENT = ("content", "result", "output")  # fields of a result
-_KINDS = ("json", "text")  # values of `kind` that name a channel
+_DATA = "json"  # the channel of text for a program
+_KINDS = (_DATA, "text")  # values of `kind` that name a channel
 _KEPT_OF_A_MISFIT = 200
 
 
@@ -37,6 +38,8 @@ class MessageReader(ABC):
     max_line_chars : a longer message ends a stream of bytes as failed, with code `"line_too_long"`; what came before is
         kept.
     reasoning : whether reasoning is passed on, as `ReasoningDelta`.
+    calls_in_text : whether text is searched for calls and markers; not if the request asked for JSON. Text of the
+        channel `json` never is.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class MessageReader(ABC):
         max_argument_chars: int = MAX_ARGUMENT_CHARS,
         max_line_chars: int = MAX_LINE_CHARS,
         reasoning: bool = True,
+        calls_in_text: bool = True,
     ) -> None:
         check_whole_number("max_line_chars", max_line_chars, 1)
         self._max_line_chars = max_line_chars
@@ -68,6 +72,7 @@ class MessageReader(ABC):
         self._task_id = ""
         self._usage: Usage | None = None
         self._misfit: str | None = None
+        self._is_data = not calls_in_text
 
     def feed(self, data: Any, /) -> list[Event]:
         """Return the events that this piece of the stream makes certain.
@@ -129,11 +134,15 @@ class MessageReader(ABC):
     def pass_over(self, value: object) -> None:
         """Note a decoded value that came in place of a message; the stream goes on."""
         if self._misfit is None:
-            self._misfit = dumps(value)[:_KEPT_OF_A_MISFIT] or type(value).__name__
+            self._misfit = _shown(dumps(value) if not isinstance(value, str) else value)
 
     def _text(self, text: str) -> None:
         if delta := self._lone(text):
             self._order.emit(delta)
+            return
+        if self._is_data or self._order.channel == _DATA:
+            self._calls.text_followed = True
+            self._order.text(text)
             return
         if self._machine is None:
             self._machine = TextMachine(self._order, self._table)
@@ -142,7 +151,10 @@ class MessageReader(ABC):
 
     def _change_channel(self, channel: str | None) -> None:
         if channel != self._order.channel:
-            if self._machine is not None:
+            if self._machine is not None and channel == _DATA:
+                self._machine.close(was_cut=False)
+                self._machine = None
+            elif self._machine is not None:
                 self._machine.put_down_words()
             self._order.channel, self._order.idle = channel, False
 
@@ -245,11 +257,16 @@ class MessageReader(ABC):
                 if self._misfit is not None:
                     message = f"{message}; a message is not an object: {self._misfit}"
                 if self._decoder is not None and self._decoder.bad_line is not None:
-                    message = f"{message}; a line is not JSON: {self._decoder.bad_line!r}"
+                    message = f"{message}; a line is not JSON: {_shown(self._decoder.bad_line)}"
                 self._order.emit(StreamFailed(message, code="unfinished"))
             elif self._empty_array and self._order.silent:
                 self._order.emit(EmptyToolCalls())
         return self._take()
+
+
+def _shown(text: str) -> str:
+    """A server's words for a message, but nothing of JSON: it may be a call's arguments, which are secrets."""
+    return f"it begins with {text[0]}" if text[:1] in {"{", "["} or '"' in text else repr(text[:_KEPT_OF_A_MISFIT])
 
 
 def channel_of(*places: Mapping[str, Any]) -> str | None:

@@ -200,3 +200,15 @@ def test_an_equal_call_at_another_index_is_the_same_by_its_id_or_if_arguments_al
 def test_repeats_are_found_by_index_or_by_arguments_and_by_nothing_else():
     with pytest.raises(ValueError, match="repeats is 'by_name'; it must be 'by_index' or 'by_arguments'"):
         OpenAIReader(repeats="by_name")
+
+
+@pytest.mark.parametrize("spoilt", ["not json", '{"path": "a', ""], ids=["no JSON", "cut off", "empty"])
+@pytest.mark.parametrize("is_one_array", [True, False], ids=["one array", "two chunks"])
+def test_a_whole_call_after_a_broken_one_of_its_name_is_another_call(spoilt, is_one_array):
+    broken, whole = ({"function": {"name": "f", "arguments": given}} for given in (spoilt, {"x": 1}))
+    if not is_one_array and spoilt != "not json":
+        whole["id"] = "b"  # without an id these could be one call's fragments
+    chunks = [calls(broken, whole)] if is_one_array else [calls(broken), calls(whole)]
+    ends = [event for event in read(*chunks, DONE) if isinstance(event, ToolCallEnd)]
+    assert len(ends) == 2
+    assert [event.arguments for event in ends if event.arguments] == [{"x": 1}]

@@ -205,3 +205,17 @@ def test_an_error_page_without_an_end_is_read_in_part(api):
 
     failed = asyncio.run(asyncio.wait_for(go(), 60.0))
     assert (failed.status, failed.message) == (400, "a" * 500)
+
+
+@pytest.mark.parametrize("begin", [b'data: {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"', b'["', b""])
+def test_a_message_that_is_cut_off_shows_no_argument(begin):
+    events = stream.read_sync([begin + rb"{\"path\": \"hunter2"])
+    (failed,) = [event for event in events if isinstance(event, StreamFailed)]
+    assert failed.code == "unfinished"
+    assert "not JSON" in failed.message
+    assert "hunter2" not in str(failed)
+
+
+def test_a_servers_own_words_in_place_of_json_are_shown():
+    *_, failed = stream.read_sync([b"upstream timed out\n"])
+    assert failed.message.endswith("a line is not JSON: 'upstream timed out'")

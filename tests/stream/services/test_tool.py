@@ -1,6 +1,9 @@
 """One type of tool from many sources; the sample pair; what may stand in a debug log."""
 
+import ast
 import enum
+import subprocess
+import sys
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Annotated, Literal
@@ -55,6 +58,12 @@ def test_a_function_with_type_hints_is_a_tool():
     assert properties["days"] == {"type": "integer", "default": 1}
     assert properties["mode"]["enum"] == ["short", "long"]
     assert "title" not in {*made.parameters, *properties["city"]}
+
+
+def test_a_function_without_parameters_is_a_tool_where_nothing_else_was_imported():
+    code = "import stream\ndef now(): ...\nprint(stream.Tool.of(now).parameters)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ast.literal_eval(ran.stdout) == {"type": "object", "properties": {}}
 
 
 @dataclass
