@@ -51,7 +51,7 @@ class CueFrame(MixerControlFrame):  # type: ignore[misc]  # the package may be a
 class TextGuard:
     """Reads the model's text, one response after the other; `llm` runs the calls in it."""
 
-    def __init__(self, llm: LLMService | None, tools: Tools, *, is_on: bool) -> None:
+    def __init__(self, llm: LLMService[Any] | None, tools: Tools, *, is_on: bool) -> None:
         self._llm, self._tools, self._is_on = llm, tools, is_on
         self._context: LLMContext | None = None
         # Its calls overtake its text on the way here, so what belongs to a response is noted as it leaves the service.

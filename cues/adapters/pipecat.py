@@ -9,7 +9,6 @@ within one or two chunks of 40 ms, however much speech is queued.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -46,7 +45,6 @@ from cues.adapters._pipecat_guard import CueFrame, TextGuard  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from stream.events import ServiceEvent
     from stream.routing.router import CueRouter
 
 __all__ = ["CueFrame", "CueMixer", "CueOptions", "CueTap", "create"]
@@ -69,7 +67,6 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         self._cues, self._wrapped = pipeline_cues, wrap
         self._last = b""
         self._cut = False
-        self._early: Counter[str] = Counter()
 
     @property
     def router(self) -> CueRouter:
@@ -127,22 +124,8 @@ class CueMixer(BaseAudioMixer):  # type: ignore[misc]
         elif frame.event is None:
             self._cues.router.barge_in()
             self._cut = True
-            self._early.clear()
-        elif not self._was_early(frame.event):
+        else:
             self._cues.router.handle(frame.event)
-
-    def take_early(self, event: ToolCallStart) -> None:
-        """Announce a call as soon as the model's stream names it; its later frame plays nothing."""
-        if not event.tool_call_id:
-            self._early[event.tool_name] += 1
-        self._cues.router.handle(event)
-
-    def _was_early(self, event: ServiceEvent) -> bool:
-        """Whether a call without an id was announced early; the router recognizes a call with an id itself."""
-        if not isinstance(event, ToolCallStart) or event.tool_call_id or not self._early[event.tool_name]:
-            return False
-        self._early[event.tool_name] -= 1
-        return True
 
     def _with_tail(self, audio: bytes) -> bytes:
         """The first silent chunk after interrupted speech, with a fade-out of that speech at its beginning."""
@@ -259,7 +242,7 @@ def create(
     *,
     wrap: BaseAudioMixer | None = None,
     is_error: Callable[[Any], bool] = lambda _: False,
-    llm: LLMService | None = None,
+    llm: LLMService[Any] | None = None,
     guard: bool = True,
     **options: Unpack[CueOptions],
 ) -> tuple[CueMixer, CueTap]:
@@ -320,8 +303,8 @@ def _watch(llm: Any, mixer: CueMixer) -> Callable[[], None]:
         try:
             async for chunk in chunks:
                 for event in reader.feed(chunk):
-                    if isinstance(event, ToolCallStart) and not event.from_text:
-                        mixer.take_early(event)
+                    if isinstance(event, ToolCallStart) and event.tool_call_id and not event.from_text:
+                        mixer.router.handle(event)  # which knows the call by its id when Pipecat tells of it
                 yield chunk
         finally:
             await chunks.close()
