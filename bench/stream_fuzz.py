@@ -18,7 +18,7 @@ from bench.fuzzing import run
 from stream import TextReader
 from stream.readers.text.table import ROWS
 from tests.stream.comparing import as_case_events, matches, normalise, random_splits
-from tests.stream.grammar import PROSE, SECRET, make_soup, make_stream
+from tests.stream.grammar import PROSE, SECRET, make_member, make_soup, make_stream
 
 if TYPE_CHECKING:
     import random
@@ -29,6 +29,12 @@ FRAGMENTS = [
     "<parameter=a>", "</parameter>", '<invoke name="f">', "<arg_key>k</arg_key>", "[ARGS]", "functions.f:0",
     "to=functions.f ", "analysis", "commentary ", "json", "assistantfinal", "call:f{", "<escape>",
     "```json\n", "```\n", '"""',
+    "<x:tool_call>", "</x:tool_call>", '<x:invoke name="f">', "</x:invoke>", "<x_arg_key>", "<tool_calls:x>",
+    "]<]x[>[<tool_call>", "]<]x[>[", "<|x_call:start|>", "f\n<|x:start|>k<|x:value|>", "<|x_call:end|>",
+    "<|x:begin_tool_call:x|>", "<|begin_tool_name|>", "<|end_tool_name|>", '<|open|>call tool="f"<|sep|>',
+    "<|close|>call<|sep|>", "<|content_invoke_tool_json|>", "<x:think>", "</x:think>", "<x_think>", "</thought>",
+    "```tool_code\n", "print(f())", "{type:f}", "functions.f(", "f json {", " to=self", "<co: 0>",
+    '{"tool": "f", "args": {', '{"thought": "x", "tool_calls": [',
 ]  # fmt: skip
 FINISHES = ("stop", "length", None)
 
@@ -50,12 +56,12 @@ def spoil(text: str, rng: random.Random) -> str:
     return "".join(chars)
 
 
-def broken_promise(rng: random.Random) -> str | None:
-    """Make one stream and read it; return what is wrong."""
-    text, expected = make_stream(rng)
-    kind = rng.choice(("intact", "cut", "spoilt", "soup"))
+def broken_promise(rng: random.Random, kind: str = "") -> str | None:
+    """Make one stream, of a kind, and read it; return what is wrong."""
+    kind = kind or rng.choice(("intact", "member", "cut", "spoilt", "soup"))
+    text, expected = make_member(rng) if kind == "member" or rng.random() < 0.3 else make_stream(rng)
     finish, tools, start = "stop", None, "text"
-    if kind != "intact":
+    if kind not in ("intact", "member"):
         finish, tools = rng.choice(FINISHES), rng.choice((None, None, ["f"], ["f", "name"]))
         start = rng.choice(("text", "text", "text", "reasoning")) if kind == "soup" else "text"
     if kind == "cut":
@@ -73,8 +79,8 @@ def broken_promise(rng: random.Random) -> str | None:
     spoken = "".join(event["text"] for event in whole if event["type"] == "text")
     if normalise(whole, reasoning=kind == "cut") != normalise(pieces, reasoning=kind == "cut"):
         return f"{kind} {finish} {tools} {start} {text!r}: differs in chunks {chunks}"
-    if kind == "intact" and not matches({"expect": expected}, whole):
-        return f"intact {text!r}: {whole}"
+    if kind in ("intact", "member") and not matches({"expect": expected}, whole):
+        return f"{kind} {text!r}: {whole}"
     if kind == "cut" and tools is None and SECRET in spoken:
         return f"cut {finish} {text!r}: spoken {spoken!r}"
     return None

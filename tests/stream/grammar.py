@@ -122,6 +122,110 @@ DIALECTS = {
 TAGGED = frozenset({"qwen", "seed", "glm", "minimax", "dsml"})
 
 
+def _word(rng, extra="-."):
+    """A name that no model has."""
+    return "".join(rng.choice("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789" + extra) for _ in range(rng.randint(3, 12)))
+
+
+def _decoration(rng):
+    """What stands before a tag's word and after it."""
+    word = _word(rng)
+    return rng.choice((
+        (f"{word}:", ""), (f"{word}_", ""), (f"{word}|", ""), (f"<｜{word}｜"[1:], ""), (f"|{word}|", ""), (f"｜{word}｜ ", ""), ("", f":{word}"),
+    ))  # fmt: skip
+
+
+def _block(name, arguments, rng, body):
+    """A block of decorated tags, maybe in another block; `body` writes what is in it."""
+    before, after = _decoration(rng)
+    word, line = rng.choice(("tool_call", "function_call")), rng.choice(("", "\n"))
+
+    def tag(text, closing="", rest=""):
+        return f"<{closing}{before}{text}{after}{rest}>"
+
+    inside = tag(word) + line + body(name, arguments, tag, line) + line + tag(word, "/")
+    return f"{tag(word + 's')}{line}{inside}{line}{tag(word + 's', '/')}" if rng.random() < 0.5 else inside
+
+
+def _invoke(name, arguments, tag, line):
+    values = line.join(
+        tag("parameter", "", f' name="{key}"') + value + tag("parameter", "/") for key, value in arguments.items()
+    )
+    return tag("invoke", "", f' name="{name}"') + line + values + line + tag("invoke", "/")
+
+
+def _keyed(name, arguments, tag, line):
+    values = (tag("arg_key") + key + tag("arg_key", "/") + line + tag("arg_value") + value + tag("arg_value", "/")
+              for key, value in arguments.items())  # fmt: skip
+    return name + line + line.join(values)
+
+
+def _separated(name, arguments, rng):
+    lead = f"]{rng.choice(('<]', '>', '{|', ']['))}{_word(rng, '-')}{rng.choice(('[>', '|', '}>', '<'))}["
+    values = "".join(f"{lead}<{key}>{value}{lead}</{key}>" for key, value in arguments.items())
+    return f'{lead}<tool_call>\n{lead}<invoke name="{name}">{values}{lead}</invoke>\n{lead}</tool_call>'
+
+
+def _pair(name, arguments, rng):
+    call, part = f"{_word(rng)}_call", _word(rng)
+    values = "".join(
+        f"<|{part}:start|>{key}<|{part}:value|>{value}<|{part}:end|>\n" for key, value in arguments.items()
+    )
+    return f"<|{call}:{rng.choice(('start', 'begin'))}|>{name}\n{values}<|{call}:end|>"
+
+
+def _begun(name, arguments, rng):
+    word = _word(rng)
+    before, after = rng.choice(((f"{word}:", f":{word}"), ("", "")))
+    kind = rng.choice(("tool_request", "tool_call", "function_call"))
+
+    def token(text):
+        return f"<|{before}{text}{after}|>"
+
+    middle = rng.choice(("", f"<|{word}:form|>json<|{word}:body|>"))
+    inside = (
+        f"{token(f'begin_{kind}')}{token('begin_tool_name')}{name}{token('end_tool_name')}{token('begin_tool_arguments')}{middle}"
+        f"{json.dumps(arguments)}{token('end_tool_arguments')}{token(f'end_{kind}')}"
+    )
+    return f"{token(f'begin_{kind}s')}{inside}{token(f'end_{kind}s')}"
+
+
+def _thought(rng):
+    """A block of reasoning that nobody has listed, and the text in it."""
+    before, after = _decoration(rng)
+    word, token = rng.choice(("think", "thinking", "think_" + _word(rng, ""))), _word(rng)
+    return rng.choice((
+        (f"<{before}{word}{after}>", f"</{before}{word}{after}>"), (f"<|{token}_think:start|>", f"<|{token}_think:end|>"),
+        (f"<|{token}:begin_think:{token}|>", f"<|{token}:end_think:{token}|>"), ("◁think▷", "◁/think▷"),
+    ))  # fmt: skip
+
+
+# Families of markers, with names that do not exist.
+FAMILIES = {
+    "decorated invoke": lambda n, a, r: _block(n, a, r, _invoke),
+    "decorated keys": lambda n, a, r: _block(n, a, r, _keyed),
+    "decorated json": lambda n, a, r: _block(n, a, r, lambda n, a, tag, line: json.dumps({"name": n, "arguments": a})),
+    "separated": _separated,
+    "pair": _pair,
+    "begun": _begun,
+    "channel": lambda n, a, r: (
+        f'<|open|>tools<|sep|><|open|>call tool="{n}"<|sep|>'
+        + "".join(f'<|open|>argument key="{key}" type="string"<|sep|>{value}<|close|>argument<|sep|>' for key, value in a.items())
+        + "<|close|>call<|sep|><|close|>tools<|sep|>"
+    ),
+    "message": lambda n, a, r: f"<|message_model|>{n}<|content_invoke_tool_json|>{json.dumps({'name': n, 'args': a})}<|end_message|>",
+    "function name": lambda n, a, r: f'<function name="{n}">' + _parameters(a, '<param name="{}">{}</param>') + "</function>",
+    "flowers": lambda n, a, r: f"✿FUNCTION✿: {n}\n✿ARGS✿: {json.dumps(a)}",
+    "mcp": lambda n, a, r: (
+        f"<use_mcp_tool>\n<server_name>{_word(r)}</server_name>\n<tool_name>{n}</tool_name>\n<arguments>\n{json.dumps(a)}\n</arguments>\n"
+        "</use_mcp_tool>"
+    ),
+    "label": lambda n, a, r: f"{r.choice(('**Tool Call:**', 'Tool call:', 'Action:', '-> tool/function_call'))}\n{_json(n, a, r)}",
+}  # fmt: skip
+DIALECTS |= FAMILIES
+TAGGED |= {"decorated invoke", "decorated keys", "separated", "pair", "channel", "function name"}
+
+
 def make_call(rng: random.Random, name: str, dialect: str) -> tuple[str, dict]:
     """One call as the dialect writes it, and the event that must come of it."""
     values = TEXTS if dialect in TAGGED else VALUES
@@ -145,6 +249,20 @@ def make_stream(rng: random.Random) -> tuple[str, list[dict]]:
     if rng.random() < 0.2:
         parts[0] = f'<think>I may call {{"name": "x", "arguments": {{}}}} or {SECRET}.</think>\n' + parts[0]
     return "\n".join(parts) + "\n", expected
+
+
+def make_member(rng: random.Random) -> tuple[str, list[dict]]:
+    """Prose on both sides of a member of a family that has never been seen."""
+    before, after = rng.choice(PROSE), rng.choice(PROSE)
+    opener, closer = _thought(rng) if rng.random() < 0.2 else ("", "")
+    if opener:
+        text, inside = f"{opener}{SECRET}, and {rng.choice(TEXTS)}{closer}\n", []
+    else:
+        text, event = make_call(rng, f"tool_{_word(rng, '')}", rng.choice(list(FAMILIES)))
+        inside = [event]
+    return f"{before}\n{text}\n{after}\n", [
+        {"type": "text", "text": before + "\n"}, *inside, {"type": "text", "text": "\n" + after + "\n"},
+    ]  # fmt: skip
 
 
 def make_soup(rng: random.Random, fragments: list[str]) -> str:

@@ -43,7 +43,7 @@ SEPARATOR = Shape("]", SEPARATOR_RUN, "<")
 BLOCKS = ("tool_call", "tool_calls", "function_call", "function_calls")
 PARTS = ("invoke", "parameter", "function", "arg_key", "arg_value", "arg_type", "tool_sep")
 _BEHIND_BARS = Run(r"(?:(?<=[|｜])|(?<=[|｜][ ▁_]))")
-_KIND = Run("[A-Za-z]{1,16}")
+_KIND = Run(r"[^\W_]{1,16}")
 _THOUGHTS = (("think",), ("thinking",), ("think_", _KIND))
 _AROUND = (*((word,) for word in (*BLOCKS, "tool_response")), *_THOUGHTS, (_BEHIND_BARS, "calls"))
 THOUGHT_ENDS = tuple(("</", PREFIX, *word, SUFFIX, ">") for word in _THOUGHTS)
@@ -55,7 +55,7 @@ FAMILY: tuple[tuple[str, ...], ...] = (
     *(("</", PREFIX, *word, SUFFIX, ">") for word in (*_AROUND, *((part,) for part in PARTS))),
 )
 _WORDS = (*BLOCKS, "calls", "think", "thinking", "tool_response", *PARTS)
-_WORD = rf"{'|'.join(_WORDS)}|think_[A-Za-z]{{1,16}}".replace("|calls|", r"|(?:(?<=\|)|(?<=\|_))calls|")
+_WORD = rf"{'|'.join(_WORDS)}|think_[^\W_]{{1,16}}".replace("|calls|", r"|(?:(?<=\|)|(?<=\|_))calls|")
 _TAG = re.compile(
     rf"<(/?)({PREFIX})({_WORD})({SUFFIX})(?:>|(?<=function)=|(?<!function)\s|(?:(?<=invoke)|(?<=parameter))_)"
 )
