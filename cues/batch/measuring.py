@@ -10,7 +10,7 @@ import numpy as np
 
 from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
-from cues.meters.loudness import integrated_lufs, true_peak_dbtp
+from cues.meters.loudness import integrated_lufs, m100_max_lufs, true_peak_dbtp
 from cues.units import gain_to_db
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Measure"]
 
-_LEVELS = ("integrated_lufs", "true_peak_dbtp", "sample_peak_dbfs")
+_LEVELS = ("integrated_lufs", "m100_max_lufs", "true_peak_dbtp", "sample_peak_dbfs")
 COLUMNS = ("file", "status", "error", "length_s", "sample_rate", "channels", *_LEVELS, "dc", "n_clicks", "clicks_s")
 """Columns of the table of measurements; `clicks_s` has the times of the first ten clicks, separated by spaces."""
 _MAX_TIMES = 10
@@ -43,7 +43,9 @@ class Measure:
         samples, rate = recording.samples, recording.sample_rate
         clicks = find_clicks(samples, rate)
         true_peak = true_peak_dbtp(samples, rate, oversampling=16 if self.exact else 4)
-        levels = (integrated_lufs(samples, rate), true_peak, gain_to_db(float(max(samples.max(), -samples.min()))))
+        m100 = m100_max_lufs(samples, rate)
+        peak = gain_to_db(float(max(samples.max(), -samples.min())))
+        levels = (integrated_lufs(samples, rate), m100, true_peak, peak)
         return {
             "length_s": round(len(samples) / rate, 6),
             "sample_rate": rate,

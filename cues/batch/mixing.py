@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cues.batch.table import Row
     from cues.library.bank import Bank
 
-__all__ = ["COLUMNS", "Mix", "sweep"]
+__all__ = ["COLUMNS", "Mix", "replace_recording", "sweep"]
 
 COLUMNS = ("file", "status", "error", "output", "length_s", "sample_rate", "channels", "n_cues")
 """Columns of the table of mixed recordings."""
@@ -63,15 +63,7 @@ class Mix:
         inserts = [Insert(cue=bank[name], at_s=time_s, gain_db=gain_db) for name, time_s, gain_db in self.cues]
         columns = [np.ascontiguousarray(channels[:, k]) for k in range(channels.shape[1])]
         mixed = np.stack([mix_recording(column, rate, inserts).samples for column in columns], axis=1)
-        file_format = "FLAC" if self.output.lower().endswith(".flac") else "WAV"
-        if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
-            subtype = "PCM_24"
-        output = Path(self.output)
-        data = in_memory(_encoded(channels, mixed, subtype), rate, file_format, subtype)
-        with explained(output, kind=AudioFileError):
-            output.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(output) as part:
-                part.write_bytes(data)
+        replace_recording(self.output, channels, mixed, rate, subtype)
         return {
             "output": self.output,
             "length_s": round(len(mixed) / rate, 6),
@@ -79,6 +71,21 @@ class Mix:
             "channels": channels.shape[1],
             "n_cues": len(self.cues),
         }
+
+
+def replace_recording(
+    name: str, before: NDArray[np.float32], samples: NDArray[np.float32], rate: int, subtype: str
+) -> None:
+    """Write `samples` to the file `name` when they are complete, in the sample format of the file `before`."""
+    file_format = "FLAC" if name.lower().endswith(".flac") else "WAV"
+    if subtype not in _SUBTYPES or (file_format == "FLAC" and subtype == "FLOAT"):
+        subtype = "PCM_24"
+    output = Path(name)
+    data = in_memory(_encoded(before, samples, subtype), rate, file_format, subtype)
+    with explained(output, kind=AudioFileError):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(output) as part:
+            part.write_bytes(data)
 
 
 @lru_cache(maxsize=4)

@@ -70,6 +70,7 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 pack = click.option("--pack", type=EXISTING_FOLDER, help="Folder with your own cues.")
 json_output = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+telephone = click.option("--telephone", is_flag=True, help="As over a telephone: 300 to 3400 Hz, G.711, 8 kHz.")
 speaker = click.option(
     "--speaker",
     type=click.Choice(SPEAKERS),

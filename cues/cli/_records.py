@@ -18,7 +18,7 @@ import cues
 from cues.cue import Cue
 from cues.errors import AudioFileError
 from cues.library import audiofile
-from cues.library.pack import MOTIF, find_pack_dir, read_pack
+from cues.library.pack import MOTIF, Override, find_pack_dir, read_pack
 from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.synthesis.catalog import CATALOG
@@ -34,6 +34,7 @@ __all__ = [
     "cue_of",
     "cue_record",
     "number",
+    "override_of",
     "print_json",
     "recording_of",
     "sound_of",
@@ -93,6 +94,13 @@ def _standard_input(most_bytes: int) -> bytes:
     if len(data) > most_bytes:
         raise AudioFileError(f"{_INPUT}: has more than {most_bytes} bytes")
     return data
+
+
+def override_of(bank: Bank, name: str) -> Override | None:
+    """The settings of a pack's cue, or of an audio file as a pack would have it; None for a built-in cue and `-`."""
+    if name in bank:
+        return read_pack(bank.pack_dir).cues.get(name) if bank.pack_dir is not None else None
+    return None if name == STANDARD else Override(where=name, file=Path(name), file_name=name)
 
 
 def source_of(bank: Bank, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ __all__ = ["command"]
 
 _FAILURES_TOLD = 20
 _FLAGGED_DBTP = -1.0
+_HEARD_LU = 0.5
 
 # The options of every run; the commands pass them on as `how`.
 _workers = click.option("--workers", type=click.IntRange(1, 1024), help="Processes; by default one per core.")
@@ -69,6 +71,7 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
     run = _run(tasks, output, COLUMNS, **how)
     measured = [row for row in run.rows if row["status"] == "ok"]
     loudness = sorted(row["integrated_lufs"] for row in measured if row["integrated_lufs"] is not None)
+    loudest = sorted(row["m100_max_lufs"] for row in measured if row["m100_max_lufs"] is not None)
     low, median, high = (loudness[0], loudness[len(loudness) // 2], loudness[-1]) if loudness else (None, None, None)
     summary = {
         "median_lufs": median,
@@ -82,9 +85,59 @@ def measure(*, place: str, output: Path, exact: bool, as_json: bool, **how: Any)
     span = f"{number(low)} to {number(high, 'LUFS')}, median {number(median)}" if loudness else "none"
     lines = [
         f"loudness: {span}{too_short}",
+        *([f"loudest 100 ms: {number(loudest[0])} to {number(loudest[-1], 'LUFS')}"] if loudest else []),
         f"true peak above −1 dBTP: {summary['above_1_dbtp']}; with clicks: {summary['with_clicks']}",
     ]
     _finish(run, output, summary, lines if measured else [], dask=how["dask"], as_json=as_json)
+
+
+@command.command(short_help="Bring recordings to one loudness.")
+@click.argument("place", metavar="DIR|GLOB")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="normalized",
+    show_default=True,
+    help="Folder for the recordings, and for the table normalized.csv.",
+)
+@click.option("--target-lufs", type=click.FloatRange(-60.0, 0.0), default=-20.0, show_default=True, help="Loudness.")
+@click.option("--ceiling-dbtp", type=click.FloatRange(-20.0, 0.0), default=-1.0, show_default=True, help="True peak.")
+@click.option("--m100", is_flag=True, help="By the loudest 100 ms, as cues are leveled; shorter than 400 ms always.")
+@_workers
+@_dask
+@_fresh
+@_options.json_output
+def normalize(*, place: str, out: Path, as_json: bool, workers: Any, dask: Any, fresh: bool, **level: Any) -> None:
+    """Bring all recordings at DIR|GLOB to one loudness, each by one gain.
+
+    A recording keeps its name, sample rate, channels and sample format (WAV or FLAC); one that the ceiling keeps too
+    quiet is in the table with missed_lu.
+    """
+    from cues.batch.mixing import sweep
+    from cues.batch.normalizing import COLUMNS, Normalize
+
+    sources = find_sources(place)
+    base = (
+        Path(place) if Path(place).is_dir() else Path(os.path.commonpath([Path(each.file).parent for each in sources]))
+    )
+    names = {source: Path(source.file).relative_to(base).with_suffix("") for source in sources}
+    ending = {source: ".flac" if source.file.lower().endswith(".flac") else ".wav" for source in sources}
+    tasks = [Normalize(source, f"{out / names[source]}{ending[source]}", **level) for source in sources]
+    if len({task.output for task in tasks}) < len(tasks):
+        raise CueError(f"{place}: two recordings would have one name; normalize one format at a time")
+    for task in tasks:
+        if Path(task.output).resolve() == Path(task.file).resolve():
+            raise CueError(f"{task.file} would be written over itself; name another folder with --out")
+    table = out / "normalized.csv"
+    good = lambda row: Path(row["output"]).is_file()  # noqa: E731
+    try:
+        run = _run(tasks, table, COLUMNS, still_good=good, workers=workers, dask=dask, fresh=fresh)
+    finally:
+        sweep(task.output for task in tasks)
+    limited = sum(row["status"] == "ok" and row["missed_lu"] < -_HEARD_LU for row in run.rows)
+    summary = {"target_lufs": level["target_lufs"], "limited": limited}
+    lines = [f"recordings: {harmless(str(out))}; {limited} kept below the target by the ceiling"]
+    _finish(run, table, summary, lines, dask=dask, as_json=as_json)
 
 
 @command.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+import cues
 from cues.cli import _options
 from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, number, print_json, sound_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_BUILT_IN = "built-in"
 _HEARD_DB = -40.0
 """A band with less is not heard."""
 
@@ -38,13 +40,13 @@ _HEARD_DB = -40.0
 @click.option("--png", type=_options.OutFile(".png", standard=True), help="Write a picture: A and B side by side.")
 @_options.json_output
 def command(*, first: str, second: str, pack: Path | None, png: Path | None, as_json: bool) -> None:
-    """Compare A and B: two packs (folders), or two sounds (cues, or audio files; - is standard input).
+    """Compare A and B: two packs (folders, or built-in), or two sounds (cues, or audio files; - is standard input).
 
     For each pair: differences of loudness, true peak and length from A to B, the octave band that differs most, and how
     similar rhythm and melody are. From 90 % on, people confuse them.
     """
     _options.one_standard_output("--png", png, as_json=as_json)
-    folders = [Path(name).is_dir() for name in (first, second)]
+    folders = [name == _BUILT_IN or Path(name).is_dir() for name in (first, second)]
     if any(folders) and not all(folders):
         folder, other = (first, second) if folders[0] else (second, first)
         raise click.UsageError(f"{folder!r} is a folder and {other!r} is not; give two packs, or two sounds")
@@ -52,7 +54,7 @@ def command(*, first: str, second: str, pack: Path | None, png: Path | None, as_
         raise click.UsageError("standard input holds one sound: give - once")
     only: dict[str, list[str]] = {}
     if all(folders):
-        a, b = (bank_of(Path(name)) for name in (first, second))
+        a, b = (cues.load_bank("") if name == _BUILT_IN else bank_of(Path(name)) for name in (first, second))
         pairs = [(a[name], b[name]) for name in a if name in b]
         only = {first: [name for name in a if name not in b], second: [name for name in b if name not in a]}
     else:
@@ -67,24 +69,29 @@ def command(*, first: str, second: str, pack: Path | None, png: Path | None, as_
             {"a": first, "b": second, "pairs": records, "only_a": only.get(first, []), "only_b": only.get(second, [])}
         )
     elif str(png) != "-":
-        _print(records, {side: names for side, names in only.items() if names})
+        _print(records, (first, second), {side: names for side, names in only.items() if names})
 
 
 def _picture(pairs: Sequence[Pair], titles: tuple[str, str]) -> Figure:
-    """Spectrograms of pairs of cues side by side, a pair a row, on one time scale."""
+    """Spectrograms of pairs of cues side by side, a pair a row, each row on a time scale of its own."""
     figure = new_figure(9.0, 2.2 * len(pairs) + 0.6)
-    grid = figure.subplots(len(pairs), 2, sharex=True, squeeze=False)
-    longest_s = max(cue.duration_s for pair in pairs for cue in pair)
+    grid = figure.subplots(len(pairs), 2, sharex="row", squeeze=False)
     for row, pair in zip(grid, pairs, strict=True):
         for axes, cue in zip(row, pair, strict=True):
             draw_spectrogram(axes, cue.samples, cue.sample_rate)
-            axes.set(xlim=(0.0, longest_s), ylim=(80.0, 6000.0), title=cue.name)
+            axes.set(xlim=(0.0, max(_heard_s(cue) for cue in pair)), ylim=(80.0, 6000.0), title=cue.name)
             axes.set_facecolor("black")
             if row is not grid[-1]:
                 axes.set_xlabel("")
         row[1].set_ylabel("")
     figure.suptitle("   |   ".join(titles))
     return figure
+
+
+def _heard_s(cue: Cue) -> float:
+    """Time of the last sample within 60 dB of the peak, seconds: the pause of a loop shows nothing."""
+    magnitude = np.abs(cue.samples)
+    return float(np.flatnonzero(magnitude >= 1e-3 * magnitude.max())[-1] + 1) / cue.sample_rate
 
 
 def _record(pair: Pair) -> dict[str, Any]:
@@ -125,7 +132,7 @@ def _cells(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _print(records: Sequence[dict[str, Any]], only: dict[str, list[str]]) -> None:
+def _print(records: Sequence[dict[str, Any]], sides: tuple[str, str], only: dict[str, list[str]]) -> None:
     out = console()
     table = name_table("name", "similar %", "LU", "dBTP", "ms")
     if out.width >= NARROW:
@@ -134,5 +141,6 @@ def _print(records: Sequence[dict[str, Any]], only: dict[str, list[str]]) -> Non
         title = harmless(" → ".join(dict.fromkeys((record["a"], record["b"]))))
         table.add_row(title, *(["same"] if record["same"] else _cells(record)[: len(table.columns) - 1]))
     out.print(table)
+    out.print(harmless(f"{sides[0]} → {sides[1]}: with +, {sides[1]} has more"), style="dim", overflow="fold")
     for side, names in only.items():
         out.print(f"only in {harmless(side)}: {harmless(', '.join(names))}", overflow="fold")

@@ -9,8 +9,12 @@ import click
 from cues.cli import _options
 from cues.cli._records import bank_of, print_json
 from cues.cli._terminal import harmless
+from cues.cue import Cue
 from cues.library.audiofile import FORMATS, default_subtype
+from cues.library.bank import Bank
 from cues.library.export import PLAYERS, export_bank, export_for_player
+from cues.meters.loudness import measure
+from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
 
 __all__ = ["command"]
@@ -41,6 +45,7 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
     type=click.Choice(list(PLAYERS)),
     help="Write the files that a player looks for, under its names and in its formats.",
 )
+@_options.telephone
 @click.option("--pictures", is_flag=True, help="Also draw each cue as a PNG (needs matplotlib).")
 @_options.json_output
 def command(
@@ -51,6 +56,7 @@ def command(
     pack: Path | None,
     sample_rate: int | None,
     player: str | None,
+    telephone: bool,
     pictures: bool,
     as_json: bool,
 ) -> None:
@@ -60,7 +66,7 @@ def command(
     replaces the files of an earlier one, in another format too, but never a sound of yours.
     """
     if player is not None:
-        if file_format or subtype or sample_rate or pictures:
+        if file_format or subtype or sample_rate or telephone or pictures:
             raise click.UsageError(f"--for {player} prescribes the files: give no format, rate or pictures")
         export = export_for_player(lambda rate: bank_of(pack, rate), folder, player)
     else:
@@ -69,7 +75,11 @@ def command(
         if subtype not in FORMATS[file_format]:
             allowed = ", ".join(FORMATS[file_format])
             raise click.BadParameter(f"{subtype!r} is not one of {allowed} (for {file_format})", param_hint="--subtype")
+        if telephone and sample_rate:
+            raise click.UsageError(f"--telephone has a rate of its own, {RATE_HZ} Hz")
         bank = bank_of(pack, sample_rate or 24000)
+        if telephone:
+            bank = _over_telephone(bank)
         export = export_bank(bank, folder, file_format=file_format, subtype=subtype, pictures=pictures)
     if as_json:
         parts = {"files": export.written, "kept": export.kept, "removed": export.removed}
@@ -81,3 +91,16 @@ def command(
         click.echo(f"kept: {harmless(str(path))}; it is a sound of yours, or your pack.toml names it")
     for path in export.removed:
         click.echo(f"removed: {harmless(str(path))}, of an earlier export")
+
+
+def _over_telephone(bank: Bank) -> Bank:
+    """The bank as a telephone carries it."""
+    heard = {name: over_telephone(cue.samples, cue.sample_rate) for name, cue in bank.items()}
+    return Bank(
+        {
+            name: Cue(name=name, samples=x, sample_rate=RATE_HZ, measured=measure(x, RATE_HZ), loop=bank[name].loop)
+            for name, x in heard.items()
+        },
+        sample_rate=RATE_HZ,
+        speech_lufs=bank.speech_lufs,
+    )

@@ -15,6 +15,7 @@ from cues.cli._files import save_picture, write_standard_output
 from cues.cli._records import STANDARD, bank_of, complete_cue, counted, cue_of, number, print_json, recording_of
 from cues.cli._terminal import harmless
 from cues.library.audiofile import WRITABLE, default_subtype, encoded, write_audio
+from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voice import MAX_GAIN_DB
 from cues.show.plots import CUE_COLOR, SPEECH_COLOR, draw_spectrogram, draw_waveform, new_figure
@@ -83,6 +84,7 @@ class CueAt(click.ParamType):  # type: ignore[type-arg]  # generic only in the n
     show_default=True,
     help="Gain of every cue, dB.",
 )
+@_options.telephone
 @click.option("--limiter", is_flag=True, help="Limit true peaks to −0.95 dBTP.")
 @click.option("--png", type=_options.OutFile(".png"), help="Write a picture: waveform, spectrogram and cues.")
 @_options.json_output
@@ -94,6 +96,7 @@ def command(
     pack: Path | None,
     placement: str,
     gain_db: float,
+    telephone: bool,
     limiter: bool,
     png: Path | None,
     as_json: bool,
@@ -119,14 +122,17 @@ def command(
             )
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
     mixed = mix_recording(recording.samples, rate, inserts, limiter=limiter)
+    samples = mixed.samples
+    if telephone:
+        samples, rate = over_telephone(samples, rate), RATE_HZ
     if png is not None:
-        save_picture(_picture(mixed.samples, rate, inserts), png)
+        save_picture(_picture(samples, rate, inserts), png)
     if str(target) == STANDARD:
-        write_standard_output(encoded(mixed.samples, rate, "wav", default_subtype("wav")))
+        write_standard_output(encoded(samples, rate, "wav", default_subtype("wav")))
         return
     file_format = target.suffix[1:].lower()
-    write_audio(target, mixed.samples, rate, file_format, default_subtype(file_format))
-    duration_s = round(len(mixed.samples) / rate, 6)
+    write_audio(target, samples, rate, file_format, default_subtype(file_format))
+    duration_s = round(len(samples) / rate, 6)
     if as_json:
         print_json(
             {

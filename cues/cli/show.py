@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,14 +11,24 @@ import numpy as np
 
 from cues.cli import _options
 from cues.cli._files import save_picture
-from cues.cli._records import STANDARD, bank_of, complete_cue, cue_record, number, print_json, sound_of, source_of
+from cues.cli._records import (
+    STANDARD,
+    bank_of,
+    complete_cue,
+    counted,
+    cue_record,
+    number,
+    override_of,
+    print_json,
+    sound_of,
+    source_of,
+)
 from cues.cli._terminal import console, harmless
-from cues.library.lint import check_cue
+from cues.library.audiofile import rate_and_channels
+from cues.library.lint import check_cue, check_override
 from cues.units import db_to_gain, gain_to_db
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
     from rich.console import Console
 
@@ -48,7 +59,11 @@ def command(*, name: str, pack: Path | None, png: Path | None, as_json: bool) ->
     bank = bank_of(pack)
     cue = sound_of(bank, name)
     record = cue_record(cue, source_of(bank, name) if name in bank else cue.name)
-    record["warnings"] = [problem.message for problem in check_cue(cue)]
+    override = override_of(bank, name)
+    stem = name if name in bank else Path(name).stem
+    problems = check_cue(cue) if override is None else check_override(stem, override, Path())[0]
+    record["warnings"] = [problem.message for problem in problems]
+    record["file"] = rate_and_channels(override.file) if override and override.file else None
     record["spec"] = cue.spec.to_table() if cue.spec else None
     if png:
         from cues.show.plots import picture
@@ -115,6 +130,14 @@ def _dc(mean: float) -> str:
     return number(gain_to_db(abs(mean)), "dBFS") if abs(mean) > db_to_gain(_NO_DC_DBFS) else "none"
 
 
+def _converted(record: dict[str, Any]) -> str:
+    """What the file had, if it is not the same."""
+    file = record["file"]
+    if file is None or (file["sample_rate"], file["channels"]) == (record["sample_rate"], 1):
+        return ""
+    return f", from {file['sample_rate']} Hz, {counted(file['channels'], 'channel')}"
+
+
 def _print_measures(out: Console, record: dict[str, Any]) -> None:
     from rich.table import Table
 
@@ -127,7 +150,7 @@ def _print_measures(out: Console, record: dict[str, Any]) -> None:
         "meaning": record["meaning"],
         "from": harmless(record["source"]),
         "length": f"{number(record['length_ms'], 'ms')}{loop}",
-        "samples": f"{record['n_samples']} at {record['sample_rate']} Hz",
+        "samples": f"{record['n_samples']} at {record['sample_rate']} Hz{_converted(record)}",
         "notes": " ".join(record["notes"]) or "none",
         "loudness": f"{number(record['m100_max_lufs'], 'LUFS')} in the loudest 100 ms",
         "integrated": record["integrated_lufs"] and number(record["integrated_lufs"], "LUFS"),

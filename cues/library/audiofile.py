@@ -36,6 +36,7 @@ __all__ = [
     "file_bytes",
     "in_memory",
     "measure_file",
+    "rate_and_channels",
     "read_audio",
     "read_channels",
     "read_recording",
@@ -111,6 +112,14 @@ class Recording:
     samples: NDArray[np.float32]
     sample_rate: int
     channels: int
+
+
+def rate_and_channels(path: Path) -> dict[str, int]:
+    """Sample rate, Hz, and number of channels of an audio file."""
+    import soundfile
+
+    found = soundfile.info(path)
+    return {"sample_rate": found.samplerate, "channels": found.channels}
 
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:

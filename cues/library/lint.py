@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cues.library.lint_rules import Found
     from cues.library.pack import Override
 
-__all__ = ["Problem", "check_cue", "check_pack"]
+__all__ = ["Problem", "check_cue", "check_override", "check_pack"]
 
 _RATE_HZ, _SPEECH_LUFS = 24000, -20.0
 _ABOVE_SPEECH_LU, _FAR_BELOW_LU, _LEVEL_LU = -1.5, -25.0, 1.0
@@ -42,22 +42,27 @@ def check_pack(folder: str | os.PathLike[str]) -> list[Problem]:
     problems = [_of_pack(fault, pack.folder, fault.about) for fault in faults]
     finished: list[Cue] = []
     for name, override in pack.cues.items():
-        try:
-            problems += _of_file(name, override)
-            if any(problem.code == "silent" and problem.where == name for problem in problems):
-                continue
-            cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)
-        except CueError as error:
-            problems.append(_of_pack(error, pack.folder, name))
-            continue
-        if override.file is None and not cue.phrases:
-            problems += check_cue(cue)
-        else:
-            problems += as_problems(name, wearing(cue))
-        problems += as_problems(name, [_without_effect(override), _level(cue, override)])
-        finished.append(cue)
+        found, cue = check_override(name, override, pack.folder)
+        problems += found
+        finished += [cue] if cue else []
     at_fault = {fault.about for fault in faults}
     return [*problems, *_unused(pack, at_fault), *_hard_to_tell_apart(finished, pack)]
+
+
+def check_override(name: str, override: Override, folder: Path) -> tuple[list[Problem], Cue | None]:
+    """Problems of one cue of a pack, before and after it is made, and the cue, if it can be made."""
+    try:
+        problems = _of_file(name, override)
+        if any(problem.code == "silent" for problem in problems):
+            return problems, None
+        cue = make_cue(name, override, _RATE_HZ, _SPEECH_LUFS)
+    except CueError as error:
+        return [_of_pack(error, folder, name)], None
+    if override.file is None and not cue.phrases:
+        problems += check_cue(cue)
+    else:
+        problems += as_problems(name, wearing(cue))
+    return [*problems, *as_problems(name, [_without_effect(override), _level(cue, override)])], cue
 
 
 def check_cue(cue: Cue) -> list[Problem]:

@@ -13,14 +13,17 @@ from cues.errors import CueValueError
 from cues.meters.kweighting import k_weighted, recursion
 from cues.meters.levels import (
     HOP_SLOTS,
+    M100_SLOTS,
     OFFSET_LU,
     Measurement,
     hop_energies,
     integrated,
+    lufs,
     measurement,
     silence_after,
     slot_start,
     whole_slots,
+    window_mean_squares,
 )
 from cues.meters.meter import Meter
 from cues.meters.true_peak import in_silence, interpolated_peak, true_peak_dbtp
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     from cues._kernels.machine_code import MachineCode
 
-__all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "measure", "true_peak_dbtp"]
+__all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "m100_max_lufs", "measure", "true_peak_dbtp"]
 
 # Shorter sounds do not repay the loading of the compiled loops: they are measured in numpy.
 _LONG_S = 5.0
@@ -116,6 +119,13 @@ def integrated_lufs(samples: NDArray[np.floating], sample_rate: int = 24000, dua
     if not math.isfinite(hops.sum() + np.dot(rest, rest)):
         mono_float32(mono)
     return integrated(hops * 2.0 if dual_mono else hops, sample_rate)
+
+
+def m100_max_lufs(samples: NDArray[np.floating], sample_rate: int = 24000) -> float:
+    """Loudest 100 ms of one channel, ungated, LUFS: faster than `measure`, with the same parameters and errors."""
+    mono = np.concatenate([mono_float32(samples), silence_after(checked_sample_rate(sample_rate))])
+    around = np.concatenate([np.zeros(M100_SLOTS), _slot_energies(mono, sample_rate)])
+    return lufs(float(window_mean_squares(around, sample_rate, M100_SLOTS, first_slot=-M100_SLOTS).max()))
 
 
 def loudness_curve(samples: NDArray[np.floating], sample_rate: int) -> NDArray[np.float64]:

@@ -6,8 +6,11 @@ import os
 import sys
 import tempfile
 
+import numpy as np
 import pytest
+import soundfile
 
+import cues
 from cues._kernels.object_file import load_kernels
 from cues.batch.runner import run_task
 from cues.extras import pip_install
@@ -134,3 +137,40 @@ def test_a_file_whose_name_is_no_text_is_measured_and_mixed(run, calls, tmp_path
     assert run("batch", "mix", "plan.jsonl", "--workers", 1).code == 0
     assert os.fsencode(name) in {os.fsencode(path.name) for path in (tmp_path / "mixed").rglob("*.wav")}
     assert run("mix", calls / name, "--cue", "agent@0.1").code == 0
+
+
+def test_measure_has_the_loudest_100_ms_of_sounds_that_are_too_short_for_more(run, tmp_path):
+    bank = cues.load_bank("")
+    (tmp_path / "sounds").mkdir()
+    for name in ("tool_call", "error"):
+        soundfile.write(tmp_path / "sounds" / f"{name}.wav", bank[name].samples, 24000, "FLOAT")
+    result = run("batch", "measure", "sounds", "--workers", 1)
+    rows = {row["file"]: row for row in table(tmp_path / "measures.csv")}
+    assert [row["integrated_lufs"] for row in rows.values()] == ["", ""]
+    for name in ("tool_call", "error"):
+        assert float(rows[f"sounds/{name}.wav"]["m100_max_lufs"]) == pytest.approx(
+            bank[name].measured.m100_max_lufs, abs=0.01
+        )
+    assert "loudest 100 ms: −26.0 to −23.0 LUFS" in result.out
+
+
+@pytest.mark.parametrize("place", ["calls", "calls/**/*.wav"])
+def test_normalize_brings_recordings_to_one_loudness_and_never_over_the_ceiling(run, calls, tmp_path, place):
+    (calls / "more").mkdir()
+    stereo = np.stack([soft(tone(440.0, 48000, level=0.5)), soft(tone(660.0, 48000, level=0.1))], axis=1)
+    soundfile.write(calls / "more" / "stereo.wav", stereo, 24000, "PCM_16")
+    soundfile.write(calls / "short.wav", soft(tone(440.0, 4800)), 24000)
+    impulse = np.zeros(24000)
+    impulse[12000:12100] = 0.5
+    soundfile.write(calls / "impulse.wav", impulse, 24000)
+    result = run("batch", "normalize", place, "--target-lufs", "-16", "--workers", 1, "--json")
+    assert json.loads(result.out)["limited"] == 1
+    rows = {row["file"]: row for row in table(tmp_path / "normalized" / "normalized.csv")}
+    for name in ("a", "more/stereo"):
+        levels = cues.measure_file(tmp_path / "normalized" / f"{name}.wav")
+        assert levels.integrated_lufs == pytest.approx(-16.0, abs=0.02)
+    assert cues.measure_file(tmp_path / "normalized" / "short.wav").m100_max_lufs == pytest.approx(-16.0, abs=0.02)
+    assert soundfile.info(tmp_path / "normalized" / "more" / "stereo.wav").subtype == "PCM_16"
+    assert float(rows["calls/impulse.wav"]["true_peak_dbtp"]) == pytest.approx(-1.0, abs=0.01)
+    assert float(rows["calls/impulse.wav"]["missed_lu"]) < -5.0
+    assert run("batch", "normalize", "calls", "--out", "calls", "--workers", 1).code == 1  # never over itself

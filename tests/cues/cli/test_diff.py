@@ -57,3 +57,22 @@ def test_the_picture_shows_both_sides(run, packs):
     picture = matplotlib.image.imread(packs / "d.png")[:, :, :3]
     halves = picture[:, : picture.shape[1] // 2], picture[:, picture.shape[1] // 2 :]
     assert all(np.ptp(half) > 0.5 for half in halves)
+
+
+def test_the_built_in_set_has_a_name_and_the_last_line_says_which_side_has_more(run, packs):
+    result = run("diff", "built-in", "a")
+    assert result.code == 0
+    rows = {line.split()[0]: line.split()[1:] for line in result.out.splitlines()}
+    assert rows["error"][:2] == ["100", "−1.0"]
+    assert rows["agent"] == ["same"]
+    assert "built-in → a: with +, a has more\n" in result.out
+
+
+def test_a_short_cue_fills_its_row_of_the_picture_beside_a_long_one(run, packs):
+    for name, gain_db in (("a", -3), ("b", -1)):
+        text = f"[cues]\nagent = {{ gain_db = {gain_db} }}\nthinking = {{ gain_db = {gain_db} }}\n"
+        (packs / name / "pack.toml").write_text(text)
+    assert run("diff", "a", "b", "--png", "d.png").code == 0
+    picture = matplotlib.image.imread(packs / "d.png")[:, :, :3].max(axis=2)
+    rows = np.array_split(picture, 2)  # `agent`, 0.26 s; `thinking`, 0.6 s and a pause of 1.8 s
+    assert all((row < 0.02).mean() < 0.6 for row in rows)

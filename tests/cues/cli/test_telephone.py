@@ -1,0 +1,33 @@
+"""`--telephone`: files as a telephone carries them."""
+
+import numpy as np
+import pytest
+import soundfile
+
+import cues
+from cues.meters.telephone import over_telephone
+from tests.support.packs import soft, tone, write
+
+
+def test_a_mix_over_the_telephone_is_what_the_simulation_gives(run, tmp_path):
+    write(tmp_path / "speech.wav", soft(tone(440.0, 24000)))
+    run("mix", "speech.wav", "--cue", "tool_call@0.2", "-o", "wide.wav")
+    assert run("mix", "speech.wav", "--cue", "tool_call@0.2", "-o", "narrow.wav", "--telephone").code == 0
+    wide, rate = soundfile.read(tmp_path / "wide.wav", dtype="float32")
+    narrow, narrow_rate = soundfile.read(tmp_path / "narrow.wav", dtype="float32")
+    assert narrow_rate == 8000
+    np.testing.assert_allclose(narrow, over_telephone(wide, rate), atol=2e-3)
+
+
+def test_the_cues_over_the_telephone_are_a_folder_of_files_at_8_khz(run, tmp_path):
+    assert run("export", "narrow", "--telephone").code == 0
+    bank = cues.load_bank("")
+    for name, cue in bank.items():
+        samples, rate = soundfile.read(tmp_path / "narrow" / f"{name}.wav", dtype="float32")
+        assert rate == 8000
+        np.testing.assert_allclose(samples, over_telephone(cue.samples, 24000), atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [["--sample-rate", "16000"], ["--for", "home-assistant"]])
+def test_a_telephone_leaves_no_choice_of_rate(run, options):
+    assert run("export", "narrow", "--telephone", *options).code == 2
