@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -164,7 +165,7 @@ def repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]
 
 
 def _shell(chunk: object, repair: ChatRepair) -> ChatRepair | SseRepair:
-    return SseRepair(repair) if isinstance(chunk, bytes) else repair
+    return SseRepair(repair) if isinstance(chunk, bytes | bytearray | memoryview) else repair
 
 
 class ChatRepair:
@@ -274,7 +275,8 @@ class ChatRepair:
         return chunks
 
     def _from_last(self, index: object, pieces: list[_Piece]) -> list[Any]:
-        return _chunks(self._last, [({"index": index}, pieces)])
+        like = {name: value for name, value in _as_dict(self._last).items() if name != "usage"}
+        return [_like(self._last, chunk) for chunk in _chunks(like, [({"index": index}, pieces)])]
 
     def whole(self, answer: Any) -> Any:
         """Return an answer that did not come as a stream, repaired alike; one without a change is returned itself.
@@ -385,8 +387,9 @@ class _Choice:
         content, calls = delta.get("content"), delta.get("tool_calls")
         fragments, is_same = self._fragments(calls, events)
         if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
-            self._passing |= {event.index: None for event in events if isinstance(event, ToolCallStart)}
-            self._calls, self._may_await = self._calls + 1, True
+            begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
+            self._passing |= begun
+            self._calls, self._may_await = self._calls + len(begun), True
         own = next(((name, delta[name]) for name in REASONING_FIELDS if delta.get(name)), ("", ""))
         said, thought, new_calls, found = "", "", 0, list[dict[str, Any]]()
         for event in events:
@@ -443,7 +446,7 @@ class _Choice:
         given = [calls] if isinstance(calls, Mapping) else listed(calls)
         found: list[dict[str, Any]] = []
         for came in given:
-            fragment = plain(came)
+            fragment = _set_fields(came)
             if not isinstance(fragment, dict):
                 continue
             function, index = fields_of(fragment.get("function")), fragment.get("index")
@@ -478,7 +481,7 @@ class _Choice:
                 text, brace, after = fragment["function"]["arguments"].rpartition("}")
                 fragment["function"] |= {"arguments": text + brace} if "<|" in after else {}
             found.append({"tool_calls": [{**fragment, "index": known.index}]})
-        is_same = len(given) == len(found) == 1 and found[0]["tool_calls"][0] == plain(given[0])
+        is_same = len(given) == len(found) == 1 and found[0]["tool_calls"][0] == _set_fields(given[0])
         return found, is_same
 
     def _end_call(self, call: ToolCallEnd) -> list[dict[str, Any]]:
@@ -542,7 +545,7 @@ def _chunks(like: Any, found: Sequence[tuple[Mapping[str, Any], list[_Piece] | N
     chunks: list[dict[str, Any]] = []
     for choice, pieces in found:
         if pieces is None:
-            chunks.append({**around, "choices": [plain(choice)]})
+            chunks.append({**around, "choices": [_set_fields(choice)]})
             continue
         index = choice.get("index") or 0
         for delta, reason in pieces:
@@ -554,6 +557,13 @@ def _chunks(like: Any, found: Sequence[tuple[Mapping[str, Any], list[_Piece] | N
     if chunks and usage is not None:
         chunks[-1]["usage"] = plain(usage)
     return [_like(like, chunk) for chunk in chunks]
+
+
+def _set_fields(value: Any) -> Any:
+    """A value as JSON has it, without the fields of objects that were not set: `None` would take their place."""
+    if isinstance(value, Mapping):
+        return {name: _set_fields(one) for name, one in value.items()}
+    return _as_dict(value) if hasattr(value, "model_dump") else plain(value)
 
 
 def _as_dict(chunk: Any) -> dict[str, Any]:
@@ -578,16 +588,17 @@ def _like(chunk: Any, fields: dict[str, Any]) -> Any:
 
 
 class SseRepair:
-    """Repairs the bytes of one answer: server-sent events, whose unchanged lines pass as they came, or one JSON object.
+    """Repairs the bytes of one answer: server-sent events (unchanged ones pass as they came), or one object.
 
-    The methods are those of `ChatRepair`, and take and return `bytes`.
+    The methods are those of `ChatRepair`, and take and return `bytes`. An object of more than 64 MiB passes as it is.
     """
 
     def __init__(self, repair: ChatRepair) -> None:
         self._repair = repair
-        self._line = b""
-        self._whole: bytearray | None = None  # of an answer that is one object; its first byte tells
-        self._begun = self._closed = False
+        self._held = bytearray()  # of the event, or of the answer that is one object
+        self._searched = 0
+        self._kind: Literal["unknown", "events", "object", "passing"] = "unknown"
+        self._closed = False
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return what takes the place of a network read.
@@ -595,68 +606,87 @@ class SseRepair:
         Raises
         ------
         StreamValueError
-            If a line, or an answer that is no stream, is longer than 4 MiB.
+            If an event is longer than 4 MiB.
         """
-        if not self._begun and (start := (self._line + data).lstrip()):
-            self._begun, self._whole = True, bytearray() if start.startswith(b"{") else None
-        if self._whole is None:
-            *lines, self._line = (self._line + data).split(b"\n")
-        else:
-            self._whole += self._line + data
-            lines, self._line = [], b""
-        if len(self._line if self._whole is None else self._whole) > MAX_LINE_CHARS:
-            raise StreamValueError(f"a line is longer than {MAX_LINE_CHARS} bytes")
-        return [out for line in lines if (out := self._clean(line, b"\n"))]
+        self._held += data
+        if self._kind == "unknown" and (start := self._held.removeprefix(_BOM).lstrip()):
+            self._kind = "object" if start.startswith(b"{") else "events"
+        if self._kind == "object" and len(self._held) > _LONGEST_OBJECT:
+            logger.warning("an answer of more than %d bytes passes without repair", _LONGEST_OBJECT)
+            self._kind = "passing"
+        if self._kind == "passing":
+            return self._all()
+        found = []
+        while self._kind == "events" and (end := _END_OF_EVENT.search(self._held, max(self._searched - 3, 0))):
+            event = bytes(self._held[: end.end()])
+            del self._held[: end.end()]
+            self._searched = 0
+            found += self._clean(event)
+        self._searched = len(self._held)
+        if self._kind == "events" and self._searched > MAX_LINE_CHARS:
+            raise StreamValueError(f"an event is longer than {MAX_LINE_CHARS} bytes")
+        return found
 
-    def _clean(self, line: bytes, end: bytes) -> bytes:
-        chunk = _data_of(line)
-        if chunk is _DONE and not self._closed:
+    def _all(self) -> list[bytes]:
+        whole, self._held = bytes(self._held), bytearray()
+        return [whole] if whole else []
+
+    def _clean(self, event: bytes) -> list[bytes]:
+        fields, value = _parsed(event)
+        if value is _DONE and not self._closed:
             self._closed = True
-            return b"".join(map(_event, self._repair.close())) + line + end
-        if self._closed or not isinstance(chunk, dict):
-            return line + end
-        chunks = self._repair.feed(chunk)
-        if len(chunks) == 1 and chunks[0] is chunk:
-            return line + end
-        return b"".join(map(_event, chunks)).removesuffix(b"\n\n") + end if chunks else b""
+            return [*map(_event, self._repair.close()), event]
+        if self._closed or not isinstance(value, dict):
+            return [event]
+        chunks = self._repair.feed(value)
+        if len(chunks) == 1 and chunks[0] is value:
+            return [event]
+        return [fields + b"".join(map(_event, chunks))] if chunks else []  # an event without data is an error for some
 
     def close(self) -> list[bytes]:
         """Return the last bytes: what was still held."""
-        if self._whole is None:
+        if self._kind != "object":
             return self._end(self._repair.close)
+        (whole,) = self._all()
         try:
-            answer = json.loads(self._whole)
+            answer = json.loads(whole)
         except (ValueError, RecursionError):
-            return [bytes(self._whole)]
+            return [whole]
         clean = self._repair.whole(answer)
-        return [bytes(self._whole) if clean is answer else _json(clean)]
+        return [whole if clean is answer else _json(clean)]
 
     def fail(self, error: Exception) -> list[bytes]:
         """Return the last bytes of an answer that broke off."""
-        return self._end(lambda: self._repair.fail(error)) if self._whole is None else [bytes(self._whole)]
+        return self._all() if self._kind == "object" else self._end(lambda: self._repair.fail(error))
 
     def _end(self, end: Callable[[], list[Any]]) -> list[bytes]:
-        line, is_cut = self._line, _data_of(self._line) is None
-        found = [] if is_cut else [self._clean(line, b"\n\n")]
+        left = self._all()
+        found = [out for event in left if _parsed(event)[1] is not None for out in self._clean(event + b"\n\n")]
+        is_cut = not found and all(_parsed(event)[1] is None for event in left)
         if not self._closed:
             self._closed = True
             found += map(_event, end())
         # The half of an event says nothing; a page without events has no half.
-        return [out for out in found if out] or ([line] if is_cut and line else [])
+        return found or (left if is_cut else [])
 
 
 _DONE = object()
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
+_END_OF_EVENT, _LINES = re.compile(_LINE_END + b"{2}"), re.compile(_LINE_END)
+_LONGEST_OBJECT = 64 * 2**20
 
 
-def _data_of(line: bytes) -> Any:
-    """The JSON value of an event's line, `_DONE` for the last one, None for any other."""
-    if not line.startswith(b"data:"):
-        return None
-    data = line[5:].strip()
+def _parsed(event: bytes) -> tuple[bytes, Any]:
+    """The lines of an event beside its data, and its JSON value: `_DONE` for the last one, None for any other."""
+    lines = _LINES.split(event.removeprefix(_BOM))
+    texts = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    fields = b"".join(line + b"\n" for line in lines if line and not line.startswith(b"data:"))
+    data = b"\n".join(texts).strip()
     try:
-        return _DONE if data == b"[DONE]" else json.loads(data)
+        return fields, _DONE if data == b"[DONE]" else json.loads(data)
     except (ValueError, RecursionError):
-        return None
+        return fields, None
 
 
 def _event(chunk: dict[str, Any]) -> bytes:
@@ -664,4 +694,7 @@ def _event(chunk: dict[str, Any]) -> bytes:
 
 
 def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a pair of surrogates
+        return json.dumps(value, separators=(",", ":")).encode()

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletionChunk
 
 import stream
 from stream.errors import StreamTypeError, StreamValueError
@@ -302,12 +304,81 @@ def test_nothing_that_a_server_sends_raises(chunks):
         assert sse_repaired([json.dumps(chunk).encode()], ["dim"])
 
 
-@pytest.mark.parametrize("begin", [b"data: ", b'{"choices": "'])
-def test_a_line_or_an_answer_that_is_too_long_raises(begin):
+def test_an_event_that_is_too_long_raises():
     repair = SseRepair(ChatRepair(["dim"]))
-    repair.feed(begin)
+    repair.feed(b"data: ")
     with pytest.raises(StreamValueError, match="4194304 bytes"):
         repair.feed(b"x" * 2**22)
+
+
+def test_an_object_that_is_too_long_passes(monkeypatch, caplog):
+    monkeypatch.setattr("stream.repairing._LONGEST_OBJECT", 1000)
+    parts = [b'{"choices": "', b"x" * 1000, b"y"]
+    repair = SseRepair(ChatRepair(["dim"]))
+    assert b"".join([out for part in parts for out in repair.feed(part)] + repair.close()) == b"".join(parts)
+    assert "passes without repair" in caplog.text
+
+
+@pytest.mark.parametrize("cut", [1, 7, 10_000])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=repr)
+def test_other_fields_line_ends_and_data_of_several_lines_are_read_as_events(end, cut):
+    chunks = [json.dumps(one, indent=1) for one in turn(["Dark. " + DIM[:20], DIM[20:]])]
+    events = [["id: 7", "event: message", *(f"data: {line}" for line in one.splitlines()), ""] for one in chunks]
+    sent = (
+        "\ufeff: hello"
+        + end
+        + end
+        + "".join(line + end for event in events for line in event)
+        + f"data: [DONE]{end}{end}"
+    )
+    data = sent.encode()
+    repair = SseRepair(ChatRepair(["dim"]))
+    out = [one for at in range(0, len(data), cut) for one in repair.feed(data[at : at + cut])] + repair.close()
+    lines = b"".join(out).decode().replace("\r\n", "\n").replace("\r", "\n")
+    found = []
+    for event in lines.split("\n\n"):
+        data_of = [line[5:] for line in event.split("\n") if line.startswith("data:")]
+        if not data_of:
+            assert not event.strip() or event.endswith(": hello"), "an event without data"
+        elif data_of != [" [DONE]"]:
+            found.append(json.loads("\n".join(data_of)))
+    text, _, calls, reasons = accumulated(found)
+    assert (text.strip(), [call["name"] for call in calls], reasons) == ("Dark.", ["dim"], ["tool_calls"])
+
+
+def test_half_a_pair_of_surrogates_raises_nothing():
+    chunks = [chunk_of("<think>\ud83d"), chunk_of("\ude00</think>Yes."), chunk_of(reason="stop")]
+    sent = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in chunks)
+    text, thoughts, _, _ = accumulated(
+        [json.loads(line[6:]) for line in sse_repaired([sent], []).split(b"\n\n") if line]
+    )
+    assert (text, len(thoughts)) == ("Yes.", 2)
+
+
+STRUCTURED = {"index": 0, "id": "a", "type": "function", "function": {"name": "dim", "arguments": ""}}
+PIECES = [{"index": 0, "function": {"arguments": part}} for part in ('{"percent"', ": 5}")]
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"content": DIM}, {"tool_calls": [STRUCTURED]}, *({"tool_calls": [piece]} for piece in PIECES)],
+        [{"tool_calls": [STRUCTURED, {**STRUCTURED, "index": 1, "id": "b"}]},
+         *({"tool_calls": [piece, {**piece, "index": 1}]} for piece in PIECES)],
+        [{"tool_calls": [STRUCTURED]}, {"content": "So.", "tool_calls": [PIECES[0]]}, {"tool_calls": [PIECES[1]]}],
+    ],
+    ids=["after a call in the text", "two in a chunk", "text beside"],
+)  # fmt: skip
+def test_the_openai_packages_own_accumulator_takes_what_comes(deltas):
+    chunks = [{**chunk_of(**delta), "created": 1} for delta in deltas] + [
+        {**chunk_of(reason="tool_calls"), "created": 1}
+    ]
+    state = ChatCompletionStreamState(input_tools=[{"type": "function", "function": {"name": "dim"}}])
+    for clean in stream.repair_sync([ChatCompletionChunk.model_validate(one) for one in chunks], tools=["dim"]):
+        state.handle_chunk(clean)
+    (choice,) = state.get_final_completion().choices
+    assert {call.function.name for call in choice.message.tool_calls} == {"dim"}
+    assert {call.function.arguments for call in choice.message.tool_calls} >= {'{"percent": 5}'}
 
 
 def test_a_megabyte_without_a_marker_is_not_held():
