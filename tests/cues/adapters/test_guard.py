@@ -28,6 +28,8 @@ FORMS = {
     "tokens": "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
     + json.dumps(CITY)
     + "<|tool_call_end|><|tool_calls_section_end|>",
+    "bars": '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="get_weather">\n<｜DSML｜ parameter name="city" string="true">'
+    "Oslo</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>",
     "object": BODY,
 }
 PIPELINES = {"Pipecat": in_pipecat, "LiveKit": in_livekit, "Agents SDK": in_agents}
@@ -68,6 +70,8 @@ TURNS = {
     "text and structured": ([["say", BEFORE + TAGGED], STRUCTURED], BEFORE, ["Oslo"]),
     "in mid-sentence": (f"Let me {TAGGED}look. ", "Let me look.", ["Oslo"]),
     "ten": (BEFORE + "".join(map(tagged, CITIES)), BEFORE, CITIES),
+    "told, then made": (f'{BEFORE}\nfunctions.get_weather(city="Oslo")\n{TAGGED}', BEFORE, ["Oslo"]),
+    "told": (f'{BEFORE}\nfunctions.get_weather(city="Oslo")', BEFORE, []),
     "one of two is broken": (
         f'{BEFORE}{TAGGED}<tool_call>{{"name": "get_weather", "arguments": }}</tool_call>',
         BEFORE,
