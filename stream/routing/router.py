@@ -51,6 +51,7 @@ __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
+_LONGEST_S = 1e6  # Of a wait, where there is no limit.
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
@@ -145,7 +146,8 @@ class CueRouter:
             patience_s=self._working_after,
         )
         self._patience_s = min(rules.working_after_s, rules.profile_of().working_after_s)
-        self._covers_gap = self._sounded = False
+        self._in_gap = self._ends_by_call = False
+        self._sounded_from: int | None = None
         self.limits = limits
         self._begin_on_mixer()
 
@@ -209,14 +211,15 @@ class CueRouter:
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
             case _:
-                if isinstance(event, ToolCallStart):
-                    self._sounded = self._waiting.sounds
+                if isinstance(event, ToolCallStart) and self._in_gap:
+                    self._sounded_from = self._waiting.onset
                 return self._call_cues.handle(event, self._known)
         return None
 
     def _finished(self, reason: str) -> None:
         complete = any(call.is_complete and not call.is_task for call in self._calls.awaited)
-        sounds = self._waiting.sounds and not self._sounded
+        # A sound that began before the call does not show that the server ran it.
+        sounds = self._waiting.onset not in (None, self._sounded_from)
         is_ours = complete and not (ended_early(reason) or self._turn.has_text or sounds)
         # Most formats have one reason for answers with calls and for those without.
         if calls_are_the_clients(reason):
@@ -462,16 +465,18 @@ class CueRouter:
             cue = None  # words are to be heard, and a phrase is no bridge to them
         if turn.phase == "done":
             self._player.drop()
-        if (turn.phase == "done" and not stalls) or (cue is None and self.limits is None and not self._player.puts_off):
+        needless = cue is None and (stalls or (self.limits is None and not self._player.puts_off))
+        if needless or (turn.phase == "done" and not stalls):
             self._waiting.end()
             return
-        if self._covers_gap and not covers_gap and not self._waiting.sounds and self.limits is None:
+        if self._ends_by_call and not covers_gap and not self._waiting.sounds:
             self._waiting.end()  # A call's patience begins with the call.
-        self._covers_gap = covers_gap
+        self._in_gap = covers_gap
+        self._ends_by_call = stalls or (covers_gap and self.limits is None)
         self._waiting.go_on(
             cue,
-            after_s=after_s,
+            after_s=min(after_s, _LONGEST_S),
             answer_from=NEVER if stalls or (turn.has_text and self._calls.has_tasks) else turn.answer_begins,
             blind=not (stalls or any(call.is_complete for call in self._calls.awaited)),
-            limit_samples=round(min(self._limit(turn.is_open)[0], 1e6) * self._player.mixer.sample_rate),
+            limit_samples=round(min(self._limit(turn.is_open)[0], _LONGEST_S) * self._player.mixer.sample_rate),
         )

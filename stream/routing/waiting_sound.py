@@ -39,9 +39,14 @@ class WaitingSound:
         mixer.listens = True
 
     @property
+    def onset(self) -> int | None:
+        """The output sample at which the loop that is heard began; `None` if none is."""
+        return None if (voice := self._voice) is None or voice.done else voice.onset
+
+    @property
     def sounds(self) -> bool:
         """Whether the loop is heard."""
-        return (voice := self._voice) is not None and voice.onset is not None and not voice.done
+        return self.onset is not None
 
     @property
     def answered(self) -> bool:

@@ -291,10 +291,34 @@ def test_a_turn_without_a_call_is_heard_to_work_after_four_seconds_and_until_the
 @pytest.mark.parametrize(
     "rules", [CueRules(working=None), CueRules(silence_s=np.inf), CueRules(thinking="")], ids=["none", "never", "empty"]
 )
-def test_a_turn_without_a_call_is_silent_where_the_rules_have_no_sound_for_it(rules):
-    line = Line(rules=rules)
+@pytest.mark.parametrize("limits", [None, Limits()], ids=["alone", "limits"])
+def test_a_turn_without_a_call_is_silent_where_the_rules_have_no_sound_for_it(rules, limits):
+    line = Line(rules=rules, limits=limits)
     line.router.begin_turn()
     assert not line.pass_s(20.0).any()
+
+
+@pytest.mark.parametrize("limits", [None, Limits()], ids=["alone", "limits"])
+@pytest.mark.parametrize("gap_s", [0.5, 3.9])
+def test_a_silent_call_after_a_gap_is_awaited_as_without_a_sound_for_gaps(gap_s, limits):
+    heard = []
+    for silence_s in (4.0, np.inf):
+        line = Line(rules=CueRules(silence_s=silence_s, tool_call=None), limits=limits)
+        for _ in range(2):
+            line.router.begin_turn()
+            line.pass_s(gap_s)
+            line.handle(TextDelta("So"))
+            line.say(steady_voice(0.5))
+            line.router.poll()
+            line.pass_s(gap_s)
+            line.handle(*call(), Finish("tool_calls"))
+            line.pass_s(8.0)
+            line.handle(result(), TextDelta("It"))
+            line.pass_s(gap_s)
+            line.say(steady_voice(0.5))
+            line.handle(Finish("stop"))
+        heard.append(line.out)
+    assert np.array_equal(*heard)
 
 
 def test_text_alone_brings_no_sound():
