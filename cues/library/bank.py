@@ -59,6 +59,8 @@ class Bank(Mapping[str, Cue]):
         Loudness of the speech that the cues are leveled for, LUFS.
     rules : tuple of (str, str)
         The pack's (tool-name pattern, cue name) pairs. The first match wins; patterns as in `fnmatch.fnmatchcase`.
+    profiles : tuple of (str, str)
+        The pack's (tool-name pattern, profile) pairs, as in `stream.CueRules`.
     pack_dir : Path or None
         Folder of the pack.
     """
@@ -70,6 +72,7 @@ class Bank(Mapping[str, Cue]):
         self.sample_rate = sample_rate
         self.speech_lufs = speech_lufs
         self.rules: tuple[tuple[str, str], ...] = pack.rules if pack else ()
+        self.profiles: tuple[tuple[str, str], ...] = pack.profiles if pack else ()
         self.pack_dir: Path | None = pack.folder if pack else None
 
     def __getitem__(self, name: str) -> Cue:

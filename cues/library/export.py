@@ -204,11 +204,14 @@ def _write_pack(bank: Bank, folder: Path, files: Mapping[str, Path]) -> None:
     entries = {name: _entry(bank, bank[name], path.name) for name, path in files.items()}
     plain = all(name in CATALOG and entry == _text(files[name].name) for name, entry in entries.items())
     path = folder / PACK_FILE
-    if plain and not bank.rules:
+    if plain and not (bank.rules or bank.profiles):
         path.unlink(missing_ok=True)
         return
     lines = ["[cues]", *(f"{_text(name)} = {entry}" for name, entry in entries.items())]
-    lines += ["", "[rules]", *(f"{_text(pattern)} = {_text(cue)}" for pattern, cue in bank.rules), ""]
+    for section, pairs in (("rules", bank.rules), ("profiles", bank.profiles)):
+        if pairs or section == "rules":
+            lines += ["", f"[{section}]", *(f"{_text(pattern)} = {_text(name)}" for pattern, name in pairs)]
+    lines.append("")
     rest = "\n".join(lines)
     path.write_text(f"{_FIRST_LINE}{_digest(rest.encode())}\n{rest}", encoding="utf-8", newline="\n")
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]
 
 MOTIF = "motif"
+PROFILES = ("full", "normal", "minimal")
 """Value of a rule that gives each matching tool its own motif."""
 PACK_FILE = "pack.toml"
 PACK_VARIABLE = "CUES_PACK"
@@ -77,11 +78,12 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
-    """A checked pack: cues by name, and rules from tool-name patterns to a cue or `"motif"`; the first match wins."""
+    """A checked pack: cues by name, and rules from tool-name patterns to a cue or `"motif"`, and to a profile."""
 
     folder: Path
     cues: Mapping[str, Override]
-    rules: tuple[tuple[str, str], ...] = ()
+    rules: tuple[tuple[str, str], ...] = ()  # the first match wins
+    profiles: tuple[tuple[str, str], ...] = ()
     unnamed: tuple[str, ...] = ()  # audio files that the `pack.toml` does not name, so that nobody hears them
 
 
@@ -186,9 +188,9 @@ def _named_after_cue(folder: Path, path: Path, cues: Mapping[str, Override]) -> 
 def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
     path = folder / PACK_FILE
     table = _table(path)
-    faults += unknown_keys(table, ("pack", "cues", "rules"), f"{path}:", "the file", _IN_CUES)
+    faults += unknown_keys(table, ("pack", "cues", "rules", "profiles"), f"{path}:", "the file", _IN_CUES)
     sections: dict[str, dict[str, Any]] = {}
-    for name in ("pack", "cues", "rules"):
+    for name in ("pack", "cues", "rules", "profiles"):
         sections[name] = {}
         with _noting(faults, ""):
             sections[name] = typed(table.get(name, {}), dict, f"{path}: [{name}]", "a table")
@@ -205,7 +207,11 @@ def _from_toml(folder: Path, faults: list[PackError]) -> Pack:
             rules.append((pattern, _ruled_cue(path, pattern, cue, sections["cues"])))
     used = {path for override in cues.values() for path in (override.file, *override.phrases)}
     unnamed = tuple(path.name for path in sound_files(folder) if path not in used)
-    return Pack(folder=folder, cues=cues, rules=tuple(rules), unnamed=unnamed)
+    profiles: list[tuple[str, str]] = []
+    for pattern, profile in sections["profiles"].items():
+        with _noting(faults, f"[profiles] {pattern}"):
+            profiles.append((pattern, _profile(path, pattern, profile)))
+    return Pack(folder=folder, cues=cues, rules=tuple(rules), profiles=tuple(profiles), unnamed=unnamed)
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -252,6 +258,15 @@ def _ruled_cue(path: Path, pattern: str, cue: object, own: Mapping[str, Any]) ->
         message = f"{where} is {name!r}; no cue of that name; it must be one of {', '.join(known)}"
         fix = _OF_FILES if Path(name).suffix.lower() in ENDINGS else "correct the name, or add the cue under [cues]"
         raise PackError(message + did_you_mean(name, known), fix=fix)
+    return name
+
+
+def _profile(path: Path, pattern: str, profile: object) -> str:
+    where = f"{path}: [profiles] {pattern!r}"
+    name: str = typed(profile, str, where, "the name of a profile")
+    if name not in PROFILES:
+        message = f"{where} is {name!r}; it must be one of {', '.join(PROFILES)}{did_you_mean(name, PROFILES)}"
+        raise PackError(message, fix="correct the name")
     return name
 
 

@@ -16,7 +16,7 @@ from tests.support.listening import new_clicks, steady_voice
 from tests.support.virtual_loop import LoopClock, run_virtually
 
 RATE = 24000
-PATIENCE_S, PERIOD_S = 3.5, 2.4
+PATIENCE_S, PERIOD_S, SILENCE_S = 3.5, 2.4, 4.0
 AUDIBLE = 1e-3  # −60 dBFS
 SLOW_VOICE_S = 3.7
 ASKED_S = 1.0
@@ -55,7 +55,7 @@ CHAIN = Turn(
 TURNS = {
     "three chained calls": CHAIN,
     "slow voice": Turn(CHAIN.calls[:1], voice_s=SLOW_VOICE_S, cues=("tool_call", "success")),
-    "slow model and voice": Turn(CHAIN.calls[:1], think_s=4.0, voice_s=SLOW_VOICE_S, cues=("tool_call", "success")),
+    "slow model and voice": Turn(CHAIN.calls[:1], think_s=3.8, voice_s=SLOW_VOICE_S, cues=("tool_call", "success")),
     "unknown tool": Turn((Call("serch", 0.5, "invented"),), cues=("tool_call", "error")),
     "timeout": Turn((Call("search", 6.0, "timeout"),), cues=("tool_call", "error")),
     "plain": Turn((), think_s=8.0, voice_s=1.0),
@@ -167,6 +167,29 @@ def play_whole_turn(kind, name, *, thinking):
     assert is_over
 
 
+def play_whole_turn_in_profile(kind, name, profile):
+    """From the question to the answer's end, with a waiting sound as the only sign where the profile wants no more."""
+    # Later, so that no tick of the waiting sound meets the first word.
+    turn = replace(TURNS[name], voice_s=TURNS[name].voice_s + 0.8)
+    heard, is_over, _ = play(kind, turn, lasts_s=lasts_s(turn), rules=CueRules(profile=profile))
+    errors = tuple(cue for cue in turn.cues if cue == "error")
+    # A chained call is made over the waiting sound of the first one.
+    calls = ("tool_call",) if profile == "normal" and name != "unknown tool" else ()
+    check_whole_turn(replace(turn, cues=calls + errors), heard)
+    assert new_clicks(heard.mixed, heard.speech) == []
+    assert is_over
+
+
+def play_gap(kind, profile):
+    """A turn whose model is silent for 8 s, and calls nothing."""
+    turn = TURNS["plain"]
+    heard, is_over, _ = play(kind, turn, lasts_s=lasts_s(turn), rules=CueRules(profile=profile))
+    check_whole_turn(turn, heard)
+    (waiting,) = heard.waiting
+    assert abs((waiting.start_samples - heard.asked) / RATE - SILENCE_S) <= 0.1
+    assert is_over
+
+
 def play_barge_in(kind, state):
     heard, is_over, talk = play(kind, INTERRUPTED, lasts_s=30.0, interrupt_s=STATES[state], rules=THINKING)
     check_barge_in(heard, state, kind.holds_s)
@@ -206,6 +229,10 @@ def lasts_s(turn, rest_s=8.0):
 
 WHOLE_TURNS = [(name, True) for name in TURNS] + [(name, False) for name, turn in TURNS.items() if turn.calls]
 """Names of turns, from the question or from the first call."""
+
+PROFILES = ("full", "normal", "minimal")
+IN_PROFILES = [(name, profile) for name, turn in TURNS.items() if turn.calls for profile in PROFILES[1:]]
+"""Names of turns, and a profile that is not the default."""
 
 HANGS = {
     "tool": (Turn((Call("search", 0.0, "never"),)), Limits(tool_s=20.0)),

@@ -7,7 +7,18 @@ from tests.support.talks.livekit import LiveKitTalk
 from tests.support.talks.pipecat import PipecatTalk
 from tests.support.talks.realtime import AgentsRealtimeTalk, RealtimeTalk
 from tests.support.talks.unmute import UnmuteTalk
-from tests.support.turn_matrix import HANGS, STATES, WHOLE_TURNS, play_barge_in, play_hang, play_whole_turn
+from tests.support.turn_matrix import (
+    HANGS,
+    IN_PROFILES,
+    PROFILES,
+    STATES,
+    WHOLE_TURNS,
+    play_barge_in,
+    play_gap,
+    play_hang,
+    play_whole_turn,
+    play_whole_turn_in_profile,
+)
 
 PIPELINES = [AgentsVoiceTalk, LiveKitTalk, PipecatTalk, RealtimeTalk, AgentsRealtimeTalk, UnmuteTalk]
 each_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda kind: kind.__name__.removesuffix("Talk"))
@@ -19,6 +30,20 @@ def test_no_dead_air_up_to_the_first_word(pipeline, name, thinking):
     if (pipeline, name) == (AgentsRealtimeTalk, "unknown tool"):
         return  # The SDK asks for no answer; `test_agents_sdk.py` has this turn.
     play_whole_turn(pipeline, name, thinking=thinking)
+
+
+@each_pipeline
+@pytest.mark.parametrize(("name", "profile"), IN_PROFILES)
+def test_no_dead_air_in_any_profile(pipeline, name, profile):
+    if (pipeline, name) == (AgentsRealtimeTalk, "unknown tool"):
+        return  # As above.
+    play_whole_turn_in_profile(pipeline, name, profile)
+
+
+@each_pipeline
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_model_that_hangs_without_a_call_is_heard_to_work_after_four_seconds(pipeline, profile):
+    play_gap(pipeline, profile)
 
 
 @each_pipeline

@@ -5,7 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+import cues
 import stream
+from cues.library.export import export_bank
 from stream.events import Finish, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from tests.support.listening import steady_voice
 from tests.support.routing import RATE, Pipeline, bank
@@ -121,12 +123,13 @@ def test_an_error_sounds_at_once_in_every_profile_and_takes_the_place_of_the_cal
 
 
 @pytest.mark.parametrize("where", ["rules", "pack"])
-def test_a_rule_for_a_tool_names_another_profile(where):
-    class Pack(dict):
-        profiles = (("read_*", "full"),)
-
+def test_a_rule_for_a_tool_names_another_profile(where, tmp_path):
+    (tmp_path / "pack.toml").write_text('[profiles]\n"read_*" = "full"')
+    pack = cues.load_bank(tmp_path)
+    export_bank(pack, tmp_path / "again")
+    pack = cues.load_bank(tmp_path / "again")
     rules = {"profiles": (("read_*", "minimal" if where == "pack" else "full"), ("*", "minimal"))}
-    line = Line("normal", bank=Pack(ALL) if where == "pack" else ALL, rules=rules)
+    line = Line("normal", bank=pack if where == "pack" else ALL, rules=rules)
     line.call(1, "read_file")
     line.pass_s(1.0)
     line.result()

@@ -12,14 +12,18 @@ from stream.session import VoiceSession
 from stream.speech.speaker import PhraseSpeaker, Speech
 from tests.support.turn_matrix import (
     HANGS,
+    IN_PROFILES,
+    PROFILES,
     RATE,
     STATES,
     VOICE,
     WHOLE_TURNS,
     Played,
     play_barge_in,
+    play_gap,
     play_hang,
     play_whole_turn,
+    play_whole_turn_in_profile,
 )
 from tests.support.turns import Source, run_turn
 
@@ -83,6 +87,16 @@ class SessionTalk:
 @pytest.mark.parametrize(("name", "thinking"), WHOLE_TURNS)
 def test_no_dead_air_from_the_question_to_the_first_word(name, thinking):
     play_whole_turn(SessionTalk, name, thinking=thinking)
+
+
+@pytest.mark.parametrize(("name", "profile"), IN_PROFILES)
+def test_no_dead_air_in_any_profile(name, profile):
+    play_whole_turn_in_profile(SessionTalk, name, profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_model_that_hangs_without_a_call_is_heard_to_work_after_four_seconds(profile):
+    play_gap(SessionTalk, profile)
 
 
 @pytest.mark.parametrize("state", STATES)
