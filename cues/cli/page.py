@@ -12,9 +12,11 @@ import numpy as np
 
 import cues
 from cues.cli import _options
+from cues.cli._minute import minute
 from cues.cli._records import bank_of, source_of
 from cues.cli._terminal import harmless
 from cues.files import explained
+from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import LINE, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
 from cues.units import db_to_gain
@@ -57,7 +59,10 @@ def command(
     speech, who = _speech(over, speaker)
 
     def make(reload: str) -> str:
-        return board_page(_sets(packs), speech, _RATE_HZ, speaker=who, reload=reload)
+        bank, answer = cues.load_bank(packs[0] if packs else "", sample_rate=RATE_HZ), over_telephone(speech, _RATE_HZ)
+        return board_page(
+            _sets(packs), speech, _RATE_HZ, speaker=who, reload=reload, minute=minute(bank, answer[: 3 * RATE_HZ])
+        )
 
     if serve:
         from cues.cli._page_server import PageServer, Watched, reloading_page

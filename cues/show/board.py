@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     Samples = NDArray[np.float32]
 
-__all__ = ["Set", "at_loudness", "board_page", "pcm_text"]
+__all__ = ["Minute", "Set", "at_loudness", "board_page", "pcm_text"]
 
 _CUE_AT_S = 0.9
 _CEILING_DBTP = -1.0
@@ -49,6 +49,16 @@ class Set:
     sources: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """A minute of a conversation: the speech, and the mix and the number of sounds of each profile."""
+
+    speech: Samples
+    sample_rate: int
+    mixes: Mapping[str, Samples]
+    n_sounds: Mapping[str, int]
+
+
 def board_page(
     sets: Sequence[Set],
     speech: Samples,
@@ -57,20 +67,24 @@ def board_page(
     title: str = "Sound board",
     speaker: str = "",
     reload: str = "",
+    minute: Minute | None = None,
 ) -> str:
     """HTML page with every cue of one to three `sets`; a cue has the same loudness in each.
 
     `sample_rate` is that of the speech and of all cues, Hz. `reload` is the URL on the page's server that reports
-    changes, empty for a standalone page.
+    changes, empty for a standalone page. `minute` is heard on a card of its own.
     """
     under = (speech, over_telephone(speech, sample_rate))
     names = list(dict.fromkeys(name for cue_set in sets for name in cue_set.cues))
     cards = [_card(number, name, sets, under, sample_rate) for number, name in enumerate(names, start=1)]
+    if minute is not None:
+        cards.append(_minute_card(len(cards) + 1, minute))
     data = {
         "rate": sample_rate,
         "speech": pcm_text(speech),
         "phone": pcm_text(under[1]),
         "phoneRate": RATE_HZ,
+        "minute": {"speech": pcm_text(minute.speech), "rate": minute.sample_rate} if minute else None,
         "cards": [[column["sounds"] for column in card["columns"]] for card in cards],
     }
     return _rendered(title=title, sets=sets, cards=cards, data=data, speaker=speaker, reload=reload)
@@ -99,7 +113,31 @@ def _card(number: int, name: str, sets: Sequence[Set], speech: tuple[Samples, Sa
             }
         )
     meaning = CATALOG[name].meaning if name in CATALOG else ""
-    return {"number": number, "name": name, "meaning": meaning, "columns": columns}
+    return {"number": number, "name": name, "meaning": meaning, "columns": columns, "is_minute": False}
+
+
+def _minute_card(number: int, minute: Minute) -> dict[str, Any]:
+    """The profiles beside each other; the page has the speech once, and what each profile changes in it."""
+    columns = [
+        {
+            "label": profile,
+            "source": "",
+            "sounds": {"changes": _changes(minute.speech, mix), "loop": False},
+            "measures": [("sounds", str(minute.n_sounds[profile]))],
+            "warnings": [],
+            "offset_db": "",
+        }
+        for profile, mix in minute.mixes.items()
+    ]
+    meaning = "Five questions and six calls of 0.2 to 6 s, over a telephone: how much sounds in each profile"
+    return {"number": number, "name": "a minute", "meaning": meaning, "columns": columns, "is_minute": True}
+
+
+def _changes(before: Samples, after: Samples) -> list[dict[str, Any]]:
+    """The stretches of `after` that differ from `before`, joined over pauses of less than 100 samples."""
+    changed = np.flatnonzero(before != after)
+    parts = np.split(changed, np.flatnonzero(np.diff(changed) > 100) + 1) if len(changed) else []
+    return [{"at": int(part[0]), "samples": pcm_text(after[part[0] : part[-1] + 1])} for part in parts]
 
 
 def _offset(gain_db: float) -> str:

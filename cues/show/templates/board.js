@@ -21,6 +21,11 @@
 
   // What is heard of a sound: alone (a loop twice), over the speech, or through a telephone.
   function heard(sound, mode) {
+    if (sound.changes) {  // of the minute's speech
+      const whole = samplesOf(data.minute.speech);
+      for (const { at, samples } of sound.changes) { whole.set(samplesOf(samples), at); }
+      return { samples: whole, rate: data.minute.rate };
+    }
     if (mode !== "alone") {
       const { at, length, samples } = sound[mode];
       const whole = padded(under[mode](), length);

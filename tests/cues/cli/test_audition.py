@@ -1,13 +1,19 @@
 """The commands for ears and eyes, as a person at a terminal meets them."""
 
+import base64
 import json
+import re
 import sys
 
 import numpy as np
 import pytest
 
 import cues
+from cues.cli._minute import minute
 from cues.extras import pip_install
+from cues.meters.telephone import over_telephone
+from cues.show.audition import stand_in_speech
+from cues.show.board import Set, board_page
 from cues.synthesis.catalog import CATALOG
 from tests.support.packs import cut_in_the_middle, rhythm, soft, tone, write
 
@@ -207,3 +213,22 @@ def test_page_shows_two_packs_over_speech_of_ones_own(run, tmp_path):
     assert "Speech: speech.wav." in page
     assert "<dd>agent.wav</dd>" in page
     assert str(tmp_path) not in page
+
+
+def test_the_board_plays_the_same_minute_in_the_three_profiles(tmp_path):
+    speech = over_telephone(stand_in_speech(24000), 24000)
+    made = minute(cues.load_bank("", sample_rate=8000), speech)
+    board = board_page([Set("built in", {}, {})], stand_in_speech(24000), 24000, minute=made)
+    sounds = json.loads(re.search(r'id="sounds">(.*?)</script>', board, re.DOTALL)[1])
+
+    def pcm(text):
+        return np.frombuffer(base64.b64decode(text), "<i2")
+
+    for column, mix in zip(sounds["cards"][-1], made.mixes.values(), strict=True):
+        heard = pcm(sounds["minute"]["speech"]).copy()
+        for change in column["changes"]:
+            part = pcm(change["samples"])
+            heard[change["at"] : change["at"] + len(part)] = part
+        np.testing.assert_allclose(heard / 32767, mix, atol=0.51 / 32767)
+        assert len(mix) == 60 * sounds["minute"]["rate"]
+    assert made.n_sounds["full"] > made.n_sounds["normal"] > made.n_sounds["minimal"] > 0
