@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from stream.readers.text.patterns import Run, Shape, is_token
+from stream.readers.text.patterns import Run, Shape, is_token, shape_of
 
 if TYPE_CHECKING:
     import re
@@ -82,6 +82,9 @@ class Unreadable(Exception):  # noqa: N818  (an outcome, not an error)
     """A call began, and its body cannot be read."""
 
 
+_SKIPPED = Run(r"[\s}\],;]{0,32}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One row of the table."""
@@ -99,11 +102,11 @@ class Dialect:
     fence: bool = False  # it is a code fence
     fresh: bool = False  # it counts at the start of a line, or after a call
     tested: bool = False  # a body must follow its marker, even if that is written as a token is
-    ends: tuple[Shape, ...] = field(init=False, default=())  # closers after white space and brackets that are skipped
 
-    def __post_init__(self) -> None:
-        skipped = Run(r"[\s}\],;]{0,32}")
-        object.__setattr__(self, "ends", tuple(Shape(skipped, closer) for closer in self.closers))
+    @property
+    def ends(self) -> tuple[Shape, ...]:
+        """Its closers, after white space and brackets that are skipped."""
+        return tuple(shape_of(_SKIPPED, closer) for closer in self.closers)
 
     def stands_out(self, *, fresh: bool) -> bool:
         """Return whether the marker alone shows a call; a marker that is a word does so at the start of a line."""

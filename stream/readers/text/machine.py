@@ -26,6 +26,7 @@ NOTHING_KNOWN: dict[str, TextDelta] = {}
 _SEPARATORS = re.compile(r"[\s,;]*")  # syntax before another call, text before text
 _TICK_OR_LINE_END = re.compile(r"[`\n]")
 _MOST_PASSED, _LONGEST_PASSED = 256, 256  # texts that were passed on and not noted; characters of one
+_AHEAD = Shape(SPACE, Run(r"\S"))
 _SHORTEST_HALF = 4  # decision: fewer characters of a marker are text, even if the stream was cut off
 _BRACKET_LINE = Shape("\n", Run(r"[ \t]{0,256}"), Run(r"[}\]]"), Run(r"[}\],; \t]{0,256}"), "\n")
 _LONGEST_DETOUR = 4096  # how far after its line the closing marker is searched for, characters
@@ -276,9 +277,10 @@ class TextMachine:
 
 def _read_marked(parser: Parser, row: Dialect, size: int) -> Reading[None]:
     """Read a marker, once or doubled, what must follow it, and the body that begins there."""
-    doubled = shape_of(SPACE, parser.take(size))
-    while (yield from parser.read(doubled)):
-        pass
+    marker = parser.take(size)
+    while (ahead := (yield from parser.test(_AHEAD))) and ahead[1].group(2) == marker[0]:
+        if not (yield from parser.read(shape_of(SPACE, marker))):
+            break
     try:
         found = yield from parser.test(*(shape for shape, _ in row.heads))
     except CutOff:
