@@ -45,7 +45,7 @@ __all__ = ["ChatRepair", "SseRepair", "repair", "repair_sync", "repaired", "repa
 
 _Piece: TypeAlias = tuple[dict[str, Any], str | None]  # the delta and the finish reason of a new chunk
 _REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
-_MOST_CALLS, _MOST_WANTED, _MOST_CHOICES = 1 << 14, 16, 128  # that are remembered; what a server sends is endless
+_MOST_CALLS, _MOST_CHOICES = 1 << 14, 128  # that are remembered; what a server sends is endless
 _READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
 
 logger = logging.getLogger(__name__)
@@ -198,6 +198,7 @@ class ChatRepair:
         self._passes_all = self.offered is None and without_tools == "pass"
         self._first = _Choice(self)
         self._choices = {"0": self._first}
+        self._read, self._passes = self._first.reader.feed, self._first.passes
         self._last: Any = {}  # chunk, whose other fields what is held at the end gets
 
     @classmethod
@@ -226,11 +227,11 @@ class ChatRepair:
         """
         if self._passes_all:
             return [chunk]
-        one = self._first
-        events = self.events = one.reader.feed(chunk)  # which passes over other choices than the first
-        if one.passes(chunk, events):
+        events = self.events = self._read(chunk)  # which passes over other choices than the first
+        if self._passes(chunk, events):
             self._last = chunk
             return [chunk]
+        one = self._first
         choices = listed(fields_of(chunk).get("choices"))
         choice = fields_of(choices[0]) if choices else NOTHING
         if len(choices) > 1 or choice.get("index"):
@@ -341,7 +342,7 @@ class _Choice:
         self._passing: dict[int, _Fragmented | None] = {}  # the same by their ordinal
         self._odd: dict[object, None] = {}  # indices of other calls
         self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
-        self._wanted: list[ToolCallEnd] = []  # of these, the ones that came as structured calls, too
+        self._wanted: dict[tuple[str, str], ToolCallEnd] = {}  # of these, those that came as structured calls, by id
         self._awaits_client = False  # a recovered call has gone out
         self._may_await = False  # a structured one has, and no text after it
         self._has_role = False
@@ -402,8 +403,7 @@ class _Choice:
                     thought += event.text
                     found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
                 case ToolCallStart() if not event.from_text:  # a call of its own
-                    own_call = event.tool_name, event.tool_call_id
-                    self._wanted = [call for call in self._wanted if (call.tool_name, call.tool_call_id) != own_call]
+                    self._wanted.pop((event.tool_name, event.tool_call_id), None)
                     if event.index in self._passing:
                         found, fragments = found + fragments, []
                 case ToolCallEnd():
@@ -413,9 +413,8 @@ class _Choice:
                 case ToolResult():  # the server runs its calls
                     self._awaits_client = self._may_await = False
                 case Finish():
-                    wanted = [self._written(call) for call in self._wanted]
-                    new_calls += len(wanted)
-                    found += wanted
+                    new_calls += len(self._wanted)
+                    found += map(self._written, self._wanted.values())
                     self._end_round()
         found += fragments
         is_a_result = delta.get("role") == "tool"
@@ -452,15 +451,14 @@ class _Choice:
             function, index = fields_of(fragment.get("function")), fragment.get("index")
             name, own_id, arguments = text_of(function.get("name")), fragment.get("id"), function.get("arguments")
             index = index if type(index) is int else dumps(index)
-            start = next((one for one in starts if name and one.tool_name == clean_name(str(name))), None)
+            start = next((one for one in starts if name and one.tool_name == clean_name(name)), None)
             known = self._fragmented.get(index)
             if start is not None:
                 starts.remove(start)
             elif name and (known is None or known.open_at is None or (own_id and known.id and own_id != known.id)):
                 if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
-                    self._wanted = [*self._wanted, replace(self._dropped.pop(name), tool_call_id=text_of(own_id))][
-                        -_MOST_WANTED:
-                    ]
+                    wanted = replace(self._dropped.pop(name), tool_call_id=text_of(own_id))
+                    _remember(self._wanted, (name, wanted.tool_call_id), wanted)
                 known = None
             if start is not None or known is None:
                 is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
@@ -500,9 +498,7 @@ class _Choice:
         elif call.told and not self._repair.runs_told:
             why = "only told of"
         elif not self._repair.passes_unknown and (offered is None or call.tool_name not in offered):
-            self._dropped[call.tool_name] = call
-            while len(self._dropped) > 1 and sum(map(_size_of, self._dropped.values())) > MAX_ARGUMENT_CHARS:
-                del self._dropped[next(iter(self._dropped))]
+            _remember(self._dropped, call.tool_name, call)
             why = "not offered"
         else:
             self._awaits_client = True
@@ -528,8 +524,11 @@ class _Choice:
         return "stop" if reason == "tool_calls" and not self._calls else reason
 
 
-def _size_of(call: ToolCallEnd) -> int:
-    return 1024 + len(call.arguments_json)
+def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> None:
+    """Keep a call, and of older ones what fits into the longest arguments; a server's calls may have no end."""
+    kept[key] = call
+    while len(kept) > 1 and sum(1024 + len(one.arguments_json) for one in kept.values()) > MAX_ARGUMENT_CHARS:
+        del kept[next(iter(kept))]
 
 
 def _text_of(content: Any) -> str:
