@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,8 +105,8 @@ def _record(pair: Pair) -> dict[str, Any]:
         "a": a.name,
         "b": b.name,
         "same": same,
-        "m100_lu": round(b.measured.m100_max_lufs - a.measured.m100_max_lufs, 3),
-        "true_peak_db": round(b.measured.true_peak_dbtp - a.measured.true_peak_dbtp, 3),
+        "m100_lu": _difference(a.measured.m100_max_lufs, b.measured.m100_max_lufs),
+        "true_peak_db": _difference(a.measured.true_peak_dbtp, b.measured.true_peak_dbtp),
         "length_ms": round(1000.0 * (b.duration_s - a.duration_s), 3),
         "bands_db": {
             str(hz): round(max(level_b, _HEARD_DB) - max(level_a, _HEARD_DB), 2)
@@ -116,7 +117,14 @@ def _record(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _signed(value: float, digits: int = 1) -> str:
+def _difference(a: float, b: float) -> float | None:
+    """From A to B; None if one of them is silent."""
+    return round(b - a, 3) if math.isfinite(a) and math.isfinite(b) else None
+
+
+def _signed(value: float | None, digits: int = 1) -> str:
+    if value is None:
+        return "–"
     return f"{value:+.{digits}f}".replace("-", "−") if abs(value) >= 0.5 * 10.0**-digits else "0"
 
 

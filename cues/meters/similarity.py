@@ -29,11 +29,13 @@ def similarity(first: Any, second: Any) -> float:
 
     It is the best correlation of the spectrograms (10 ms, semitones, 40 dB) over shifts of up to 30 ms and an octave.
     """
-    return _best_match(_pattern(first), _pattern(second))
+    patterns = _pattern(first), _pattern(second)
+    silent = [not len(pattern) for pattern in patterns]
+    return float(all(silent)) if any(silent) else _best_match(*patterns)
 
 
 def _pattern(cue: Any) -> NDArray[np.float64]:
-    """Spectrogram in semitone bands, dB above −40 dB of the loudest: shape `(n_hops, n_bands)`."""
+    """Spectrogram in semitone bands, dB above −40 dB of the loudest: shape `(n_hops, n_bands)`; no hop of silence."""
     samples = resample(cue.samples, cue.sample_rate, _RATE_HZ)
     power = short_time_power(samples, np.arange(0, len(samples) + _WINDOW // 2 + 1, _HOP), _WINDOW, 4 * _WINDOW)
     hz = np.fft.rfftfreq(4 * _WINDOW, 1.0 / _RATE_HZ)
@@ -41,6 +43,8 @@ def _pattern(cue: Any) -> NDArray[np.float64]:
     edges = np.searchsorted(hz, edges_hz)
     total = np.concatenate([np.zeros((len(power), 1)), np.cumsum(power, axis=1)], axis=1)
     bands = total[:, edges[1:]] - total[:, edges[:-1]]
+    if not bands.max() > 0.0:
+        return np.zeros((0, _N_BANDS))
     level_db = 10.0 * np.log10(np.maximum(bands / bands.max(), 1e-12))
     pattern: NDArray[np.float64] = np.maximum(level_db + _HEARING_DB, 0.0)
     sounding = np.flatnonzero(pattern.any(axis=1))

@@ -136,6 +136,7 @@ class Pacer:
             sample_rate=mixer.sample_rate,
         )
         self._clock = clock
+        self._muted_from = 0  # sample of the output at which an interrupt's fade is over
         self._queue: deque[Samples] = deque()
         self._pushed = self._taken = 0  # each is written by one thread only
         self._odd_byte = b""
@@ -193,6 +194,10 @@ class Pacer:
         if speech.ndim != 1:
             raise CueValueError(f"speech has shape {speech.shape}; it must be 1-D: one channel")
         if len(speech):
+            n_fading = self._muted_from and self._muted_from - self._mixer.position - self.queued_samples
+            if n_fading > 0:
+                self._queue.append(np.zeros(n_fading, dtype=np.float32))
+                self._pushed += n_fading
             with np.errstate(over="ignore"):
                 self._queue.append(np.array(speech, dtype=np.float32))
             self._more_waits = self._more_waits or self._ahead(self._clock()) > 0.0
@@ -254,7 +259,9 @@ class Pacer:
             end = self._concealment.fade_out(n_fade - self.queued_samples)
             if end is not None:
                 self.push(end)
-        return self.clear(keep_ms=fade_ms)
+        dropped = self.clear(keep_ms=fade_ms)
+        self._muted_from = self._mixer.position + n_fade  # speech that comes meanwhile waits until then
+        return dropped
 
     def recall(self) -> int:
         """Note that the output dropped the unheard samples, and return how many these are. The mixing thread only."""

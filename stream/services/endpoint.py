@@ -107,7 +107,9 @@ class Endpoint:
                         async for _ in reads:
                             pass
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            for event in _usage_first(reader.fail(self._broken(error, reached=reached)), finish, is_end=True):
+            # Of an answer that has its finish reason only the transport's end is missing.
+            last = reader.close() if finish else reader.fail(self._broken(error, reached=reached))
+            for event in _usage_first(last, finish, is_end=True):
                 yield event
 
     async def _refusal(self, response: httpx2.Response) -> StreamFailed | None:

@@ -76,3 +76,10 @@ def test_a_short_cue_fills_its_row_of_the_picture_beside_a_long_one(run, packs):
     picture = matplotlib.image.imread(packs / "d.png")[:, :, :3].max(axis=2)
     rows = np.array_split(picture, 2)  # `agent`, 0.26 s; `thinking`, 0.6 s and a pause of 1.8 s
     assert all((row < 0.02).mean() < 0.6 for row in rows)
+
+
+def test_silence_is_compared_too(run, tmp_path):
+    write(tmp_path / "silence.wav", np.zeros(4800, dtype=np.float32))
+    (pair,) = json.loads(run("diff", "silence.wav", "tool_call", "--json").out)["pairs"]
+    assert (pair["m100_lu"], pair["true_peak_db"], pair["similarity"]) == (None, None, 0.0)
+    assert "–" in run("diff", "silence.wav", "tool_call").out

@@ -122,6 +122,23 @@ def test_an_interrupt_fades_speech_out_that_has_been_released_to_its_last_sample
     assert pacer.is_silent
 
 
+@pytest.mark.parametrize("n_before", [0, 300], ids=["nothing queued", "less than the fade"])
+def test_a_late_chunk_of_an_interrupted_answer_is_not_heard(n_before):
+    pacer, _, clock = paced()
+    talk = tone(24000).samples
+    pacer.push(talk[:480])
+    pacer.due()
+    clock.now_s += 0.02
+    if n_before:
+        pacer.push(talk[480 : 480 + n_before])
+    pacer.interrupt()
+    pacer.push(0.3 * np.cos(np.arange(4800, dtype=np.float32) * 0.02))  # in mid-wave
+    late = ask(pacer, clock, [clock.now_s - 100 + k * 0.01 for k in range(30)])
+    assert np.abs(late[720:]).max() == 0.0
+    assert np.abs(late).max() <= np.abs(talk).max(), "the fade of what was there, and nothing louder"
+    assert find_clicks(np.concatenate([talk[:480], late])).tolist() == []
+
+
 def test_without_speech_frames_are_released_at_most_their_own_lead_ahead():
     pacer, mixer, clock = paced(lead_ms=300, first_lead_ms=300, silence_lead_ms=80)
     mixer.play(tone(24000))
