@@ -100,7 +100,7 @@ def load_recording(path: Path | str) -> Recording:
         reads = tuple((int(size), float(at_ms)) for size, at_ms in side.get("bytes_and_ms_of_each_read", ()))
         status = int(side.get("status", 200))
         headers = {str(name).lower(): str(value) for name, value in side.get("headers", {}).items()}
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise RecordingError(f"{about} does not describe a recording: {error}") from error
     n_read = sum(size for size, _ in reads)
     if reads and n_read != len(body):
@@ -163,7 +163,7 @@ def _read_json(file: Path) -> dict[str, Any]:
         value = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RecordingError(f"cannot read {file}: {error}") from error
     if not isinstance(value, dict):
         raise RecordingError(f"{file} holds a JSON {type(value).__name__}; it must be an object")

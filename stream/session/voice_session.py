@@ -124,7 +124,8 @@ class VoiceSession:
         if on_event is not None:
             router.spans.subscribe(self._tell)
         self._tasks: list[asyncio.Task[None]] = []
-        self._pacer: cues.Pacer
+        self._frame_s = 0.0
+        self._pacer = self._made_pacer()  # a mistake raises now; each turn has its own
         self._utterance: Utterance
 
     async def run(
@@ -205,17 +206,20 @@ class VoiceSession:
         self._mixer.resume()
         self._frame_s = self._clock.now()
         self._start_s = self._frame_s - self._mixer.position / self._mixer.sample_rate
+        self._pacer = self._made_pacer()
+        self._utterance = Utterance(
+            self._speaker, self._pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
+        )
+
+    def _made_pacer(self) -> cues.Pacer:
         # It gets each frame's nominal time, in order: a late event loop writes the overdue frames at once.
-        self._pacer = cues.Pacer(
+        return cues.Pacer(
             self._mixer,
             frame_samples=self._frame_samples,
             lead_ms=self._lead_ms,
             first_lead_ms=self._lead_ms,  # The sink's buffer needs it; at nominal times the pacer is never late.
             continuous=True,  # Silence keeps the line open, and output samples are stream time.
             clock=lambda: self._frame_s,
-        )
-        self._utterance = Utterance(
-            self._speaker, self._pacer, self.journal, clock=self._clock, limit_s=self._limits.speech_s
         )
 
     def _end(self, *, is_whole: bool) -> None:

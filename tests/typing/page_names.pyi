@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol
 
 import numpy as np
+import openai as openai
 from numpy.typing import NDArray
 from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMessageParam
 
@@ -26,6 +27,7 @@ mixer: cues.Mixer
 router: stream.CueRouter
 tts: Voice
 url: str
+client: openai.AsyncOpenAI
 model: stream.services.Connection
 recovery: stream.services.Recovery
 messages: list[ChatCompletionMessageParam]

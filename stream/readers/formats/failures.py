@@ -10,6 +10,7 @@ from typing import Any
 
 from stream.events import StreamFailed
 from stream.readers.calls.values import count, listed, number, plain, text_of
+from stream.request_bodies import sendable_text
 
 __all__ = ["failed_by", "failure", "retry_after_ms", "unwrap"]
 
@@ -54,7 +55,7 @@ def unwrap(value: Any) -> StreamFailed:
 def failure(error: Any, *, typed: bool = False) -> StreamFailed:
     """The failure in a server's error itself: a text or an object; `typed`: its type stands in for a missing code."""
     if not isinstance(error, Mapping):
-        return StreamFailed(text_of(error) or _NO_MESSAGE)
+        return StreamFailed(sendable_text(text_of(error)) or _NO_MESSAGE)
     kind = None if error.get("type") == "error" else error.get("type")  # an event's own type says nothing
     message = next((error[key] for key in ("message", "detail", "error") if error.get(key)), kind)
     code, status = error.get("code"), count(error.get("status"))
@@ -63,8 +64,8 @@ def failure(error: Any, *, typed: bool = False) -> StreamFailed:
         has_own_form = any((kind, error.get("message"), error.get("error")))
         code = (kind if typed else None) if has_own_form else _NO_CODE
     return StreamFailed(
-        message=text_of(message) or _NO_MESSAGE,
-        code=text_of(code) or None,
+        message=sendable_text(text_of(message)) or _NO_MESSAGE,
+        code=sendable_text(text_of(code)) or None,
         status=_error_status(code) if status is None else status,
         retry_after_ms=_wait_ms(error),
         request_id=_request_id(error),

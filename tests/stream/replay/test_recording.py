@@ -63,6 +63,8 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         ('{"bytes_and_ms_of_each_read": [[3, 1.0]]}', "add up to 3 bytes"),
         ("[]", "must be an object"),
         ("{", "cannot read"),
+        ('{"a":' * 100_000 + "1" + "}" * 100_000, "cannot read"),
+        ('{"status": 1e400}', "does not describe"),
         ('{"status": "many"}', "does not describe"),
         ('{"bytes_and_ms_of_each_read": [7]}', "does not describe"),
     ],

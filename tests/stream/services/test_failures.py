@@ -219,3 +219,22 @@ def test_a_message_that_is_cut_off_shows_no_argument(begin):
 def test_a_servers_own_words_in_place_of_json_are_shown():
     *_, failed = stream.read_sync([b"upstream timed out\n"])
     assert failed.message.endswith("a line is not JSON: 'upstream timed out'")
+
+
+ENDED = {
+    "chat": b'data: {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "stop"}]}\n\n',
+    "ollama": b'{"message": {"content": "Hello."}, "done": true, "done_reason": "stop"}\n',
+}
+
+
+@BOTH
+def test_an_answer_that_has_its_finish_reason_is_whole_though_the_connection_breaks(endpoint):
+    async def answer(_head, _reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + ENDED[endpoint])
+        await writer.drain()
+
+    async def go():
+        async with raw_server(answer) as url, stream.connect(url, "m", api=endpoint, **ONCE) as connection:
+            return [event async for event in connection.chat(QUESTION)]
+
+    assert asyncio.run(asyncio.wait_for(go(), 20.0)) == [stream.TextDelta("Hello."), stream.Finish("stop")]

@@ -140,6 +140,19 @@ def test_words_whose_times_go_back_are_told_in_order():
     assert onsets == sorted(onsets)
 
 
+def test_frames_longer_than_the_lead_are_refused_before_any_turn():
+    mixer = cues.Mixer()
+    with pytest.raises(cues.CueValueError, match="lead_ms"):
+        VoiceSession(
+            mixer=mixer,
+            router=CueRouter({}, mixer),
+            speaker=VoiceLikeSpeaker(),
+            sink=Tape(),
+            frame_samples=480,
+            lead_ms=10,
+        )
+
+
 def test_a_mixer_of_another_sample_rate_is_refused():
     mixer = cues.Mixer(48000)
     with pytest.raises(StreamValueError, match=r"48000 Hz; it must have the speaker's 24000 Hz"):
