@@ -232,7 +232,7 @@ def _table(path: Path) -> dict[str, Any]:
     except CueError as error:
         raise error.within("", PackError, fix=few) from error
     except (ValueError, RecursionError) as error:  # a number of 5000 digits is a plain ValueError
-        fix = "correct the line that the message names; often a quote or a bracket is missing"
+        fix = "correct the line that the message names; often a quote or bracket is missing, or a table is there twice"
         raise PackError(f"{path}: is not valid TOML: {error}", fix=fix) from error
 
 

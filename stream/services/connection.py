@@ -73,7 +73,8 @@ def connect(
         Ollama's cloud alone.
     api_key : str or None
         `None` takes `OLLAMA_API_KEY` for Ollama's cloud, `OPENAI_API_KEY` for OpenAI, `ANTHROPIC_API_KEY` for
-        Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google; no key for other hosts, and none over plain http.
+        Anthropic, `GEMINI_API_KEY` or `GOOGLE_API_KEY` for Google; no key for other hosts, and over plain
+        http none but the cloud's, if `OLLAMA_CLOUD_HOST` says so.
     capabilities : ModelCapabilities or None
         The model's abilities with tools; `None` looks them up with `capabilities_of`.
     overrides : Path, str, Sequence[Mapping] or None

@@ -109,6 +109,15 @@ def test_each_retry_is_one_line_with_its_number_status_and_wait(caplog, endpoint
 
 
 @BOTH
+@pytest.mark.parametrize(("asked_ms", "n_requests"), [("10", 2), ("60000", 1)], ids=["short", "too long"])
+def test_the_wait_that_a_server_asks_for_is_kept_where_it_is_short(asked_ms, n_requests, endpoint):
+    busy = refusal(503, b'{"error": {"message": "busy"}}', headers={"retry-after-ms": asked_ms})
+    exchange = chat(Flaky([busy], says([["say", "Here I am."]])), endpoint=endpoint)
+    assert len(exchange.requests) == n_requests
+    assert exchange.text == ("Here I am." if n_requests == 2 else "")
+
+
+@BOTH
 @pytest.mark.parametrize("status", [400, 401, 404])
 def test_a_request_that_is_wrong_is_not_sent_again(endpoint, status):
     exchange = chat(Flaky([refusal(status)] * 2, says([["say", "Never."]])), endpoint=endpoint)
