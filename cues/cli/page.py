@@ -59,7 +59,8 @@ def command(
     speech, who = _speech(over, speaker)
 
     def make(reload: str) -> str:
-        bank, answer = cues.load_bank(packs[0] if packs else "", sample_rate=RATE_HZ), over_telephone(speech, _RATE_HZ)
+        bank = bank_of(packs[0], RATE_HZ) if packs else cues.load_bank("", sample_rate=RATE_HZ)
+        answer = over_telephone(speech, _RATE_HZ)
         return board_page(
             _sets(packs), speech, _RATE_HZ, speaker=who, reload=reload, minute=minute(bank, answer[: 3 * RATE_HZ])
         )

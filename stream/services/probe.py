@@ -43,6 +43,15 @@ NEEDS_TOOL = (
 NEEDS_NONE = "Say hello in one short sentence."
 
 
+# Tags that are read by their shape, whatever dialect they are of.
+_TAGS = (
+    ("<function=", "qwen3_coder_xml"),
+    ("<arg_key>", "glm45"),
+    ("<invoke ", "minimax_m2"),
+    ("<tool_call>", "hermes"),
+)
+
+
 class Observer:
     """Recorder of a stream before it is parsed; pass its `tap` to `connect`."""
 
@@ -68,8 +77,10 @@ class Observer:
                         self.calls += [tuple(map(text_of, found))] if call.get("name") else []
 
     def dialect(self) -> str:
-        """The dialect of calls in the text: by the first marker, else by the first characters."""
+        """The dialect of calls in the text: by its tags, else by the first marker, else by the first characters."""
         text = normalize("".join(self.texts))
+        if (tagged := next((name for tag, name in _TAGS if tag in text), None)) is not None:
+            return tagged
         places = {
             row.name: place
             for row in ROWS
