@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletionFunctionToolParam, ChatCompletionMes
 import cues as cues
 import stream as stream
 from cues.adapters.audiosocket import AudioSocketLine
+from cues.adapters.pipecat import CueMixer
 from cues.adapters.telephony import PhoneLine
 from stream.readers.text.dialect import Dialect as Dialect
 from stream.readers.text.dialects import json_calls as json_calls
@@ -23,6 +24,7 @@ class McpSession(Protocol):
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any: ...
 
 bank: cues.Bank
+cue_mixer: CueMixer
 mixer: cues.Mixer
 router: stream.CueRouter
 tts: Voice
