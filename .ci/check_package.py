@@ -46,10 +46,7 @@ def contents(folder: Path) -> dict[str, list[str]]:
     """Names of the files in the wheel and in the source archive, the latter without its top folder."""
     (wheel,), (archive,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as zipped, tarfile.open(archive) as tarred:
-        return {
-            "wheel": zipped.namelist(),
-            "source archive": [name.partition("/")[2] for name in tarred.getnames()],
-        }
+        return {"wheel": zipped.namelist(), "source archive": [name.partition("/")[2] for name in tarred.getnames()]}
 
 
 def audit(packages: Path) -> str:

@@ -30,16 +30,7 @@ from bench.unmute_servers import METRICS, RATE, Ear, Server, Session, Voice, ser
 from cues.mixing.backends import selection  # noqa: E402
 from stream import Limits  # noqa: E402
 from stream.services import FILESYSTEM_TOOLS  # noqa: E402
-from tests.support.unmute_model import (  # noqa: E402
-    AFTER,
-    BEFORE,
-    Model,
-    answer,
-    called,
-    recording,
-    refusal,
-    said,
-)
+from tests.support.unmute_model import AFTER, BEFORE, Model, answer, called, recording, refusal, said  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

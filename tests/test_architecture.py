@@ -82,12 +82,7 @@ FLOORS = {
         ("pythonic",),
         ("harmony", "blocks"),
     ),
-    "stream.readers.calls": (
-        ("values",),
-        ("arguments",),
-        ("order",),
-        ("fragments", "item_calls"),
-    ),
+    "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
     "stream.readers.formats": (
         ("failures", "finish_reasons", "framing"),
         ("message_reader", "raw_text"),

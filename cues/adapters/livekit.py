@@ -32,15 +32,7 @@ if TYPE_CHECKING:
     from cues import Cue, Pacer
     from stream.routing.router import CueRouter
 
-__all__ = [
-    "CueOutput",
-    "PacedOptions",
-    "SessionCues",
-    "attach",
-    "cue_frames",
-    "guarded",
-    "guarded_node",
-]
+__all__ = ["CueOutput", "PacedOptions", "SessionCues", "attach", "cue_frames", "guarded", "guarded_node"]
 
 
 class SessionCues:

@@ -80,10 +80,7 @@ speaker = click.option(
 )
 server = _together(
     click.option(
-        "--base-url",
-        metavar="URL",
-        callback=checked_url,
-        help="Model server, such as http://localhost:11434.",
+        "--base-url", metavar="URL", callback=checked_url, help="Model server, such as http://localhost:11434."
     ),
     click.option("--model", help="The model's name on the server."),
     click.option(

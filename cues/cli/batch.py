@@ -193,13 +193,7 @@ def _pack_state(pack: Path | None) -> tuple[str | None, str]:
 
 
 def _run(
-    tasks: Sequence[Task],
-    table: Path,
-    columns: Sequence[str],
-    *,
-    workers: int | None,
-    dask: str | None,
-    **how: Any,
+    tasks: Sequence[Task], table: Path, columns: Sequence[str], *, workers: int | None, dask: str | None, **how: Any
 ) -> Run:
     """A run with its progress; `how` is the rest for `run_batch`."""
     if workers is not None and dask is not None:

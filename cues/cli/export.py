@@ -25,11 +25,7 @@ _SUBTYPES = sorted({subtype for subtypes in FORMATS.values() for subtype in subt
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
-    "--format",
-    "file_format",
-    type=click.Choice(list(FORMATS)),
-    show_default="wav",
-    help="Format of the audio files.",
+    "--format", "file_format", type=click.Choice(list(FORMATS)), show_default="wav", help="Format of the audio files."
 )
 @click.option("--subtype", type=click.Choice(_SUBTYPES), help="Sample format; by default 24 bits, or Vorbis for OGG.")
 @_options.pack

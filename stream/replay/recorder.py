@@ -30,11 +30,7 @@ KEPT_HEADERS = frozenset({"content-type", "date", "retry-after", "server", "tran
 
 
 def record(
-    url: str,
-    request: Mapping[str, Any],
-    *,
-    headers: Mapping[str, str] | None = None,
-    timeout_s: float = 120.0,
+    url: str, request: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, timeout_s: float = 120.0
 ) -> Recording:
     """Send `request` as JSON to the endpoint `url`, and record every byte of the answer with its time.
 

@@ -171,11 +171,7 @@ class Connection:
         return self.capabilities
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Iterable[ToolLike] | None = None,
-        **fields: Unpack[ChatFields],
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **fields: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of one answer. A fault of the server is a `StreamFailed`, never an exception.
 

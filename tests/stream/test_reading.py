@@ -206,11 +206,7 @@ def chunk(delta, finish=None):
 HALF = event(chunk({"content": "Wait. "})) + event(
     chunk({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "lock", "arguments": '{"door'}}]})
 )
-CUT_SHORT = [
-    TextDelta("Wait. "),
-    ToolCallStart("lock", "i", 0),
-    ToolCallEnd("lock", "i", 0, '{"door', "incomplete"),
-]
+CUT_SHORT = [TextDelta("Wait. "), ToolCallStart("lock", "i", 0), ToolCallEnd("lock", "i", 0, '{"door', "incomplete")]
 
 
 BROKEN = {"error": {"message": "out of memory", "code": "overloaded", "status": 503}}

@@ -137,11 +137,7 @@ class Recorded:
         self._script, self._clock, self._tap = script, clock, tap
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Iterable[ToolLike] | None = None,
-        **_: Unpack[ChatFields],
+        self, messages: Sequence[Message], *, tools: Iterable[ToolLike] | None = None, **_: Unpack[ChatFields]
     ) -> AsyncGenerator[ServiceEvent, None]:
         """The events of the turn that the conversation has reached, at the script's pace."""
         turns = self._script.turns

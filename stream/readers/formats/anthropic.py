@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["AnthropicReader"]
 
 # Blocks with text by type: what it is, the field that holds it, and the type of their pieces.
-_TEXTS = {
-    "text": ("text", "text", "text_delta"),
-    "thinking": ("reasoning", "thinking", "thinking_delta"),
-}
+_TEXTS = {"text": ("text", "text", "text_delta"), "thinking": ("reasoning", "thinking", "thinking_delta")}
 _TASKS = ("server_tool_use", "mcp_tool_use")
 _MOST_BLOCKS = 1 << 14  # open ones
 _RESULT = "_tool_result"

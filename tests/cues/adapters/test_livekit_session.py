@@ -21,11 +21,7 @@ class Wrapper(io.AudioOutput):
     """An output in the middle of a chain, as the synchronizer of transcripts and the recorder are."""
 
     def __init__(self, sink):
-        super().__init__(
-            label="wrapper",
-            capabilities=io.AudioOutputCapabilities(pause=True),
-            next_in_chain=sink,
-        )
+        super().__init__(label="wrapper", capabilities=io.AudioOutputCapabilities(pause=True), next_in_chain=sink)
 
     @property
     def sample_rate(self):

@@ -98,9 +98,7 @@ def test_another_path_is_refused_in_the_form_of_the_server_that_was_asked(api, o
 
 @pytest.mark.parametrize("api", PATHS)
 @pytest.mark.parametrize(
-    "body",
-    [b"{", b"", b"[]", b"5", b"\xff", b"[" * 100_000],
-    ids=["cut", "none", "list", "number", "bytes", "deep"],
+    "body", [b"{", b"", b"[]", b"5", b"\xff", b"[" * 100_000], ids=["cut", "none", "list", "number", "bytes", "deep"]
 )
 def test_a_body_that_is_no_object_is_refused_in_the_form_of_the_api(api, body):
     status, message = refused(api, "ollama-plain-text", content=body)

@@ -41,8 +41,7 @@ def test_an_empty_body_is_a_recording_of_its_suffix(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("picture.sse", b"\x89PNG\r\n"), ("page.txt", b"<html>"), ("empty.txt", b"")],
+    ("name", "content"), [("picture.sse", b"\x89PNG\r\n"), ("page.txt", b"<html>"), ("empty.txt", b"")]
 )
 def test_a_file_that_is_no_recording_is_refused_with_its_name(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)

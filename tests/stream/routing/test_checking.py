@@ -8,14 +8,7 @@ import pytest
 import cues
 from stream import OpenAIReader, TextReader
 from stream.errors import StreamError, StreamTypeError, StreamValueError
-from stream.events import (
-    AskedAgain,
-    EmptyToolCalls,
-    ReasoningDelta,
-    ToolCallStart,
-    ToolResult,
-    Usage,
-)
+from stream.events import AskedAgain, EmptyToolCalls, ReasoningDelta, ToolCallStart, ToolResult, Usage
 from stream.routing.router import CueRouter, CueRules
 from tests.support.routing import ALL, RATE, Pipeline, bank
 

@@ -32,8 +32,7 @@ def test_a_greeting_before_the_first_question_makes_it_no_later_one():
 def test_a_round_that_brings_results_back_is_no_question_of_its_own():
     attempts = stream.services.Attempts()
     exchange = chat(
-        "ollama-tool-call",
-        wrap=lambda c: stream.ToolRunner(stream.services.Recovery(c, attempts=attempts), TOOLS),
+        "ollama-tool-call", wrap=lambda c: stream.ToolRunner(stream.services.Recovery(c, attempts=attempts), TOOLS)
     )
     assert len(exchange.of(ToolResult)) == 1
     assert attempts.snapshot()["qwen3:8b"]["first_query"]["success"] == 1

@@ -12,12 +12,7 @@ BOTH = pytest.mark.parametrize("endpoint", APIS)
 
 def test_native_fields_are_written_as_the_native_endpoint_reads_them():
     body = chat(
-        "ollama-plain-text",
-        endpoint="ollama",
-        format="json",
-        temperature=0.2,
-        think="low",
-        extra={"keep_alive": "5m"},
+        "ollama-plain-text", endpoint="ollama", format="json", temperature=0.2, think="low", extra={"keep_alive": "5m"}
     ).bodies[0]
     assert body == {
         "model": "qwen3:8b",

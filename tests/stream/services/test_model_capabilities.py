@@ -168,11 +168,7 @@ def test_hermes_models_are_told_when_to_use_a_tool_and_others_get_the_descriptio
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [
-        ("mistral", "Available functions:"),
-        ("kimi-k2", "sub-tasks"),
-        ("qwen2.5-coder:32b", "Think step by step"),
-    ],
+    [("mistral", "Available functions:"), ("kimi-k2", "sub-tasks"), ("qwen2.5-coder:32b", "Think step by step")],
     ids=["standard", "agentic", "hermes"],
 )
 def test_guidance_is_worded_for_the_model_and_lists_the_tools(model, words):

@@ -278,10 +278,7 @@ def test_pages_about_a_model_of_any_kind_raise_nothing(value):
     [
         ("ollama", b'{"message": {"content": "Hello."}}\n{"error": "gone"}\n'),
         ("ollama", b'{"message": {"content": "Hello."}}\n{"message": {"content": "' + b"a" * (5 << 20)),
-        (
-            "chat",
-            b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\ndata: {"error": {"message": "gone"}}\n\n',
-        ),
+        ("chat", b'data: {"choices": [{"delta": {"content": "Hello."}}]}\n\ndata: {"error": {"message": "gone"}}\n\n'),
     ],
     ids=["ollama", "a line without an end", "chat"],
 )

@@ -12,11 +12,7 @@ from tests.support.model_server import BOTH, QUESTION, Twice, chat, recovering, 
 
 EMPTY = pytest.mark.parametrize(
     ("name", "endpoint"),
-    [
-        ("ollama-empty-tool-calls", "chat"),
-        ("ollama-empty-tool-calls", "ollama"),
-        ("ollama-announced-calls", "chat"),
-    ],
+    [("ollama-empty-tool-calls", "chat"), ("ollama-empty-tool-calls", "ollama"), ("ollama-announced-calls", "chat")],
     ids=["empty array, openai", "empty array, native", "announced calls that never come"],
 )
 

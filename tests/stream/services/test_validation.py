@@ -145,10 +145,7 @@ def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
     tools = [dataclasses.replace(one, function=lambda **given: ran.append(given)) for one in TOOLS]
     attempts = stream.services.Attempts()
     exchange = chat(
-        name,
-        endpoint=endpoint,
-        model="qwen3:8b",
-        wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts),
+        name, endpoint=endpoint, model="qwen3:8b", wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts)
     )
     assert ran == []
     assert exchange.of(ToolResult)[0].is_error

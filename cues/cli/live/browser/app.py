@@ -37,7 +37,7 @@ MAX_PAGES = 64
 _KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 _HEADERS = HEADERS | {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 _TRY_AGAIN_LATER = 1013
 _CLOSE_S = 1.0

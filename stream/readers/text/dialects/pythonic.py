@@ -275,7 +275,4 @@ LIST = (Shape(SPACE, "[", SPACE, NAME, "("), calls_in_list)
 LINES = (_NEXT_LINE, calls_on_lines)
 PARENTHESES = (Shape(SPACE, NAME, "(", SPACE, (_ANY_KEYWORD, [")"])), calls_on_lines)
 BUILT_IN = (Shape(SPACE, IDENTIFIER, ".call("), read_python_tag)
-CODE = (
-    Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN),
-    calls_in_code,
-)
+CODE = (Shape(SPACE, _PRINT, NAME, "(", SPACE, _BEGUN), calls_in_code)
