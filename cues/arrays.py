@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.errors import CueTypeError, CueValueError
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
+__all__ = ["Samples", "channels_float32", "mono_float32"]
 
-    from numpy.typing import NDArray
-
-    Samples: TypeAlias = NDArray[np.float32]
-    """Samples of one or more channels; for annotations."""
-
-__all__ = ["channels_float32", "mono_float32"]
-
+Samples: TypeAlias = NDArray[np.float32]
+"""Samples of one or more channels."""
 _MAX_CHANNELS = 8
 
 

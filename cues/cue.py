@@ -8,14 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.errors import CueError
 from cues.units import checked_whole_number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cues.meters.loudness import Measurement
     from cues.synthesis.spec import Spec
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cues.errors import CueError, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 __all__ = ["explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]

@@ -7,7 +7,8 @@ is a tuple that `cues.mixing.backends.entries` makes. They reach objects by func
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
@@ -28,9 +29,6 @@ from cues._kernels.mixing import (
     yields,
 )
 from cues._kernels.tools import call_at, carray, float_of_bits, int32_at, int64_at, kernel, peek, stack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _types: Any = numba.types
 _WORD, _INT, _VOID = _types.int64, _types.int32, _types.void

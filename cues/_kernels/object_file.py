@@ -18,6 +18,7 @@ import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,6 @@ from typing import TYPE_CHECKING
 from cues.files import replacing, user_cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from cues._kernels.machine_code import MachineCode
 
 logger = logging.getLogger(__name__)

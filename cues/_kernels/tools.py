@@ -6,16 +6,14 @@ zero-division branch, which alone keeps loops from being vectorized. `building` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numba
 import numba.core.cgutils
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba.extending import intrinsic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # numba's inner parts are typed in part only.
 _cgutils: Any = numba.core.cgutils

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cues
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
@@ -14,10 +16,6 @@ from cues.signal.resample import Resampler
 from stream.clock import WallClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from stream.clock import Clock
     from stream.routing.router import CueRouter
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -13,8 +14,6 @@ from cues.signal.g711 import Law, samples_of_bytes
 from cues.signal.pcm import float_of_pcm16
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 

@@ -6,6 +6,7 @@ Tested with openai-agents 0.22.
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterable, Callable
 from typing import TYPE_CHECKING, Any
 
 from cues.adapters.realtime import RealtimeCues
@@ -17,8 +18,6 @@ AGENTS = require("agents")
 from agents.realtime import RealtimePlaybackTracker  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Callable
-
     import numpy as np
     from agents.realtime.model import RealtimePlaybackState
     from numpy.typing import NDArray

@@ -6,9 +6,11 @@ Tested with openai-agents 0.22.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.adapters._paced import PacedOptions, PacedWriter
 from cues.adapters.agents_sdk import is_failure, result_of
@@ -20,11 +22,8 @@ from agents import Runner  # isort: skip  # `agents_sdk` has reported a missing 
 from agents.voice import VoiceWorkflowBase  # isort: skip
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from agents import Agent, RunResultStreaming
     from agents.voice import StreamedAudioResult
-    from numpy.typing import NDArray
 
     from stream.events import Event
 

@@ -6,6 +6,7 @@ of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -14,8 +15,6 @@ from cues.adapters._telephony_messages import CallerAudio, Digit, LineEvent, Sta
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 

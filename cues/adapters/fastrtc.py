@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.adapters._paced import PacedCues, PacedOptions, PacedOutput
 from cues.errors import CueTypeError, CueValueError
@@ -25,10 +27,6 @@ FASTRTC = require("fastrtc")
 from fastrtc import AsyncStreamHandler, CloseStream, ReplyOnPause  # noqa: E402  (report a missing package first)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
     from stream.routing.router import CueRouter
 
 __all__ = ["CuedHandler", "PacedOptions", "current_router", "with_cues"]

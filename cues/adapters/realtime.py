@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,8 +19,6 @@ from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 

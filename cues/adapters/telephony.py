@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Awaitable, Callable
+from typing import Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.adapters._paced import FRAME_MS, PacedCues, PacedLine, PacedOptions
 from cues.adapters._telephony_messages import (
@@ -28,11 +30,6 @@ from cues.errors import CueValueError
 from cues.signal.fades import raised_cosine
 from cues.signal.g711 import bytes_of_samples
 from cues.signal.pcm import pcm16_of_float
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from numpy.typing import NDArray
 
 __all__ = ["CallerAudio", "Digit", "LineEvent", "Marked", "PacedOptions", "PhoneLine", "Started", "Stopped"]
 

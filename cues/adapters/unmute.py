@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +30,6 @@ from stream.services.retrying import refused_part
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
-
     from openai import AsyncOpenAI
 
     from stream.clock import Clock

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained, replacing, unfinished_name
@@ -17,10 +19,6 @@ from cues.mixing.offline import Insert, mix_recording
 from cues.signal.pcm import dithered_int16, int16_of_float
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
     from cues.batch.sources import Source
     from cues.batch.table import Row
     from cues.library.bank import Bank

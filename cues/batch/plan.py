@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cues.errors import CueError, CueValueError, did_you_mean, reason_of
 from cues.units import checked_number
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
 
 __all__ = ["Planned", "read_plan"]
 

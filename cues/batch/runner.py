@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from errno import EDQUOT, ENOSPC
@@ -21,7 +22,6 @@ from cues.errors import CueError, reason_of
 from cues.extras import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from cues.batch.table import Row

@@ -6,13 +6,13 @@ import contextlib
 import csv
 import io
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cues.errors import CueError, CueValueError
 from cues.files import explained, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["ENDINGS", "Row", "Table"]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from cues.cli._records import STANDARD
@@ -14,7 +15,6 @@ from cues.errors import CueError, reason_of
 from cues.files import explained, replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy as np

@@ -9,19 +9,16 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.errors import CueError
 from cues.extras import needed
 from cues.library.audiofile import write_audio
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 __all__ = ["device_names", "installed_players", "play", "play_by_device"]
 

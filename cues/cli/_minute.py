@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cues
 from cues.meters.telephone import RATE_HZ
@@ -14,10 +16,6 @@ from stream.routing.router import CueRouter
 from stream.routing.rules import PROFILES, CueRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
     from cues.cue import Cue
 
 __all__ = ["minute"]

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 import socket
 import threading
+from collections.abc import Callable, Collection, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -22,7 +23,6 @@ from cues.library.pack import find_pack_dir
 from stream.replay.local_requests import cannot_listen, names_of, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from starlette.requests import Request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from cues.errors import CueError
 from cues.mixing.warmup import has_object_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cues.batch.runner import Task
 
 __all__ = ["command"]

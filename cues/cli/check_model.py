@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,6 @@ from cues.cli._records import counted, print_json
 from cues.cli._terminal import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stream.services.probe import ProbeReport
 
 __all__ = ["command"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +22,6 @@ from cues.mixing.voice import MAX_GAIN_DB
 from cues.show.plots import CUE_COLOR, SPEECH_COLOR, draw_spectrogram, draw_waveform, new_figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from matplotlib.figure import Figure
     from numpy.typing import NDArray

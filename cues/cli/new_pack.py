@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -21,9 +21,6 @@ from cues.library.audiofile import default_subtype, write_audio
 from cues.library.pack import PACK_FILE, read_pack, sound_files
 from cues.synthesis.catalog import CATALOG
 from stream.speech import SPEAKERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["command"]
 

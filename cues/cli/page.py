@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 import cues
 from cues.cli import _options
@@ -20,11 +21,6 @@ from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import LINE, stand_in_speech
 from cues.show.board import Set, board_page, sound_board_packages
 from cues.units import db_to_gain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 __all__ = ["command"]
 

@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import re
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from stream.services.repairing_client import PATH, repair_of
 from stream.urls import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
     from pathlib import Path
 
     import httpx2

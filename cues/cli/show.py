@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.cli import _options
 from cues.cli._files import save_picture
@@ -29,7 +30,6 @@ from cues.library.lint import check_cue, check_override
 from cues.units import db_to_gain, gain_to_db
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from cues.cue import Cue

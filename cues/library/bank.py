@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
 from threading import Lock
@@ -24,7 +24,6 @@ from cues.synthesis.motifs import motif
 from cues.units import checked_number, checked_sample_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import numpy as np

@@ -11,20 +11,17 @@ import hashlib
 import json
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.files import replacing, unfinished_name, user_cache_dir
 from cues.meters.levels import Measurement
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 __all__ = ["cache_dir", "key_of", "load", "store"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,6 @@ from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Mapping
 
     from cues.cue import Cue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterator
 
     from cues.cue import Cue
     from cues.library.lint_rules import Found

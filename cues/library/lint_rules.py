@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cues.arrays import Samples
 from cues.library.shaping import SILENCE_LUFS, trimmed
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
@@ -15,13 +18,8 @@ from cues.meters.telephone import BAND_HZ
 from cues.units import gain_to_db
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
-
     from cues.cue import Cue
 
-    Samples = NDArray[np.float32]
     Found = tuple[str, str, str]  # code, message and fix of a problem
 
 __all__ = ["Problem", "as_problems", "sound_problems", "wearing"]

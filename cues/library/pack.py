@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,6 @@ from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from cues.library.shaping import Loop
 
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cues.errors import CueError, PackError, did_you_mean, reason_of
 from cues.library.shaping import Loop
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import MAX_CUE_MS, Spec
 from cues.units import checked_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
     "FIELDS",

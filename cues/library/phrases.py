@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.cue import Cue
 from cues.library.shaping import leveled, trimmed, with_soft_edges
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 __all__ = ["SPEECH_LU", "phrase", "spoken_cue"]
 

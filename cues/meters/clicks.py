@@ -7,17 +7,14 @@ error far above the errors before and after it.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
 from cues.signal.prediction import predictors
 from cues.units import checked_sample_rate, db_to_gain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["ORDER", "THRESHOLD_DB", "find_clicks", "residual"]
 

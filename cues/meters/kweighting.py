@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.units import checked_sample_rate
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["REFERENCE", "SETTLE_S", "KWeighting", "design", "k_weighted", "magnitude_db", "recursion"]
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.units import gain_to_db
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "HOP_SLOTS",

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels.object_file import load_kernels
 from cues.arrays import channels_float32, mono_float32
@@ -30,8 +31,6 @@ from cues.meters.true_peak import in_silence, interpolated_peak, true_peak_dbtp
 from cues.units import checked_sample_rate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cues._kernels.machine_code import MachineCode
 
 __all__ = ["Measurement", "Meter", "integrated_lufs", "loudness_curve", "m100_max_lufs", "measure", "true_peak_dbtp"]

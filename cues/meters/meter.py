@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from array import array
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
@@ -15,9 +15,6 @@ from cues.meters.kweighting import recursion
 from cues.meters.levels import HOP_SLOTS, Measurement, measurement, silence_after, slot_start, whole_slots
 from cues.meters.true_peak import FINE_OVERSAMPLING, TAPS, interpolated_peak
 from cues.units import checked_sample_rate
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Meter"]
 

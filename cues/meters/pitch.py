@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.signal.spectra import short_time_power
 from cues.synthesis.note_names import name_of_step, step_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["heard_notes"]
 

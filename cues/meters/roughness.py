@@ -6,13 +6,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.signal.resample import resample
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Array = NDArray[np.floating]
 
 __all__ = ["roughness_asper"]

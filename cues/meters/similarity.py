@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.signal.resample import resample
 from cues.signal.spectra import short_time_power
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["CONFUSABLE", "similarity"]
 

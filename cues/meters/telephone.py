@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.signal.g711 import bytes_of_samples, samples_of_bytes
 from cues.signal.resample import resample
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["BAND_HZ", "RATE_HZ", "over_telephone"]
 

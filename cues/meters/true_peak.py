@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels.object_file import load_kernels
 from cues.arrays import mono_float32
 from cues.signal.interpolation import phases
 from cues.units import checked_sample_rate, checked_whole_number, gain_to_db
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["FINE_OVERSAMPLING", "TAPS", "in_silence", "interpolated_peak", "true_peak_dbtp"]
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.backends import selection
 from cues.mixing.state import speech_bits
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
 
 

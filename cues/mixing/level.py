@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels import layout
 from cues.mixing.state import NotCopyable
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["SpeechLevel"]
 

@@ -9,19 +9,15 @@ bit for bit.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.errors import CueValueError
 from cues.mixing.state import NotCopyable
 from cues.signal.interpolation import phases
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Samples = NDArray[np.float32]
 
 __all__ = ["Limiter", "look_ahead"]
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cues.arrays import Samples
 from cues.mixing.mixer import Mixer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cues.arrays import Samples
     from cues.cue import Cue
     from cues.mixing.mixer import MixerStats
     from cues.mixing.voice import Placement

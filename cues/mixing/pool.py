@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.backends import selection
 from cues.mixing.mixer import Mixer
 from cues.mixing.slots import STEAL_FADE_MS
 from cues.mixing.state import MixerOptions, NotCopyable, Row, new_table
 from cues.units import checked_whole_number, ms_to_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cues.arrays import Samples
-
 
 __all__ = ["MixerPool"]
 

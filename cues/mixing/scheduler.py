@@ -7,6 +7,7 @@ All changes happen at absolute samples, independent of the frame size; extra cal
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.errors import CueValueError
 from cues.mixing.level import SpeechLevel
 from cues.mixing.limiter import Limiter
@@ -25,9 +27,6 @@ from cues.mixing.waiting import WaitingVoices, earliest
 from cues.units import db_to_gain, ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from cues.arrays import Samples
     from cues.mixing.state import MixerOptions, Row
     from cues.mixing.voice import Playback, Wait
 

@@ -7,9 +7,11 @@ slot holds is known from its voice, in Python numbers: the row is written here, 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels import layout
 from cues.mixing.sound import Sound
@@ -17,10 +19,6 @@ from cues.signal.fades import smoothstep
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from cues.mixing.state import Row
     from cues.mixing.voice import Playback
 

@@ -11,19 +11,18 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.mixing.state import NotCopyable
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
 from cues.signal.resample import resample
 from cues.units import ms_to_samples
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from cues.cue import Cue
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Sound", "SoundCache", "prepare"]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import struct
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues._kernels import layout
 from cues.errors import CueTypeError
 from cues.units import checked_number, checked_whole_number
-
-if TYPE_CHECKING:
-    from typing import NoReturn
-
-    from numpy.typing import NDArray
 
 __all__ = ["PAUSE_MS", "MixerOptions", "NotCopyable", "Row", "new_table", "speech_bits"]
 

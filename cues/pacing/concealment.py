@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from cues.arrays import Samples
 from cues.signal.fades import raised_cosine
 from cues.signal.prediction import faded_continuation
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.arrays import Samples
-
 
 __all__ = ["Concealment"]
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cues.arrays import Samples
 from cues.extras import needed
 from cues.library.lint import check_cue
 from cues.meters.loudness import measure
@@ -25,14 +28,9 @@ from cues.synthesis.catalog import CATALOG
 from cues.units import db_to_gain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
     from cues.cue import Cue
     from cues.meters.levels import Measurement
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["Minute", "Set", "at_loudness", "board_page", "pcm_text"]
 

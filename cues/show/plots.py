@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.extras import needed
 from cues.meters.loudness import loudness_curve
@@ -13,12 +15,9 @@ from cues.meters.telephone import BAND_HZ
 from cues.signal.spectra import short_time_power
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from cues.cue import Cue
 

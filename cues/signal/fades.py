@@ -6,12 +6,10 @@ onset, the energy above 4 kHz is −76 dB for either and −110 dB for the raise
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 __all__ = ["CROSSFADE_MS", "MIN_FADE_MS", "fade_edges", "raised_cosine", "smoothstep"]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cues.arrays import Samples
 from cues.errors import CueValueError
 from cues.signal.pcm import float_of_int16, int16_of_float
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Samples = NDArray[np.float32]
 
 __all__ = ["Law", "bytes_of_samples", "samples_of_bytes"]
 

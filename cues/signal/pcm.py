@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cues.arrays import Samples
 from cues.errors import CueTypeError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Samples = NDArray[np.float32]
 
 __all__ = ["bytes_of_pcm16", "dithered_int16", "float_of_int16", "float_of_pcm16", "int16_of_float", "pcm16_of_float"]
 

@@ -6,14 +6,10 @@ The autocorrelation method, whose filters are stable: J. Makhoul, "Linear predic
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.signal.fades import raised_cosine
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["faded_continuation", "predictors"]
 

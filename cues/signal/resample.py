@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.errors import CueValueError
 from cues.units import checked_whole_number
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Resampler", "resample"]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from cues.synthesis.spec import Envelope, Note, Spec, Timbre
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["CATALOG", "DEFAULT_CUE", "RULES", "BuiltIn", "cue_by_rules", "usual_lu", "usually_loops"]
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.signal.fades import fade_edges
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 __all__ = ["speak_voice_like", "words_voice_like"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cues.arrays import Samples
 from cues.show.plots import (
     CALL_COLOR,
     CUE_COLOR,
@@ -18,17 +21,14 @@ from cues.show.plots import (
 from stream.events import TextDelta, ToolCallStart, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from cues.cue import Cue
     from stream.session.record import Sounded, TurnRecord
 
-    Samples = NDArray[np.float32]
 
 __all__ = ["draw_turn", "ducking_db"]
 

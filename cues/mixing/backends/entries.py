@@ -13,6 +13,7 @@ import os
 import platform
 import struct
 import sys
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ import numpy as np
 from cues._kernels import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from cues.mixing.state import Row
 
 __all__ = ["available", "methods"]

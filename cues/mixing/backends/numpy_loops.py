@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.mixing.state import speech_bits
 from cues.signal.fades import smoothstep
 
 if TYPE_CHECKING:
-    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
     from cues.mixing.slots import Slots
     from cues.mixing.speech_gain import SpeechBus

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cues._kernels import layout
+from cues.arrays import Samples
 from cues.mixing.backends import numpy_loops
 
 if TYPE_CHECKING:
-    from cues.arrays import Samples
     from cues.mixing.scheduler import Scheduler
     from cues.mixing.state import Row
 

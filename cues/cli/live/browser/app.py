@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from collections.abc import AsyncIterator, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from cues.cli.live.browser.conversation import Conversation
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
     from importlib.resources.abc import Traversable
 
     from starlette.requests import Request

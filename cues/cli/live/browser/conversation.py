@@ -7,11 +7,13 @@ import contextlib
 import json
 import logging
 import struct
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 import stream
 from cues import Mixer
@@ -23,9 +25,6 @@ from stream.speech import choose_speaker
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
-
-    from numpy.typing import NDArray
     from starlette.websockets import WebSocket
 
     from cues.cli._page_server import Watched
