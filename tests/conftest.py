@@ -1,7 +1,5 @@
 """Surroundings of every test: no pack and no cache of the user's, and the switch that rewrites the golden files."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

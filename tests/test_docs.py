@@ -4,8 +4,6 @@ A line that cannot run here (it asks a live server, serves forever, installs, ne
 its reason: a line that is neither run nor in the table fails. The pipelines' page has a test of its own.
 """
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import dataclasses

@@ -3,8 +3,6 @@
 Not among the tests that run by default, which need no browser: `python -m pytest -n 0 tests/browser`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

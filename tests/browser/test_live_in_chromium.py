@@ -3,8 +3,6 @@
 A second worklet, connected after the page's own, records every sample that leaves it.
 """
 
-from __future__ import annotations
-
 import base64
 from dataclasses import replace
 from itertools import pairwise

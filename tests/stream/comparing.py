@@ -1,7 +1,5 @@
 """Loading stream cases, cutting them into chunks, and comparing what comes out with what must."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,6 @@
 """Streams made from the grammar: calls in every dialect among text of every kind, with what must come out."""
 
-# ruff: noqa: E501, ARG005, TC003  (a table reads best a row a line, and its functions have one signature)
-from __future__ import annotations
+# ruff: noqa: E501, ARG005  (a table reads best a row a line, and its functions have one signature)
 
 import json
 import random

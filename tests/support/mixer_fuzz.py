@@ -5,8 +5,6 @@ the entries, to the methods that stand in for them, and through the scheduler. A
 may keep a reference to its arguments.
 """
 
-from __future__ import annotations
-
 import array as standard_array
 import faulthandler
 import mmap

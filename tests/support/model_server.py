@@ -97,6 +97,24 @@ def chat(script, *, endpoint="chat", model="qwen3:8b", messages=QUESTION, wrap=N
     return asyncio.run(asyncio.wait_for(go(), 20.0))
 
 
+def running(server, tools=TOOLS, endpoint="chat", fields=None, **options):
+    """Ask through a `ToolRunner`, which gets the other options."""
+    return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options), **fields or {})
+
+
+def validated(server, endpoint, validator):
+    """Ask with a validator over the stream, and no runner."""
+
+    class Watched:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def chat(self, messages, **fields):
+            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
+
+    return chat(server, endpoint=endpoint, wrap=Watched)
+
+
 def recovering(name, endpoint="chat", attempts=None, **options):
     """Ask through a `Recovery`, which gets the other options."""
     tools = options.pop("tools", TOOLS)
@@ -132,7 +150,7 @@ class Files:
 
 @contextlib.asynccontextmanager
 async def raw_server(answer):
-    """The address of a server whose connections are given to `answer(reader, writer)`, after a request's head."""
+    """The address of a server whose connections are given to `answer(head, reader, writer)`, after a request's head."""
 
     async def connected(reader, writer):
         await answer(await reader.readuntil(b"\r\n\r\n"), reader, writer)
@@ -145,3 +163,18 @@ async def raw_server(answer):
 def says(*turns, **options):
     """A server of a test's own: what it says at each turn."""
     return Scenario(name="own", about="a test's own", turns=turns, **options)
+
+
+def calling(*calls, then="Done."):
+    """A server that makes these calls, and answers then."""
+    return says([["call", name, arguments] for name, arguments in calls], [["say", then]])
+
+
+def chat_raw(answer, endpoint="chat", *, path="", **options):
+    """The events of a question to a `raw_server`."""
+
+    async def go():
+        async with raw_server(answer) as url, stream.connect(url + path, "m", api=endpoint, **options) as connection:
+            return [event async for event in connection.chat(QUESTION)]
+
+    return asyncio.run(asyncio.wait_for(go(), 60.0))

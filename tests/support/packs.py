@@ -1,7 +1,5 @@
 """Sounds and packs with known faults."""
 
-from __future__ import annotations
-
 import numpy as np
 import soundfile
 

@@ -4,8 +4,6 @@ A block that awaits stands in a coroutine, and the names that it takes for grant
 `tests/test_docs.py` checks the pages of the packages with mypy; `.ci/check_package.py` checks all pages with both.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import json

@@ -1,7 +1,5 @@
 """The `cues` command inside of the test's own process: exit code, standard output and standard error."""
 
-from __future__ import annotations
-
 import io
 import sys
 from contextlib import redirect_stderr, redirect_stdout

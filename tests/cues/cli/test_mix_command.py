@@ -1,7 +1,5 @@
 """`cues mix`: a file in, a file out."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -22,29 +22,11 @@ from cues.cli.proxy import Proxy
 from stream.replay.recording import load_recording, samples_folder
 from tests.support.loopback import http_server
 from tests.support.model_server import raw_server
+from tests.support.repairing import DIM, DONE, QUESTION, REPAIRED, STREAM, WHOLE, answered, answers, event, http_answer
 
 FOLDER = samples_folder()
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
-DIM = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
 KEY = "sk-a-key-that-nobody-may-see"
-QUESTION = {
-    "model": "m",
-    "messages": [{"role": "user", "content": "?"}],
-    "tools": [{"type": "function", "function": {"name": "dim"}}],
-}
-
-
-def chunk(content=None, reason=None):
-    choice = {"index": 0, "delta": {"content": content} if content else {}, "finish_reason": reason}
-    return {"choices": [choice]}
-
-
-def event(*chunk_of):
-    return b"data: %b\n\n" % json.dumps(chunk(*chunk_of)).encode()
-
-
-DONE = b"data: [DONE]\n\n"
-STREAM = event("Dark. " + DIM[:20]) + event(DIM[20:]) + event(None, "stop")
 
 
 @asynccontextmanager
@@ -67,25 +49,6 @@ def run(coroutine):
 
 def package(url):
     return openai.AsyncOpenAI(base_url=f"{url}v1", api_key=KEY, max_retries=0)
-
-
-async def answered(source):
-    """What a plain client has of a stream: text, thoughts, calls, the last reason, and whether it failed."""
-    text, thoughts, calls, reason, failed = "", "", {}, None, False
-    try:
-        async for one in source:
-            for choice in one.choices:
-                text += choice.delta.content or ""
-                thoughts += (
-                    getattr(choice.delta, "reasoning_content", "") or getattr(choice.delta, "reasoning", "") or ""
-                )
-                for call in choice.delta.tool_calls or ():
-                    known = calls.setdefault(call.index, [call.function.name, ""])
-                    known[1] += call.function.arguments or ""
-                reason = choice.finish_reason or reason
-    except openai.APIError:
-        failed = True
-    return text.strip(), thoughts.strip(), [*calls.values()], reason, failed
 
 
 def through(body, *, question=QUESTION, pieces=700, **served):
@@ -129,44 +92,15 @@ def test_other_paths_pass_to_the_byte(name):
     assert answer.headers["content-type"] == "application/x-ndjson"
 
 
-REPAIRED = ("Dark.", "", [["dim", '{"percent": 40}']], "tool_calls", False)
-
-
 @pytest.mark.parametrize("pieces", [1, 10**6], ids=["trickling", "at once"])
 @pytest.mark.parametrize("ending", [b"", DONE], ids=["without [DONE]", "with it"])
 def test_a_stream_is_repaired_however_it_comes(pieces, ending):
     assert through(STREAM + ending, pieces=pieces) == REPAIRED
 
 
-def http_answer(body, status=200, kind="text/event-stream", length=None, **headers):
-    headers = {"content-type": kind, "content-length": len(body) if length is None else length, **headers}
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status} X\r\nconnection: close\r\n{lines}\r\n".encode() + body
-
-
-@asynccontextmanager
-async def answers(*bodies):
-    """A server that gives each request the next answer, and the requests that it got."""
-    left, requests = list(bodies), []
-
-    async def answer(head, reader, writer):
-        sizes = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
-        requests.append((head.decode(), await reader.readexactly(int(sizes[0])) if sizes else b""))
-        writer.write(left.pop(0))
-        await writer.drain()
-
-    async with raw_server(answer) as url:
-        yield url, requests
-
-
 def test_a_whole_answer_is_repaired_also_if_it_comes_encoded():
-    message = {"role": "assistant", "content": "Dark. " + DIM}
-    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
-    whole |= {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    body = gzip.compress(json.dumps(whole).encode())
-
     async def go():
-        served = http_answer(body, kind="application/json", content_encoding="gzip")
+        served = http_answer(gzip.compress(WHOLE), kind="application/json", content_encoding="gzip")
         async with answers(served) as (upstream, requests), proxy(upstream) as url, package(url) as client:
             return (await client.chat.completions.create(**QUESTION)).choices[0], requests[0][0].lower()
 

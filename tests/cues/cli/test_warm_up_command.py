@@ -1,7 +1,5 @@
 """`cues warm-up`: the caches of this machine, or of a container image."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

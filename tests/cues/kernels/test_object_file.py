@@ -1,7 +1,5 @@
 """The object file of the mixing kernels: who may write it, where it is kept, and for which processors."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 

@@ -1,7 +1,5 @@
 """Conformance with ITU-R BS.1770-5, EBU Tech 3341 and 3342: their signals, synthesized, at tighter tolerances."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """EBU Tech 3341 cases 15 to 23, and a 64 times oversampled reference that shares nothing with the meter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Speech that begins after a cue, or comes back from a pause, is at full level from its first sample."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

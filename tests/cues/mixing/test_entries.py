@@ -1,7 +1,5 @@
 """The compiled methods: the same as the way through Python for any argument, and gone without a trace."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Frames that a mixer takes, and its answer to everything else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

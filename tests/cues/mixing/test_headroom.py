@@ -1,7 +1,5 @@
 """Room for cues is planned: the speech goes deeper, then the cues lower, before any sample has to be cut off."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

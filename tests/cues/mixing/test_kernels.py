@@ -1,7 +1,5 @@
 """The compiled loops against their own Python source and against what they promise."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import tracemalloc

@@ -1,7 +1,5 @@
 """The level of the speech: the same integers by both loops and for any cut, and what a mixer makes of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The limiter: nothing but a delay, or a true peak under −0.95 dBTP."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The mixer: nothing while idle, each cue at its sample, and an end."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Properties of any session: cut it as you like, mix it with any loops, alone or in a pool."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings

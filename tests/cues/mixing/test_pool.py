@@ -1,7 +1,5 @@
 """Many sessions in one table."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import numpy as np

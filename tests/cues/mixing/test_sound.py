@@ -1,7 +1,5 @@
 """Prepared sounds, and how many of them are kept."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 

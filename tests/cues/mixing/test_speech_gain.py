@@ -1,7 +1,5 @@
 """Gain of the speech: ducked, replaced, waited for, faded by a release."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Random commands from several threads under forced switching; more of them by `python -m bench.mixer_threads`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Commands from other threads, at the very moment at which they could do harm."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """A voice: its gain, its loop, its end, and its slot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Warm-up, in processes of their own: what is imported, what is compiled, and where that is kept."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The pacer, on a clock that the test moves."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A voice that pushes from its own thread, and commands to the mixer from others, under forced switching."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every built-in cue: on target, soft at its edges, fit for a telephone, told apart by rhythm."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from itertools import pairwise

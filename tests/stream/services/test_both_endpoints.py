@@ -118,9 +118,3 @@ def test_reads_that_cut_lines_and_characters_anywhere_change_nothing(endpoint):
     exchange = chat("openai-odd-reads", endpoint=endpoint, tools=TOOLS)
     assert exchange.text == "Schöne Grüße 😀!"
     assert exchange.calls == [("list_directory", {"path": "/home/Zoë"})]
-
-
-@BOTH
-def test_text_and_calls_keep_the_order_of_the_stream(endpoint):
-    exchange = chat("ollama-tool-call", endpoint=endpoint, tools=TOOLS)
-    assert exchange.order[:3] == ["TextDelta", "ToolCallStart", "ToolCallEnd"]

@@ -1,16 +1,11 @@
 """Text that a server marks for a program, and text that is spoken."""
 
-import json
-
 import pytest
 
-import cues
 import stream
 from stream.events import TextDelta
-from stream.session import VoiceSession
-from stream.speech.voice_like import VoiceLikeSpeaker
 from tests.support.model_server import BOTH, chat, says
-from tests.support.virtual_loop import LoopClock, run_virtually
+from tests.support.turns import run_turn
 
 
 @pytest.mark.parametrize(
@@ -25,33 +20,8 @@ def test_text_carries_the_channel_that_the_server_marks(name, channel, endpoint)
 @pytest.mark.parametrize(("name", "spoken"), [("fork-json-channel", ""), ("fork-text-channel", "Here is the plan.")])
 @BOTH
 def test_data_for_a_program_is_not_spoken(name, spoken, endpoint):
-    class Silent:
-        def write(self, mixed, speech): ...
-
-    async def go():
-        mixer = cues.Mixer(24000)
-        clock = LoopClock()
-        router = stream.CueRouter({}, mixer)
-        session = VoiceSession(mixer=mixer, router=router, speaker=VoiceLikeSpeaker(), sink=Silent(), clock=clock)
-        return await session.run(replayed())
-
-    async def replayed():
-        for event in read:
-            yield event
-
-    read = chat(name, endpoint=endpoint).events
-    assert run_virtually(go).spoken_text == spoken
-
-
-@BOTH
-def test_a_program_that_asks_gets_the_data_that_is_not_spoken(endpoint):
-    read = chat("fork-json-channel", endpoint=endpoint).events
-    data = [event.text for event in read if isinstance(event, TextDelta) and event.channel == "json"]
-    assert json.loads("".join(data)) == {"plan": [1, 2]}
-    assert not [event for event in stream.words_sync(read) if isinstance(event, TextDelta)]
-    asked = [event for event in stream.words_sync(read, silent_channels=()) if isinstance(event, TextDelta)]
-    assert json.loads("".join(event.text for event in asked)) == {"plan": [1, 2]}
-    assert {event.channel for event in asked} == {"json"}
+    events = chat(name, endpoint=endpoint).events
+    assert run_turn([(0.0, event) for event in events]).journal.spoken_text == spoken
 
 
 DATA = '{"name": "search", "arguments": {"query": "weather in Oslo"}}'

@@ -9,7 +9,7 @@ import pytest
 import stream
 from stream.events import StreamFailed
 from stream.replay.recording import Recording
-from tests.support.model_server import BOTH, QUESTION, chat, raw_server, says
+from tests.support.model_server import BOTH, QUESTION, chat, chat_raw, raw_server, says
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,7 @@ def test_a_failure_says_what_happened_where_and_what_to_do(endpoint, case):
         writer.write(b"HTTP/1.1 " + head + length + b"\r\nconnection: close\r\n\r\n" + body)
         await writer.drain()
 
-    async def go():
-        async with raw_server(answer) as url, stream.connect(f"{url}/v1", "m", api=endpoint, **ONCE) as connection:
-            return [event async for event in connection.chat(QUESTION)]
-
-    *_, failed = asyncio.run(asyncio.wait_for(go(), 20.0))
+    *_, failed = chat_raw(answer, endpoint, path="/v1", **ONCE)
     assert says_so in failed.message
     assert "hidden" not in failed.message
 
@@ -242,8 +238,4 @@ def test_an_answer_that_has_its_finish_reason_is_whole_though_the_connection_bre
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n" + ENDED[endpoint])
         await writer.drain()
 
-    async def go():
-        async with raw_server(answer) as url, stream.connect(url, "m", api=endpoint, **ONCE) as connection:
-            return [event async for event in connection.chat(QUESTION)]
-
-    assert asyncio.run(asyncio.wait_for(go(), 20.0)) == [stream.TextDelta("Hello."), stream.Finish("stop")]
+    assert chat_raw(answer, endpoint, **ONCE) == [stream.TextDelta("Hello."), stream.Finish("stop")]

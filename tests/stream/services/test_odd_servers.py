@@ -12,7 +12,7 @@ from stream.events import Finish, StreamFailed, TextDelta, ToolResult
 from stream.readers.formats.failures import failed_by
 from stream.replay.recording import Recording
 from stream.replay.server import ReplayServer
-from tests.support.model_server import QUESTION, raw_server, tool
+from tests.support.model_server import QUESTION, chat_raw, raw_server, tool
 
 TOOLS = [tool("f", lambda **_: "ran")]
 DEEP = {size: "[" * size + "]" * size for size in (500, 900, 5000)}
@@ -283,19 +283,11 @@ def test_pages_about_a_model_of_any_kind_raise_nothing(value):
     ids=["ollama", "a line without an end", "chat"],
 )
 def test_a_server_that_has_failed_is_not_waited_for(endpoint, data):
-    async def go():
-        over = asyncio.Event()
+    async def answer(_head, reader, writer):
+        kind = b"text/event-stream" if endpoint == "chat" else b"application/x-ndjson"
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+        writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        await reader.read()  # and says nothing more
 
-        async def answer(_head, _reader, writer):
-            kind = b"text/event-stream" if endpoint == "chat" else b"application/x-ndjson"
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: " + kind + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-            writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-            await over.wait()  # and says nothing more
-
-        async with raw_server(answer) as url, stream.connect(url, "m", api=endpoint) as connection:
-            events = [event async for event in connection.chat(QUESTION)]
-            over.set()
-        return events
-
-    said, failed = asyncio.run(asyncio.wait_for(go(), 20.0))
+    said, failed = chat_raw(answer, endpoint)
     assert (said.text, type(failed)) == ("Hello.", StreamFailed)

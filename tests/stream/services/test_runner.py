@@ -8,7 +8,7 @@ import stream
 from stream.errors import StreamValueError
 from stream.events import StreamFailed
 from stream.replay.scenarios import names
-from tests.support.model_server import BOTH, TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, TOOLS, calling, running, says, tool
 
 SERVER_RUNS = [
     (name, endpoint)
@@ -16,15 +16,6 @@ SERVER_RUNS = [
     if name.startswith("fork-") and name not in ("fork-raw-json", "fork-json-channel", "fork-text-channel")
     for endpoint in ("chat", "ollama")
 ]
-
-
-def running(server, tools, endpoint="chat", **options):
-    fields = options.pop("fields", {})
-    return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options), **fields)
-
-
-def calling(*calls, then="Done."):
-    return says([["call", name, arguments] for name, arguments in calls], [["say", then]])
 
 
 @pytest.mark.parametrize(("name", "endpoint"), SERVER_RUNS, ids=lambda value: value)

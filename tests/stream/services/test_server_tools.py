@@ -8,7 +8,7 @@ import stream
 from stream.errors import StreamTypeError
 from stream.events import AskedAgain, InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.replay.behavior import Behavior
-from tests.support.model_server import BOTH, TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, TOOLS, chat, running, says, tool, validated
 from tests.support.routing import Pipeline
 
 FORK = Behavior(role_everywhere=True, empty_content=True, same_index=True, task=True)
@@ -31,24 +31,9 @@ def announced(events, pipeline=None, **options):
     return [cue for event, cue in heard(events, pipeline, **options) if isinstance(event, ToolCallStart)]
 
 
-def checked(server, endpoint, tools=TOOLS, **options):
-    return chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, tools, **options))
-
-
-def validated(server, endpoint, validator):
-    class Watched:
-        def __init__(self, connection):
-            self.connection = connection
-
-        def chat(self, messages, **fields):
-            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
-
-    return chat(server, endpoint=endpoint, wrap=Watched)
-
-
 @BOTH
 def test_discovering_a_tool_and_calling_it_is_no_error(endpoint):
-    exchange = checked("fork-discover", endpoint)
+    exchange = running("fork-discover", TOOLS, endpoint)
     assert [(name, given) for name, given in exchange.calls] == [
         ("mcp_discover", {"pattern": "*file*"}),
         ("read_text_file", {"path": "a.txt"}),
@@ -79,7 +64,7 @@ def test_a_discovered_tool_stays_known_in_later_turns_because_the_server_remembe
 
 def test_a_result_of_the_servers_own_shows_that_it_runs_the_tools():
     server = says([["call", "read_file", {"path": "a"}], RESULT, DISCOVERED, RESULT, ANSWER])
-    exchange = checked(server, "ollama")
+    exchange = running(server, TOOLS, "ollama")
     assert [result.by_server for result in exchange.of(ToolResult)] == [True, True]
     assert exchange.of(TaskStatus) == [], "nothing but the result shows it"
     assert exchange.of(InvalidToolCall) == []
@@ -90,8 +75,8 @@ def test_a_result_of_the_servers_own_shows_that_it_runs_the_tools():
 def test_the_pattern_can_be_another_or_none(endpoint):
     behavior = FORK if endpoint == "chat" else Behavior()
     server = says([["call", "jit_find", {}]], [["say", "Found."]], behavior=behavior)
-    assert [problem.reason for problem in checked(server, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
-    exchange = checked(server, endpoint, server_tools=("jit_*",))
+    assert [problem.reason for problem in running(server, TOOLS, endpoint).of(InvalidToolCall)] == ["unknown_tool"]
+    exchange = running(server, TOOLS, endpoint, server_tools=("jit_*",))
     assert exchange.of(InvalidToolCall) == []
     assert announced(exchange.events, tools=TOOLS) == ["error"]
     assert announced(exchange.events, tools=TOOLS, rules=stream.CueRules(server_tools=("jit_*",))) == ["tool_call"]
@@ -107,7 +92,7 @@ ADDED = [["call", "lookup", {"x": 1}], ["call", "search", {}]]
 @pytest.mark.parametrize("between", [[], [["finish", "tool_calls"]], [["say", "\n"]]], ids=["", "finish", "blank"])
 def test_a_call_that_the_server_answers_without_a_word_of_its_tools_was_not_invented(endpoint, between):
     server, pipeline = says([*ADDED, *between, ["say", "It rains."]], behavior=QUIET), Pipeline(tools=TOOLS)
-    exchange = checked(server, endpoint)
+    exchange = running(server, TOOLS, endpoint)
     assert exchange.of(InvalidToolCall) == []
     assert [(end.tool_name, end.status) for end in exchange.of(ToolCallEnd)] == [("lookup", "ok"), ("search", "ok")]
     assert len(exchange.requests) == 1
@@ -121,7 +106,7 @@ def test_a_call_that_the_server_answers_without_a_word_of_its_tools_was_not_inve
 
 @BOTH
 def test_a_call_that_nobody_answers_was_invented_and_is_so_before_the_finish(endpoint):
-    exchange = checked(says([["say", "Let me see."], *ADDED], [["say", "I cannot."]], behavior=QUIET), endpoint)
+    exchange = running(says([["say", "Let me see."], *ADDED], [["say", "I cannot."]], behavior=QUIET), TOOLS, endpoint)
     assert [problem.tool_name for problem in exchange.of(InvalidToolCall)] == ["lookup", "search"]
     assert [end.status for end in exchange.of(ToolCallEnd)] == ["malformed", "malformed"]
     kinds = [type(event).__name__ for event in exchange.events]
@@ -131,7 +116,7 @@ def test_a_call_that_nobody_answers_was_invented_and_is_so_before_the_finish(end
 
 @BOTH
 def test_where_the_server_is_said_to_run_the_tools_no_call_is_invented(endpoint):
-    exchange = checked("ollama-unknown-tool", endpoint, executes="server")
+    exchange = running("ollama-unknown-tool", TOOLS, endpoint, executes="server")
     assert exchange.of(InvalidToolCall) == []
     every = stream.CueRules(server_tools=("*",))
     assert announced(exchange.events, tools=TOOLS, rules=every) == ["tool_call"]
@@ -139,7 +124,7 @@ def test_where_the_server_is_said_to_run_the_tools_no_call_is_invented(endpoint)
 
 @BOTH
 def test_a_servers_tool_that_nobody_ran_is_not_run_here_and_the_model_is_told(endpoint):
-    exchange = checked(says([DISCOVER], [["say", "I have no such tool."]]), endpoint)
+    exchange = running(says([DISCOVER], [["say", "I have no such tool."]]), TOOLS, endpoint)
     assert exchange.of(InvalidToolCall) == []
     assert exchange.results == [
         (

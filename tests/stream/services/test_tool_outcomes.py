@@ -9,17 +9,9 @@ import pytest
 
 import stream
 from stream.events import ToolCallEnd, ToolResult
-from tests.support.model_server import BOTH, QUESTION, chat, says, tool
+from tests.support.model_server import BOTH, QUESTION, calling, chat, running, says, tool
 
 TOGETHER = pytest.mark.parametrize("parallel", [True, False], ids=["together", "one by one"])
-
-
-def running(server, tools, endpoint="chat", messages=QUESTION, **options):
-    return chat(server, endpoint=endpoint, messages=messages, wrap=lambda c: stream.ToolRunner(c, tools, **options))
-
-
-def calling(*calls, then="Done."):
-    return says([["call", name, arguments] for name, arguments in calls], [["say", then]])
 
 
 class CallingFirst:
@@ -186,7 +178,7 @@ def test_a_turn_that_is_cancelled_ends_its_tools_and_brings_no_result(parallel):
     ids=["text", "parts"],
 )
 def test_a_text_with_halves_of_characters_can_be_asked(endpoint, messages):
-    exchange = running(says([["say", "Yes."]]), [tool("f", lambda: "")], endpoint, messages)
+    exchange = running(says([["say", "Yes."]]), [tool("f", lambda: "")], endpoint, {"messages": messages})
     assert exchange.text == "Yes."
     assert "a half \ufffd and \ufffd" in json.dumps(exchange.bodies[0], ensure_ascii=False)
 

@@ -7,7 +7,7 @@ import pytest
 import stream
 from stream.errors import StreamValueError
 from stream.events import ToolCallEnd, ToolResult
-from tests.support.model_server import BOTH, READ_FILE, TOOLS, chat, says, tool
+from tests.support.model_server import BOTH, READ_FILE, TOOLS, running, says, tool, validated
 from tests.support.routing import ALL, Pipeline, bank
 
 
@@ -73,23 +73,9 @@ BAD_CALLS = pytest.mark.parametrize("name", ["ollama-unknown-tool", "ollama-bad-
 CHECKED = pytest.mark.parametrize("strictness", ["on", "strict"])
 
 
-def watched(name, endpoint, strictness="on"):
-    """The events of an answer with a validator over them, and no runner."""
-
-    class Watched:
-        def __init__(self, connection):
-            self.connection = connection
-
-        def chat(self, messages, **fields):
-            validator = stream.services.Validator(TOOLS, strictness=strictness)
-            return validator.watch(self.connection.chat(messages, tools=TOOLS, **fields))
-
-    return chat(name, endpoint=endpoint, wrap=Watched)
-
-
 @BOTH
 def test_an_invented_call_is_reported_in_the_stream_and_left_to_the_pipeline(endpoint):
-    exchange = watched("ollama-unknown-tool", endpoint)
+    exchange = validated("ollama-unknown-tool", endpoint, stream.services.Validator(TOOLS))
     assert exchange.order[:3] == ["ToolCallStart", "InvalidToolCall", "ToolCallEnd"]
     (problem,) = exchange.of(stream.InvalidToolCall)
     assert (problem.tool_name, problem.suggestions[0]) == ("list_directories", "list_directory")
@@ -100,11 +86,10 @@ def test_an_invented_call_is_reported_in_the_stream_and_left_to_the_pipeline(end
 @BAD_CALLS
 def test_a_loop_that_runs_what_ends_ok_runs_no_invalid_call(endpoint, strictness, name):
     """The loop of the page: it looks at the status of a call's end, and at nothing else."""
-    ran = [event for event in watched(name, endpoint, strictness).events if isinstance(event, ToolCallEnd)]
+    ran = validated(name, endpoint, stream.services.Validator(TOOLS, strictness=strictness)).of(ToolCallEnd)
     assert [event.status for event in ran] == ["malformed"]
     assert list(stream.complete_calls(ran)) == []
-    with_runner = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
-    assert list(stream.complete_calls(with_runner.events)) == []
+    assert list(stream.complete_calls(running(name, TOOLS, endpoint, validation=strictness).events)) == []
 
 
 @BOTH
@@ -117,7 +102,7 @@ def test_an_invalid_call_sounds_as_one_error_of_its_own_kind(endpoint, strictnes
         tools=declared,
         rules=stream.CueRules(invented="invented", malformed="malformed"),
     )
-    exchange = chat(name, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    exchange = running(name, TOOLS, endpoint, validation=strictness)
     sounded = []
     for event in exchange.events:
         sounded += pipeline.handle(event)
@@ -129,7 +114,7 @@ def test_an_invalid_call_sounds_as_one_error_of_its_own_kind(endpoint, strictnes
 @pytest.mark.parametrize("strictness", ["on", "off"])
 def test_a_call_that_cannot_be_read_tells_the_model_so_and_not_that_there_is_no_such_tool(endpoint, strictness):
     server = says([["say", '<tool_call>{"name": "read_file", "arguments": {"path": }}</tool_call>']], [["say", "Oh."]])
-    exchange = chat(server, endpoint=endpoint, wrap=lambda c: stream.ToolRunner(c, TOOLS, validation=strictness))
+    exchange = running(server, TOOLS, endpoint, validation=strictness)
     ((_, is_error, content),) = exchange.results
     assert is_error
     assert "arguments" in content
@@ -144,9 +129,7 @@ def test_a_bad_call_is_not_run_and_the_model_is_told_why(endpoint, name, says):
     ran = []
     tools = [dataclasses.replace(one, function=lambda **given: ran.append(given)) for one in TOOLS]
     attempts = stream.services.Attempts()
-    exchange = chat(
-        name, endpoint=endpoint, model="qwen3:8b", wrap=lambda c: stream.ToolRunner(c, tools, attempts=attempts)
-    )
+    exchange = running(name, tools, endpoint, attempts=attempts)
     assert ran == []
     assert exchange.of(ToolResult)[0].is_error
     assert says in exchange.bodies[1]["messages"][-1]["content"]
