@@ -34,7 +34,7 @@ class WaitingSound:
         self._voice: Voice | None = None
         self._published: list[Span] = []
         self._wait: Wait | None = None
-        self._since = self.queued_until = 0
+        self._since = self.queued_until = self._settled_until = 0
         self._asked_from = NEVER
         mixer.listens = True
 
@@ -55,7 +55,9 @@ class WaitingSound:
             return False
         if (heard := self._mixer.heard) >= wait.until_heard_from:
             return True
-        if wait.begins_again or self._voice is None or not (stretches := self._voice.stretches):
+        if wait.begins_again or self._voice is None or self._mixer.position < self._settled_until:
+            return False
+        if not (stretches := self._voice.stretches):
             return False
         onset = stretches[-1][0]
         return onset <= self._mixer.position and heard >= onset
@@ -91,6 +93,7 @@ class WaitingSound:
                 self._voice = self._mixer.play(self._cue, loop=True, gain_db=self._gain_db, wait=self._wait)
             except MixerClosedError:  # such as by a hangup
                 return
+        self._settled_until = 0
         self.publish()
 
     @property
@@ -121,6 +124,7 @@ class WaitingSound:
         self._wait = None
         if self._voice is None:
             return
+        self._settled_until = 0
         self.publish()
         self._heard_before = self._heard
         voice, self._voice, published, self._published = self._voice, None, self._published, []
@@ -130,11 +134,12 @@ class WaitingSound:
 
     def publish(self) -> None:
         """Publish when the loop sounds, as far as that has changed."""
-        if self._voice is None or self._cue is None:
+        position = self._mixer.position
+        if self._voice is None or self._cue is None or position < self._settled_until:
             return
         if self._profile.fainter_db and self._voice.gain_db != self._gain_db:
             self._voice.gain_db = self._gain_db
-        near = self._mixer.position + self._ahead
+        near = position + self._ahead
         for number, (start, end) in enumerate(self._voice.stretches):
             if number == len(self._published):
                 self._published.append(self._spans.begin(self._cue.name, start, end))
@@ -142,3 +147,5 @@ class WaitingSound:
             span = self._published[number]
             if (span.start_samples != start and span.start_samples < near) or span.end_samples != end:
                 self._published[number] = self._spans.change(span, start, end)
+        if self._published and self._voice.onset is None:  # its start may be put off, and matters when it is near
+            self._settled_until = self._published[-1].start_samples - self._ahead
