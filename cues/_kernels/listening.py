@@ -39,17 +39,20 @@ def measure(state: int, samples: int, n: int, position: int, bits: np.int32) -> 
 @kernel
 def listen(row: int, frames: int, n: int, channels: int, listened: int) -> np.int32:
     """Follow the level of `n` samples of speech, and note the last one of the first `listened` that is heard."""
-    # The result is the peak of these (of all `n`, if a guard or the level needs it), in the loudest channel.
+    # The result is the peak of these (of all `n`, if a guard needs it), in the loudest channel.
     words = carray(int64_at(row), 12)
     flags = carray(int32_at(row), 24)[layout.FLAGS_I32]
     samples = frames
     if channels > 1:
         samples = stack(_SCRATCH_BYTES)
         loudest_channel(frames, samples, n, channels)
-    bits = peak_bits(samples, n if flags & (layout.FLAG_GUARD | layout.FLAG_FOLLOW) else listened)
+    checked = n if flags & layout.FLAG_GUARD else listened
+    bits = peak_bits(samples, checked)
     if not flags & layout.FLAG_APART:
         if flags & layout.FLAG_FOLLOW:
-            measure(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64], bits)
+            # Silence is not squared, where all of it is known to be silent.
+            level_bits = bits if checked == n else _STEP_BITS
+            measure(words[layout.LEVEL_I64], samples, n, words[layout.POSITION_I64], level_bits)
         last = last_above(samples, listened, SPEECH_BITS) if bits > SPEECH_BITS else 0
         if last > 0:
             words[layout.HEARD_I64] = words[layout.POSITION_I64] + last

@@ -39,6 +39,7 @@ def mixed(mixer, speech, cut):
 def test_speech_postpones_pauses_and_ends_it_at_exact_samples_on_any_frames(cut):
     speech = talk(1000, 500.0, 4000, 301.0, 6000, 2000.0, 3000)
     mixer = cues.Mixer()
+    mixer.listens = True
     voice = mixer.play(LOOP, wait=Wait(patience=2000, until_heard_from=9000))
     mixed(mixer, speech, cuts(cut))
     assert voice.stretches == [(3500, 5500 + FADE), (7801, 11801 + FADE)]
@@ -147,6 +148,16 @@ def test_the_loudest_channel_is_the_speech():
     mixer.mix(speech)
     assert voice.stretches == [(0, 2000 + FADE)]
     assert mixer.heard == 2009
+
+
+def test_the_first_word_after_a_waiting_sound_is_at_full_level():
+    mixer, speech = cues.Mixer(), talk(4800, 9600.0)
+    mixer.listens = True
+    voice = mixer.play(LOOP, wait=Wait(patience=480, until_heard_from=0))
+    out = mixed(mixer, speech, lambda: 480)
+    assert voice.stretches == [(480, 4800 + FADE)]
+    np.testing.assert_allclose(out[4800:], speech[4800:], atol=0.05)  # the loop's own peak, which fades out
+    np.testing.assert_array_equal(out[4800 + FADE :], speech[4800 + FADE :])
 
 
 def test_what_is_heard_is_known_while_the_mixer_listens_or_is_busy():
