@@ -455,7 +455,7 @@ class CueRouter:
         """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
         rules, turn, had_calls = self._rules, self._turn, self._turn.had_calls
         # The answer has begun, and its model or voice has stopped. Without limits nobody need report an answer's end.
-        stalls = turn.phase == "done" and turn.is_open and self.limits is not None
+        stalls = turn.phase == "done" and turn.is_open and turn.is_heard and self.limits is not None
         name = rules.working if had_calls or rules.thinking is None else rules.thinking
         covers_gap = stalls or not (had_calls or rules.thinking)
         after_s = rules.silence_s if covers_gap else self._patience_s

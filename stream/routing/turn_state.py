@@ -108,14 +108,15 @@ class TurnState:
 
     `next_word` returns the first output sample at which speech of now can be heard. `had_calls` and `reads_text` say
     whether the turn has had a call, and text (then only speech that follows new text is the answer); `has_text`,
-    whether text has come since the last call and the last outcome; `is_open`, whether more events are expected.
+    whether text has come since the last call and the last outcome; `is_open`, whether more events are expected;
+    `is_heard`, whether the answer was heard to begin.
     """
 
     def __init__(self, next_word: Callable[[], int]) -> None:
         self._next_word = next_word
         self.calls = CallsUnderWay()
         self.phase: Phase = "done"
-        self.had_calls = self.has_text = self.reads_text = self.is_open = False
+        self.had_calls = self.has_text = self.reads_text = self.is_open = self.is_heard = False
         self._answer_from = NEVER
 
     @property
@@ -148,7 +149,8 @@ class TurnState:
     def outcome(self) -> None:
         """A call has ended, and more is to come."""
         self.phase = "working" if self.calls.awaited else "answering"
-        self.has_text, self._answer_from = False, self._next_word()
+        self.has_text = self.is_heard = False
+        self._answer_from = self._next_word()
 
     def finish(self, *, speech_follows: bool) -> None:
         """The stream has ended; `speech_follows` says whether its text will be spoken."""
@@ -158,8 +160,8 @@ class TurnState:
 
     def heard(self) -> None:
         """The first sample of the answer is heard. Who reports no text may not report the stream's end, either."""
-        self.phase, self.is_open = "done", self.is_open and self.reads_text
+        self.phase, self.is_open, self.is_heard = "done", self.is_open and self.reads_text, True
 
     def over(self, *, is_open: bool = False) -> None:
         """The turn has ended."""
-        self.phase, self.is_open = "done", is_open
+        self.phase, self.is_open, self.is_heard = "done", is_open, False

@@ -169,7 +169,7 @@ def play_whole_turn(kind, name, *, thinking):
 
 def play_whole_turn_in_profile(kind, name, profile):
     """From the question to the answer's end, with a waiting sound as the only sign where the profile wants no more."""
-    # Later, so that no tick of the waiting sound meets the first word.
+    # Later, so that no tick of the waiting sound, which begins later than in `full`, meets the first word.
     turn = replace(TURNS[name], voice_s=TURNS[name].voice_s + 0.8)
     heard, is_over, _ = play(kind, turn, lasts_s=lasts_s(turn), rules=CueRules(profile=profile))
     errors = tuple(cue for cue in turn.cues if cue == "error")
@@ -190,16 +190,17 @@ def play_gap(kind, profile):
     assert is_over
 
 
-def play_barge_in(kind, state):
-    heard, is_over, talk = play(kind, INTERRUPTED, lasts_s=30.0, interrupt_s=STATES[state], rules=THINKING)
+def play_barge_in(kind, state, profile="full"):
+    rules = CueRules(thinking="thinking", profile=profile)
+    heard, is_over, talk = play(kind, INTERRUPTED, lasts_s=30.0, interrupt_s=STATES[state], rules=rules)
     check_barge_in(heard, state, kind.holds_s)
     assert is_over
     return talk
 
 
-def play_hang(kind, name, log, *, sounds):
+def play_hang(kind, name, log, *, sounds=True, profile="full"):
     turn, limits = HANGS[name]
-    rules = THINKING if sounds else CueRules(working=None)
+    rules = CueRules(thinking="thinking", profile=profile) if sounds else CueRules(working=None)
     heard, *_ = play(kind, turn, lasts_s=45.0, interrupt_s=40.0, rules=rules, limits=limits)
     check_hang(heard, log.text, sounds=sounds)
 

@@ -47,9 +47,10 @@ def test_a_model_that_hangs_without_a_call_is_heard_to_work_after_four_seconds(p
 
 
 @each_pipeline
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("state", STATES)
-def test_a_barge_in_in_each_state_is_over_after_its_fade(pipeline, state):
-    talk = play_barge_in(pipeline, state)
+def test_a_barge_in_in_each_state_is_over_after_its_fade(pipeline, state, profile):
+    talk = play_barge_in(pipeline, state, profile)
     if hasattr(talk, "server"):  # A Realtime server learns what was heard of the answer.
         cuts = [cut["audio_end_ms"] for cut in talk.server.of("conversation.item.truncate")]
         assert cuts == ([pytest.approx(700, abs=20)] if state == "speaking" else [])
@@ -57,6 +58,9 @@ def test_a_barge_in_in_each_state_is_over_after_its_fade(pipeline, state):
 
 @each_pipeline
 @pytest.mark.parametrize("name", HANGS)
-@pytest.mark.parametrize("sounds", [True, False], ids=["waiting sound", "silent"])
-def test_a_hang_ends_with_the_error_cue(pipeline, name, sounds, caplog):
-    play_hang(pipeline, name, caplog, sounds=sounds)
+@pytest.mark.parametrize("profile", [*PROFILES, "silent"])
+def test_a_hang_ends_with_the_error_cue(pipeline, name, profile, caplog):
+    if profile == "silent":
+        play_hang(pipeline, name, caplog, sounds=False)
+    else:
+        play_hang(pipeline, name, caplog, profile=profile)

@@ -382,8 +382,10 @@ def test_a_sound_of_its_own_for_thinking_goes_on_when_a_tool_is_called():
 
 @pytest.mark.parametrize("end", ["barge in", "hush", "cancel", "cancelled call", "interrupted", "failed"])
 @pytest.mark.parametrize("moment", ["thinking", "working", "answering"])
-def test_every_end_of_a_turn_silences_every_phase(end, moment):
-    line = Line(rules=CueRules(thinking="working", error=None, failed=None, success=None))
+@pytest.mark.parametrize("limits", [None, Limits()], ids=["no limits", "limits"])
+def test_every_end_of_a_turn_silences_every_phase(end, moment, limits):
+    rules = CueRules(thinking="working", error=None, failed=None, success=None)
+    line = Line(rules=rules, **({} if limits is None else {"limits": limits}))
     line.router.begin_turn()
     line.pass_s(5.0)
     if moment != "thinking":

@@ -99,15 +99,19 @@ def test_a_model_that_hangs_without_a_call_is_heard_to_work_after_four_seconds(p
     play_gap(SessionTalk, profile)
 
 
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("state", STATES)
-def test_a_barge_in_in_each_state_is_over_after_its_fade(state):
-    play_barge_in(SessionTalk, state)
+def test_a_barge_in_in_each_state_is_over_after_its_fade(state, profile):
+    play_barge_in(SessionTalk, state, profile)
 
 
-@pytest.mark.parametrize("sounds", [True, False])
+@pytest.mark.parametrize("profile", [*PROFILES, "silent"])
 @pytest.mark.parametrize("name", HANGS)
-def test_a_hang_is_waited_for_with_a_sound_and_ends_with_the_error_cue(name, sounds, caplog):
-    play_hang(SessionTalk, name, caplog, sounds=sounds)
+def test_a_hang_is_waited_for_with_a_sound_and_ends_with_the_error_cue(name, profile, caplog):
+    if profile == "silent":
+        play_hang(SessionTalk, name, caplog, sounds=False)
+    else:
+        play_hang(SessionTalk, name, caplog, profile=profile)
 
 
 @pytest.mark.parametrize("reason", ["tool_calls", "stop"])
