@@ -6,6 +6,7 @@ and the room's output runs 40 ms ahead of playback; up to 80 ms if the process i
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
@@ -52,11 +53,13 @@ class SessionCues:
         self._session: Any = None
         self._output: CueOutput | None = None
         self._speech_of: dict[str, Any] = {}  # of each call that has started, by its id
+        self._watching: dict[Any, asyncio.Future[None]] = {}  # the speeches with tools, until they end
         self._listeners = {
             "tool_execution_updated": lambda event: self._on_tool(event.update),
             "function_tools_executed": self._on_tools_executed,
             "agent_state_changed": self._on_agent_state,
             "user_state_changed": self._on_user_state,
+            "speech_created": self._on_speech,
             "error": self._on_error,
             "close": lambda _: self._detach(),
         }
@@ -117,6 +120,8 @@ class SessionCues:
         del _ATTACHED[session]
         for event, listener in self._listeners.items():
             session.off(event, listener)
+        for watched in self._watching.values():
+            watched.cancel()
         self.router.barge_in()
         if _tail(session) is self._output:
             session.output.replace_audio_tail(self.output.sink)
@@ -135,12 +140,17 @@ class SessionCues:
         match update.type:
             case "tool_call_started":
                 call = update.function_call
-                self._speech_of[call.call_id] = self._session.current_speech
+                speech = self._session.current_speech
+                if speech is not None and speech not in self._watching:
+                    self._watch(speech)
+                self._speech_of[call.call_id] = speech
                 self.router.handle(ToolCallStart(call.name, call.call_id))
                 self.router.handle(ToolCallEnd(call.name, call.call_id))
             case "tool_call_updated":  # It has given an interim answer, and runs on in the background.
                 self.router.end_call(update.call_id)
-            case "tool_call_ended" if update.status == "cancelled" or self._was_interrupted(update.call_id):
+            case "tool_call_ended" if self._was_interrupted(update.call_id):
+                self._end_interrupted(self._speech_of[update.call_id])
+            case "tool_call_ended" if update.status == "cancelled":
                 self.router.end_call(update.call_id)
             case "tool_call_ended":
                 failed = update.status == "error"
@@ -148,6 +158,33 @@ class SessionCues:
                 self.router.handle(
                     ToolResult(tool_name="", tool_call_id=update.call_id, is_error=failed, content=content)
                 )
+
+    def _watch(self, speech: Any) -> None:
+        """End a turn with tools as soon as it is interrupted, also by `session.interrupt()`, which tells no event."""
+        is_over = asyncio.get_running_loop().create_future()
+
+        def end(_: Any) -> None:
+            if not is_over.done():
+                is_over.set_result(None)
+
+        def ended(watched: asyncio.Future[None]) -> None:
+            speech.remove_done_callback(end)
+            if not watched.cancelled():
+                self._end_interrupted(speech)
+                self._watching.pop(speech, None)
+
+        speech.add_done_callback(end)
+        self._watching[speech] = asyncio.ensure_future(speech.wait_if_not_interrupted([is_over]))
+        self._watching[speech].add_done_callback(ended)
+
+    def _end_interrupted(self, *speeches: Any) -> None:
+        """End the turns of these speeches, as far as they were interrupted: no answer follows, though tools may run."""
+        for speech in speeches:
+            if speech in self._watching and speech.interrupted:
+                del self._watching[speech]
+                for call_id in [call_id for call_id, of in self._speech_of.items() if of is speech]:
+                    self.router.end_call(call_id)
+                self.router.hush()
 
     def _was_interrupted(self, call_id: str) -> bool:
         """Whether the turn of a call was interrupted: no answer will follow its result."""
@@ -168,10 +205,19 @@ class SessionCues:
 
     def _on_agent_state(self, event: Any) -> None:
         router = self.router
-        if event.new_state == "thinking" and router.phase == "done":
-            router.begin_turn()
+        if event.new_state == "thinking":
+            speech = self._session.current_speech
+            if router.phase == "done" and not (speech is not None and (speech.done() or speech.interrupted)):
+                router.begin_turn()  # Else a tool of an interrupted turn is what runs.
         elif event.new_state in ("listening", "idle") and not router.waits:
             router.end_stream()
+
+    def _on_speech(self, event: Any) -> None:
+        """Begin the turn after an interrupted one whose tools run on: then the agent's state does not change."""
+        self._end_interrupted(*list(self._watching))
+        is_reply = event.source == "generate_reply" and self._session.agent_state == "thinking"
+        if is_reply and self.router.phase == "done":
+            self.router.begin_turn()
 
     def _on_user_state(self, event: Any) -> None:
         if event.new_state == "speaking":

@@ -183,3 +183,31 @@ def test_a_call_that_the_framework_refuses_and_a_model_that_fails_sound_as_an_er
         assert not handle.router.waits
 
     in_session(script, [[first], ["I cannot do that."]], [read_file])
+
+
+@function_tool
+async def sleep_long(text: str) -> str:
+    """Sleep for longer than the framework waits for an interrupted tool."""
+    await asyncio.sleep(30.0)
+    return text
+
+
+@pytest.mark.parametrize("said", [[], ["One moment. "]], ids=["call alone", "words before the call"])
+@pytest.mark.parametrize("later_s", [0.0, 2.0], ids=["at once", "later"])
+def test_the_question_after_an_interrupted_tool_is_a_turn_of_its_own_though_the_tool_runs_on(said, later_s):
+    async def script(session, sink, clock):
+        handle = attach(session, clock=clock)
+        session.generate_reply(user_input="sleep")
+        await clock.sleep_until(8.0)
+        session.interrupt(force=True)
+        await clock.sleep(later_s)
+        session.generate_reply(user_input="something else")
+        await clock.sleep_until(28.0)
+        assert handle.router.is_over
+        before, of_question = (span for span in handle.router.spans if span.cue == "working")
+        assert before.end_samples / RATE == pytest.approx(8.1, abs=0.1)
+        # The model takes 8 s, of which 4 pass before the waiting sound.
+        assert (of_question.end_samples - of_question.start_samples) / RATE == pytest.approx(4.0, abs=0.2)
+        assert cues_of(handle) == ["tool_call"]
+
+    in_session(script, [[0.5, *said, call_of("sleep_long", {"text": "a"})], [8.0, "Here I am."]], [sleep_long])
