@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,8 @@ from numpy.typing import NDArray
 import cues
 from cues.adapters._pipeline_cues import CueOptions, PipelineCues, check_options
 from cues.signal.resample import Resampler
-from stream.clock import WallClock
-
-if TYPE_CHECKING:
-    from stream.clock import Clock
-    from stream.routing.router import CueRouter
+from stream.clock import Clock, WallClock
+from stream.routing.router import CueRouter
 
 __all__ = ["FRAME_MS", "PacedCues", "PacedLine", "PacedOptions", "PacedOutput", "PacedWriter"]
 

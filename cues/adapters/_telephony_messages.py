@@ -7,15 +7,12 @@ import binascii
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from cues.arrays import Samples
 from cues.errors import CueValueError
 from cues.signal.g711 import Law, samples_of_bytes
 from cues.signal.pcm import float_of_pcm16
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = ["PROVIDERS", "CallerAudio", "Digit", "LineEvent", "Marked", "Provider", "Started", "Stopped", "read_message"]
 
@@ -36,7 +33,7 @@ class Started:
 class CallerAudio:
     """Audio of the caller: float32, shape `(n_samples,)`; `chunk` is its number, for providers that may reorder."""
 
-    samples: NDArray[np.float32]
+    samples: Samples
     chunk: int | None = None
 
 

@@ -7,16 +7,13 @@ of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 from uuid import UUID
 
 from cues.adapters._paced import PacedLine, PacedOptions, PacedWriter
 from cues.adapters._telephony_messages import CallerAudio, Digit, LineEvent, Started, Stopped
+from cues.arrays import Samples
 from cues.signal.pcm import float_of_pcm16, pcm16_of_float
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = ["AudioSocketLine", "CallerAudio", "Digit", "LineEvent", "PacedOptions", "Started", "Stopped"]
 
@@ -77,7 +74,7 @@ class AudioSocketLine(PacedWriter, PacedLine):
         """Silence the line within 80 ms: the frames that were sent, and a short fade."""
         self._paced.interrupt(_FADE_MS)
 
-    def _send(self, samples: NDArray[np.float32]) -> None:
+    def _send(self, samples: Samples) -> None:
         payload = pcm16_of_float(samples)
         kind = _AUDIO + _RATES.index(self._paced.sample_rate)
         self._to_asterisk(bytes([kind]) + len(payload).to_bytes(2, "big") + payload)

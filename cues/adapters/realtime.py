@@ -10,19 +10,14 @@ import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from cues.adapters._paced import PacedOptions, PacedWriter
+from cues.arrays import Samples
 from cues.signal.pcm import float_of_pcm16
-from stream.events import AudioDelta, Interrupted, ToolResult
+from stream.events import AudioDelta, Event, Interrupted, ToolResult
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.realtime import RealtimeReader
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from stream.events import Event
 
 __all__ = ["PacedOptions", "RealtimeCues", "SpokenItem"]
 
@@ -63,7 +58,7 @@ class RealtimeCues(PacedWriter):
 
     def __init__(
         self,
-        write: Callable[[NDArray[np.float32]], None],
+        write: Callable[[Samples], None],
         send: Callable[[Any], Awaitable[None]] | None = None,  # the package's own types of messages are many
         *,
         sample_rate: int = 24000,
@@ -149,7 +144,7 @@ class RealtimeCues(PacedWriter):
             self._push(self._paced.at_own_rate(float_of_pcm16(whole), rate))
             last.end = self._n_pushed
 
-    def _push(self, samples: NDArray[np.float32]) -> None:
+    def _push(self, samples: Samples) -> None:
         self._paced.push(samples)
         self._n_pushed += len(samples)
 

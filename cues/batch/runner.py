@@ -15,16 +15,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from dataclasses import asdict, dataclass
 from errno import EDQUOT, ENOSPC
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
-from cues.batch.table import Table
+from cues.batch.table import Row, Table
 from cues.errors import CueError, reason_of
 from cues.extras import needed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cues.batch.table import Row
 
 __all__ = ["Run", "Task", "key_of", "run_batch", "run_task"]
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 import cues
+from cues.cue import Cue
 from cues.meters.telephone import RATE_HZ
 from cues.show.board import Minute
 from stream.events import TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.routing.router import CueRouter
 from stream.routing.rules import PROFILES, CueRules
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
 
 __all__ = ["minute"]
 

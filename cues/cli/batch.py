@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cues.batch.runner import Run, run_batch
+from cues.batch.runner import Run, Task, run_batch
 from cues.batch.sources import Source, find_sources
 from cues.batch.table import ENDINGS as TABLES
 from cues.cli import _options
@@ -18,9 +18,6 @@ from cues.cli._records import bank_of, number, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import CueError
 from cues.mixing.warmup import has_object_file
-
-if TYPE_CHECKING:
-    from cues.batch.runner import Task
 
 __all__ = ["command"]
 

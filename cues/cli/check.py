@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -13,11 +13,7 @@ from cues.cli._records import counted, print_json
 from cues.cli._terminal import console, harmless
 from cues.errors import PackError
 from cues.library.lint import check_pack
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cues.library.lint_rules import Problem
+from cues.library.lint_rules import Problem
 
 __all__ = ["command"]
 

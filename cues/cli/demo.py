@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -11,9 +11,6 @@ from cues.cli import _options
 from cues.cli.live.scripts import demo_script
 from cues.cli.live.turn import speak_turn
 from stream.clock import WallClock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["command"]
 

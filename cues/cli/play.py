@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from cues.arrays import Samples
 from cues.cli import _options
 from cues.cli._loudspeakers import play
 from cues.cli._records import STANDARD, bank_of, complete_cue, recording_of, sound_of
+from cues.cue import Cue
 from cues.show.audition import in_a_row, over_speech, stand_in_speech
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cues.cue import Cue
 
 __all__ = ["command"]
 
@@ -56,7 +51,7 @@ def command(*, names: tuple[str, ...], over: Path | None, telephone: bool, pack:
         click.echo(f"played by {program}", err=True)
 
 
-def _over(sounds: list[Cue], over: Path) -> NDArray[np.float32]:
+def _over(sounds: list[Cue], over: Path) -> Samples:
     if over == STAND_IN and not over.exists():
         return over_speech(sounds, stand_in_speech(_RATE_HZ), _RATE_HZ)
     from cues.signal.resample import resample

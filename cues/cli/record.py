@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,9 +13,6 @@ from cues.cli._terminal import harmless
 from stream.errors import StreamError
 from stream.replay.recorder import record
 from stream.replay.recording import ENDINGS, SIDE_ENDINGS, save_recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["command"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +20,6 @@ from stream.clock import WallClock
 from stream.replay.recording import DEFAULT_TOKENS_PER_S
 from stream.services.addresses import default_model, local_address
 from stream.services.tool import as_tools
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["command"]
 

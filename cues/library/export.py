@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from cues.cue import Cue
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained
 from cues.library.audiofile import check_format, default_subtype, encoded
@@ -16,11 +18,6 @@ from cues.library.bank import Bank
 from cues.library.pack import PACK_FILE, sound_files
 from cues.library.pack_values import is_plain_name, would_do
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
-
-if TYPE_CHECKING:
-    import os
-
-    from cues.cue import Cue
 
 __all__ = ["MANIFEST", "PLAYERS", "Export", "PlayerFile", "export_bank", "export_for_player"]
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cues.cue import Cue
 from cues.errors import CueError, PackError
 from cues.library.audiofile import read_audio
 from cues.library.bank import errors_in, make_cue
-from cues.library.lint_rules import Problem, as_problems, sound_problems, wearing
-from cues.library.pack import PACK_FILE, Pack, read_pack
+from cues.library.lint_rules import Found, Problem, as_problems, sound_problems, wearing
+from cues.library.pack import PACK_FILE, Override, Pack, read_pack
 from cues.library.phrases import SPEECH_LU
 from cues.library.shaping import CEILING_DBTP, MAX_GAIN_DB
 from cues.meters.similarity import CONFUSABLE, similarity
 from cues.synthesis.catalog import CATALOG, usual_lu, usually_loops
-
-if TYPE_CHECKING:
-    import os
-
-    from cues.cue import Cue
-    from cues.library.lint_rules import Found
-    from cues.library.pack import Override
 
 __all__ = ["Problem", "check_cue", "check_override", "check_pack"]
 

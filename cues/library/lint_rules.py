@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from cues.units import gain_to_db
 if TYPE_CHECKING:
     from cues.cue import Cue
 
-    Found = tuple[str, str, str]  # code, message and fix of a problem
 
-__all__ = ["Problem", "as_problems", "sound_problems", "wearing"]
+__all__ = ["Found", "Problem", "as_problems", "sound_problems", "wearing"]
+
+Found: TypeAlias = tuple[str, str, str]
+"""Code, message and fix of a problem."""
 
 MAX_CUE_S = 1.0  # longer ones mask speech; built-in cues last 120 to 280 ms
 MAX_TRUE_PEAK_DBTP = -1.0

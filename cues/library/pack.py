@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cues.errors import CueError, CueTypeError, PackError, did_you_mean, reason_of
 from cues.files import user_config_dir
@@ -26,11 +26,9 @@ from cues.library.pack_values import (
     unknown_keys,
     would_do,
 )
+from cues.library.shaping import Loop
 from cues.synthesis.catalog import CATALOG
 from cues.synthesis.spec import Spec
-
-if TYPE_CHECKING:
-    from cues.library.shaping import Loop
 
 __all__ = ["MOTIF", "PACK_FILE", "PACK_VARIABLE", "Override", "Pack", "find_pack_dir", "read_pack", "sound_files"]
 

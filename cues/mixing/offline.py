@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.arrays import Samples
-from cues.mixing.mixer import Mixer
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
-    from cues.mixing.mixer import MixerStats
-    from cues.mixing.voice import Placement
-
+from cues.cue import Cue
+from cues.mixing.mixer import Mixer, MixerStats
+from cues.mixing.voice import Placement
 
 __all__ = ["Insert", "Mixed", "mix_recording"]
 

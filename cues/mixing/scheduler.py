@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,10 @@ from cues.mixing.level import SpeechLevel
 from cues.mixing.limiter import Limiter
 from cues.mixing.slots import STEAL_FADE_MS, Slots
 from cues.mixing.speech_gain import DEEPEST, SpeechBus
-from cues.mixing.state import speech_bits
-from cues.mixing.voice import PHRASE_FADE_MS, WAIT_FADE_MS
+from cues.mixing.state import MixerOptions, Row, speech_bits
+from cues.mixing.voice import PHRASE_FADE_MS, WAIT_FADE_MS, Playback, Wait
 from cues.mixing.waiting import WaitingVoices, earliest
 from cues.units import db_to_gain, ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.mixing.state import MixerOptions, Row
-    from cues.mixing.voice import Playback, Wait
-
 
 __all__ = ["Scheduler"]
 

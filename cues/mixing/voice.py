@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 import reprlib
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from cues._kernels import layout
 from cues.cue import Cue
 from cues.errors import CueTypeError, CueValueError
-from cues.mixing.sound import prepare
+from cues.mixing.sound import Sound, prepare
 from cues.mixing.state import PAUSE_MS
 from cues.signal.fades import MIN_FADE_MS
 from cues.units import checked_number, checked_whole_number, db_to_gain, ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.mixing.sound import Sound
 
 __all__ = [
     "LONGEST_RELEASE_MS",

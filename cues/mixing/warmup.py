@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from cues._kernels import object_file
 from cues._kernels.object_file import load_kernels
 from cues.errors import CueValueError
 from cues.mixing.backends import selection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["has_object_file", "load_kernels", "warm_up", "write_object_file"]
 

@@ -12,25 +12,22 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import Samples
+from cues.cue import Cue
 from cues.extras import needed
 from cues.library.lint import check_cue
+from cues.meters.levels import Measurement
 from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.show.audition import over_speech
 from cues.synthesis.catalog import CATALOG
 from cues.units import db_to_gain
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
-    from cues.meters.levels import Measurement
-
 
 __all__ = ["Minute", "Set", "at_loudness", "board_page", "pcm_text"]
 

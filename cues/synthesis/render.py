@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.errors import CueTypeError, CueValueError
 from cues.signal.fades import fade_edges
-from cues.synthesis.spec import Spec
+from cues.synthesis.spec import LowPass, Note, Spec
 from cues.units import checked_sample_rate, db_to_gain, ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.synthesis.spec import LowPass, Note
 
 __all__ = ["render"]
 

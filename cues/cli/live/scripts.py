@@ -7,23 +7,18 @@ import tomllib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Unpack
+from pathlib import Path
+from typing import Any, Unpack
 
 import stream
 from cues.cli.live.turn import Target
-from stream.clock import WallClock
+from stream.clock import Clock, WallClock
+from stream.events import ServiceEvent
 from stream.readers.formats.failures import unwrap
 from stream.replay.endpoints import turn_index
 from stream.replay.recording import Recording, load_recording, samples_folder
-from stream.services.tool import as_tools
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from stream.clock import Clock
-    from stream.events import ServiceEvent
-    from stream.services.chat_request import ChatFields, Message
-    from stream.services.tool import ToolLike
+from stream.services.chat_request import ChatFields, Message
+from stream.services.tool import ToolLike, as_tools
 
 __all__ = ["Script", "built_in_scripts", "demo_script", "script_of"]
 
