@@ -83,6 +83,7 @@ FLOORS = {
         ("harmony", "blocks"),
     ),
     "stream.readers.calls": (("values",), ("arguments",), ("order",), ("fragments", "item_calls")),
+    "stream.repairing": (("choice",), ("chat",), ("sse",), ("sources",)),
     "stream.readers.formats": (
         ("failures", "finish_reasons", "framing"),
         ("message_reader", "raw_text"),

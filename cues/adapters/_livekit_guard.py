@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm, utils
 
 from cues.errors import CueTypeError
-from stream.repairing import ChatRepair
+from stream.repairing.chat import ChatRepair
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Sequence

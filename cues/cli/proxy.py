@@ -19,7 +19,7 @@ import click
 from cues.cli import _options
 from cues.cli._terminal import harmless
 from stream.errors import StreamError
-from stream.repairing import repaired
+from stream.repairing.sources import repaired
 from stream.replay.recorder import recording
 from stream.services.addresses import api_and_address
 from stream.services.repairing_client import PATH, repair_of
@@ -50,7 +50,7 @@ logger = logging.getLogger("stream.proxy")
 class Proxy:
     """The ASGI application: asks the upstream what it is asked, and repairs the answers of Chat Completions.
 
-    `record` is a folder for recordings, or None; `repairs` are the options of `stream.repairing.ChatRepair`.
+    `record` is a folder for recordings, or None; `repairs` are the options of `stream.repairing.chat.ChatRepair`.
     """
 
     def __init__(self, upstream: str, *, record: Path | None = None, **repairs: Any) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from cues.extras import needed
 from stream.errors import MissingFeatureError
 from stream.redaction import logged_list
-from stream.repairing import ChatRepair, repaired, repaired_sync
+from stream.repairing.chat import ChatRepair
+from stream.repairing.sources import repaired, repaired_sync
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -95,6 +96,7 @@ def repairing_hooks(*, is_async: bool, **repairs: Any) -> _Hooks:
 
     def ask(request: Any) -> None:
         if _is_question(request):
+            request.read()
             request.headers["accept-encoding"] = "identity"  # an encoder may hold what came
 
     def answer(response: Any) -> None:
@@ -109,14 +111,9 @@ def repairing_hooks(*, is_async: bool, **repairs: Any) -> _Hooks:
     async def answer_async(response: Any) -> None:
         answer(response)
 
-    def ask_sync(request: Any) -> None:
-        if _is_question(request):
-            request.read()
-        ask(request)
-
-    if is_async:
-        return {"request": [ask_async], "response": [answer_async]}
-    return {"request": [ask_sync], "response": [answer]}
+    return (
+        {"request": [ask_async], "response": [answer_async]} if is_async else {"request": [ask], "response": [answer]}
+    )
 
 
 def _is_question(request: Any) -> bool:

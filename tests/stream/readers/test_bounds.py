@@ -21,7 +21,7 @@ from stream import (
 )
 from stream.readers.calls import fragments, order
 from stream.readers.text.table import table_for
-from stream.repairing import ChatRepair
+from stream.repairing.chat import ChatRepair
 from tests.stream.providers import read_all
 
 MIB = 1 << 20

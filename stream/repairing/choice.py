@@ -1,0 +1,252 @@
+"""One choice of a stream of Chat Completions: from what came, and its events, to what goes out."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
+from stream.readers.calls.values import dumps, fields_of, listed, text_of
+from stream.readers.formats.chat_completions import OpenAIReader
+from stream.readers.formats.message_reader import REASONING_FIELDS
+from stream.readers.options import MAX_ARGUMENT_CHARS
+from stream.readers.text.dialect import clean_name
+from stream.redaction import logged_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Choice"]
+
+_REPLACED = ("index", "delta", "message", "finish_reason", "logprobs")  # fields of a choice
+_READ = ("content", "tool_calls", *REASONING_FIELDS)  # fields of which a reader makes events
+_MOST_CALLS = 1 << 14  # that are remembered; what a server sends is endless
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Fragmented:
+    """A structured call that passes as it comes, with the index that goes out."""
+
+    index: int
+    id: str
+    is_open: bool = True
+
+
+class Choice:
+    """One of the answers of a stream: its reader, and what of it has gone out.
+
+    A structured call passes as it comes, fragment by fragment. One that may repeat a call written as text, or whose
+    fragments are not plain, goes out whole when its reader is sure of it. `fault` says why a call written as text is
+    dropped; `""` if it goes out.
+    """
+
+    def __init__(self, offered: frozenset[str] | None, fault: Callable[[ToolCallEnd], str], index: object = 0) -> None:
+        self._fault, self._index = fault, index
+        self.reader = OpenAIReader(offered)
+        self._calls = 0  # that have gone out
+        self._fragmented: dict[
+            object, _Fragmented | None
+        ] = {}  # by the index that came; None for a call that goes out whole
+        self._passing: dict[int, _Fragmented | None] = {}  # calls that pass as they come, by their ordinal
+        self._dropped: dict[str, ToolCallEnd] = {}  # calls written as text that nobody runs, by name
+        self._wanted: dict[tuple[str, str], ToolCallEnd] = {}  # of these, those that came as structured calls, by id
+        self._awaits_client = False  # a recovered call has gone out
+        self._may_await = False  # a structured one has, and no text after it
+        self._has_role = False
+
+    def passes(self, chunk: Any, events: list[Event]) -> bool:
+        """Whether a chunk is one piece of text, thoughts or arguments that stays as it is; false for a few that do."""
+        try:  # nearly all chunks: this way they cost a third (bench.stream_repair)
+            if type(chunk) is dict:
+                (choice,) = chunk["choices"]
+                extra = delta = choice["delta"]
+            else:
+                (choice,) = chunk.__dict__["choices"]
+                choice = choice.__dict__
+                extra, delta = choice["delta"].__pydantic_extra__, choice["delta"].__dict__
+            if choice["finish_reason"] or choice["index"]:
+                return False
+            if events:
+                (event,) = events
+                if type(event) is TextDelta and event.text == delta["content"] and not delta.get("tool_calls"):
+                    self._may_await = False
+                    return True
+                return (
+                    type(event) is ReasoningDelta
+                    and event.text in map(extra.get, REASONING_FIELDS)
+                    and not (delta.get("content") or delta.get("tool_calls"))
+                )
+            (call,) = delta["tool_calls"]
+            if type(call) is dict:
+                function = call["function"]
+                is_more = len(delta) == len(function) == 1 and len(call) == 2
+            else:
+                call = call.__dict__
+                function = call["function"].__dict__
+                is_more = not (call["id"] or function["name"] or delta["content"] or extra)
+            known = self._fragmented[call["index"]]
+            is_same = known is not None and known.is_open and known.index == call["index"]
+            return is_more and is_same and type(function["arguments"]) is str
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return False
+
+    def replaced(
+        self, choice: Mapping[str, Any], events: list[Event], *, of_whole: bool = False
+    ) -> list[dict[str, Any]] | None:
+        """Return the choices that take the place of one, each with one text or call; None if it passes as it is."""
+        delta, reason = fields_of(choice.get("delta") or choice.get("message")), choice.get("finish_reason")
+        content, calls = delta.get("content"), delta.get("tool_calls")
+        fragments, is_same = self._fragments(calls, events)
+        if delta.get("function_call") is not None and not calls:  # the older form passes with the rest of its delta
+            begun: dict[int, None] = {event.index: None for event in events if isinstance(event, ToolCallStart)}
+            self._passing |= begun
+            self._calls, self._may_await = self._calls + len(begun), True
+        own = next(((name, delta[name]) for name in REASONING_FIELDS if delta.get(name)), ("", ""))
+        said, thought, new_calls, found = "", "", 0, list[dict[str, Any]]()
+        for event in events:
+            match event:
+                case TextDelta():
+                    said += event.text
+                    self._may_await = self._may_await and not event.text.strip()
+                    found.append({"content": event.text})
+                case ReasoningDelta():
+                    thought += event.text
+                    found.append({own[0] if event.text == own[1] else "reasoning_content": event.text})
+                case ToolCallStart() if not event.from_text:  # a call of its own
+                    self._wanted.pop((event.tool_name, event.tool_call_id), None)
+                    if event.index in self._passing:
+                        found, fragments = found + fragments, []
+                case ToolCallEnd():
+                    ended = self._end_call(event)
+                    new_calls += len(ended)
+                    found += ended
+                case ToolResult():  # the server runs its calls
+                    self._awaits_client = self._may_await = False
+                case Finish():
+                    new_calls += len(self._wanted)
+                    found += map(self._written, self._wanted.values())
+                    self._end_round()
+        found += fragments
+        is_a_result = delta.get("role") == "tool"
+        is_same &= not new_calls and thought == own[1] and said == ("" if is_a_result else _text_of(content))
+        last = self._reason(reason)
+        if is_same and last == reason and not (said and calls and not of_whole):
+            self._has_role = self._has_role or "role" in delta
+            return None
+        rest = {name: value for name, value in delta.items() if name not in _READ and value is not None}
+        if self._has_role:
+            rest.pop("role", None)
+        if rest:
+            self._has_role = True
+            found = [{**rest, **found[0]}, *found[1:]] if found else [{"content": "", **rest}]
+        index = choice.get("index") or self._index
+        pieces = [{"index": index, "delta": piece, "finish_reason": None} for piece in found]
+        if reason:
+            pieces.append({"index": index, "delta": {}, "finish_reason": last})
+        if pieces:  # what is said of all of them comes with the last
+            pieces[-1] |= {name: value for name, value in choice.items() if name not in _REPLACED}
+        return pieces
+
+    def _fragments(self, calls: Any, events: list[Event]) -> tuple[list[dict[str, Any]], bool]:
+        """The fragments of structured calls that pass, each as a delta, and whether they are one that is as it came."""
+        if not calls:
+            return [], True
+        for kept in (self._fragmented, self._passing):
+            if len(kept) > _MOST_CALLS:
+                for key in [*kept][: _MOST_CALLS // 2]:
+                    del kept[key]
+        starts = [event for event in events if isinstance(event, ToolCallStart) and not event.from_text]
+        ended = {event.index for event in events if isinstance(event, ToolCallEnd)}
+        given = [calls] if isinstance(calls, Mapping) else listed(calls)
+        passing = (self._fragment(came, starts, ended) for came in given if isinstance(came, dict))
+        found = [fragment for fragment in passing if fragment is not None]
+        return [{"tool_calls": [one]} for one in found], len(given) == len(found) == 1 and found[0] == given[0]
+
+    def _fragment(self, came: dict[str, Any], starts: list[ToolCallStart], ended: set[int]) -> dict[str, Any] | None:
+        """What passes of a fragment; None if its call goes out whole, or repeats another one."""
+        fragment, function, own_id, index = came, fields_of(came.get("function")), came.get("id"), came.get("index")
+        name, arguments = text_of(function.get("name")), function.get("arguments")
+        index = index if type(index) is int else dumps(index)
+        start = next((one for one in starts if name and one.tool_name == clean_name(name)), None)
+        known = self._fragmented.get(index)
+        is_plain = type(index) is int and isinstance(arguments, str | None) and isinstance(own_id, str | None)
+        is_plain = is_plain and "parameters" not in function and not (index in self._fragmented and known is None)
+        if start is not None:
+            starts.remove(start)
+            known = None
+        elif name and (known is None or not known.is_open or (own_id and known.id and own_id != known.id)):
+            if name in self._dropped:  # perhaps the server made a structured call of one that was dropped
+                wanted = replace(self._dropped.pop(name), tool_call_id=text_of(own_id))
+                _remember(self._wanted, (name, wanted.tool_call_id), wanted)
+            known = None
+        if known is None:
+            if start is None or start.tool_name != name or not is_plain:
+                self._fragmented[index] = None
+                return None
+            known = self._fragmented[index] = self._passing[start.index] = _Fragmented(self._calls, own_id or "")
+            self._calls, self._may_await = self._calls + 1, True
+        elif not known.is_open and arguments:
+            return None
+        elif name or own_id or not isinstance(arguments, str | None):  # names and ids are not sent twice
+            written = arguments if isinstance(arguments, str) else dumps(arguments)
+            fragment = {"function": {"arguments": "" if arguments is None else written}}
+        if arguments and any(self._passing.get(ordinal) is known for ordinal in ended):
+            text, brace, after = fragment["function"]["arguments"].rpartition("}")
+            if "<|" in after:
+                fragment = {**fragment, "function": {**fragment["function"], "arguments": text + brace}}
+        return {**fragment, "index": known.index}
+
+    def _end_call(self, call: ToolCallEnd) -> list[dict[str, Any]]:
+        """What goes out at the end of a call: nothing, or the call as a delta."""
+        if not call.from_text:
+            if call.index in self._passing:
+                fragmented = self._passing.pop(call.index)
+                if fragmented is not None:
+                    fragmented.is_open = False
+                return []
+            self._may_await = True
+            return [self._written(call)] if call.tool_name else []
+        why = self._fault(call)
+        if not why:
+            self._awaits_client = True
+            return [self._written(call)]
+        if why == "not offered":
+            _remember(self._dropped, call.tool_name, call)
+        logger.warning("dropped a call that was written as text: %s (%s)", logged_name(call.tool_name), why)
+        return []
+
+    def _written(self, call: ToolCallEnd) -> dict[str, Any]:
+        """A whole call as a delta."""
+        index, self._calls = self._calls, self._calls + 1
+        function = {"name": call.tool_name, "arguments": call.arguments_json}
+        own_id = call.tool_call_id or f"call_{secrets.token_hex(12)}"
+        return {"tool_calls": [{"index": index, "id": own_id, "type": "function", "function": function}]}
+
+    def _end_round(self) -> None:
+        self._may_await = self._may_await or bool(self._wanted)
+        for kept in (self._fragmented, self._passing, self._dropped, self._wanted):
+            kept.clear()
+
+    def _reason(self, reason: str | None) -> str | None:
+        if reason == "stop" and (self._awaits_client or self._may_await):
+            return "tool_calls"
+        return "stop" if reason == "tool_calls" and not self._calls else reason
+
+
+def _remember(kept: dict[Any, ToolCallEnd], key: object, call: ToolCallEnd) -> None:
+    """Keep a call, and of older ones what fits into the longest arguments; a server's calls may have no end."""
+    kept[key] = call
+    while len(kept) > 1 and sum(1024 + len(one.arguments_json) for one in kept.values()) > MAX_ARGUMENT_CHARS:
+        del kept[next(iter(kept))]
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    texts = (fields_of(part).get("text") for part in listed(content))
+    return "".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,133 @@
+"""Streams of Chat Completions, repaired: `repair` and its twin for programs, `repaired` and its twin for shells."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Literal
+
+from stream.errors import StreamTypeError
+from stream.repairing.chat import ChatRepair
+from stream.repairing.sse import SseRepair
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
+
+    from stream.readers.options import Tools
+
+__all__ = ["repair", "repair_sync", "repaired", "repaired_sync"]
+
+
+def repair(
+    source: AsyncIterable[Any] | Awaitable[AsyncIterable[Any]],
+    *,
+    tools: Tools = None,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+) -> AsyncIterator[Any]:
+    """A stream of Chat Completions whose text may be spoken: no call, no thought and no marker is left in it.
+
+    Calls that the model wrote as text become structured ones; thoughts go to `reasoning_content`. Calls that cannot be
+    read, and those of tools that were not offered, are dropped and logged by name. A stream that was clean comes as it
+    was. The source is closed at the end.
+
+    Parameters
+    ----------
+    source : async iterable or awaitable of one
+        The client's stream: chunks as dicts or as objects of the `openai` package, or server-sent events as `bytes`.
+    tools : Tools
+        The tools that the request offers: names, OpenAI tool dicts, or objects with a `name`. Calls of other names are
+        run by nobody, so they are dropped if they were written as text; structured calls always pass.
+    told : {"hide", "run"}
+        What becomes of a call that the model only tells of (`ToolCallStart.told`).
+    without_tools : {"drop", "pass"}
+        With `tools=None`, calls written as text are dropped, or nothing is repaired.
+
+    Returns
+    -------
+    AsyncIterator
+        Chunks of the source's kind. An exception of the source is raised after the text before it.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If a parameter is of another type or value.
+
+    Examples
+    --------
+    >>> text = '<tool_call>{"name": "dim", "arguments": {"percent": 40}}</tool_call>'
+    >>> chunks = [{"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}]
+    >>> for chunk in repair_sync(chunks, tools=["dim"]):
+    ...     (choice,) = chunk["choices"]
+    ...     print([call["function"] for call in choice["delta"].get("tool_calls", ())], choice["finish_reason"])
+    [{'name': 'dim', 'arguments': '{"percent": 40}'}] None
+    [] tool_calls
+    """
+    if not (inspect.isawaitable(source) or hasattr(source, "__aiter__")):
+        raise StreamTypeError(
+            f"source is of type {type(source).__name__}; it must be an asynchronous iterable of chunks"
+        )
+    return repaired(source, ChatRepair(tools, told=told, without_tools=without_tools))
+
+
+async def repaired(source: Any, chunks_of: ChatRepair) -> AsyncGenerator[Any]:
+    """The source's chunks or bytes, repaired; `chunks_of` is used up."""
+    chunks = await source if inspect.isawaitable(source) else source
+    repair: ChatRepair | SseRepair = chunks_of
+    try:
+        try:
+            async for chunk in chunks:
+                repair = _fitting(chunk, repair)
+                for clean in repair.feed(chunk):
+                    yield clean
+        except Exception as error:  # (each client has its own)
+            for clean in repair.fail(error):
+                yield clean
+            raise
+        for clean in repair.close():
+            yield clean
+    finally:
+        close = getattr(chunks, "aclose", None) or getattr(chunks, "close", None)
+        closing = close() if close is not None else None
+        if inspect.isawaitable(closing):
+            await closing
+
+
+def repair_sync(
+    source: Iterable[Any],
+    *,
+    tools: Tools = None,
+    told: Literal["hide", "run"] = "hide",
+    without_tools: Literal["drop", "pass"] = "drop",
+) -> Iterator[Any]:
+    """The chunks of a stream of Chat Completions, clean; see `repair`.
+
+    Raises
+    ------
+    StreamTypeError, StreamValueError
+        If a parameter is of another type or value.
+    """
+    if not hasattr(source, "__iter__"):
+        raise StreamTypeError(f"source is a {type(source).__name__}; it must be an iterable of chunks")
+    return repaired_sync(source, ChatRepair(tools, told=told, without_tools=without_tools))
+
+
+def repaired_sync(source: Iterable[Any], chunks_of: ChatRepair) -> Iterator[Any]:
+    """The twin of `repaired`."""
+    repair: ChatRepair | SseRepair = chunks_of
+    try:
+        try:
+            for chunk in source:
+                repair = _fitting(chunk, repair)
+                yield from repair.feed(chunk)
+        except Exception as error:
+            yield from repair.fail(error)
+            raise
+        yield from repair.close()
+    finally:
+        if hasattr(source, "close"):
+            source.close()
+
+
+def _fitting(chunk: object, repair: ChatRepair | SseRepair) -> ChatRepair | SseRepair:
+    is_bytes = isinstance(chunk, bytes | bytearray | memoryview)
+    return SseRepair(repair) if is_bytes and isinstance(repair, ChatRepair) else repair

@@ -1,0 +1,132 @@
+"""Repairs the bytes of an answer of Chat Completions, as they come from a server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+from stream.errors import StreamValueError
+from stream.readers.options import MAX_LINE_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stream.repairing.chat import ChatRepair
+
+__all__ = ["SseRepair"]
+
+_DONE = object()
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
+_END_OF_EVENT, _LINES = re.compile(_LINE_END + b"{2}"), re.compile(_LINE_END)
+_LONGEST_OBJECT = 64 * 2**20
+
+logger = logging.getLogger(__name__)
+
+
+class SseRepair:
+    """Repairs the bytes of one answer: server-sent events (unchanged ones pass as they came), or one object.
+
+    The methods are those of `ChatRepair`, and take and return `bytes`. An object of more than 64 MiB passes as it is.
+    """
+
+    def __init__(self, repair: ChatRepair) -> None:
+        self._repair = repair
+        self._held = bytearray()  # of the event, or of the answer that is one object
+        self._kind: Literal["unknown", "events", "object", "passing"] = "unknown"
+        self._closed = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return what takes the place of a network read.
+
+        Raises
+        ------
+        StreamValueError
+            If an event is longer than 4 MiB.
+        """
+        searched = max(len(self._held) - 3, 0) if self._kind == "events" else 0
+        self._held += data
+        if self._kind == "unknown" and (start := self._held.removeprefix(_BOM).lstrip()):
+            self._kind = "object" if start.startswith(b"{") else "events"
+        if self._kind == "object" and len(self._held) > _LONGEST_OBJECT:
+            logger.warning("an answer of more than %d bytes passes without repair", _LONGEST_OBJECT)
+            self._kind = "passing"
+        if self._kind == "passing":
+            return self._all()
+        found = []
+        while self._kind == "events" and (end := _END_OF_EVENT.search(self._held, searched)):
+            event = bytes(self._held[: end.end()])
+            del self._held[: end.end()]
+            searched = 0
+            found += self._clean(event)
+        if self._kind == "events" and len(self._held) > MAX_LINE_CHARS:
+            raise StreamValueError(f"an event is longer than {MAX_LINE_CHARS} bytes")
+        return found
+
+    def _all(self) -> list[bytes]:
+        whole, self._held = bytes(self._held), bytearray()
+        return [whole] if whole else []
+
+    def _clean(self, event: bytes) -> list[bytes]:
+        fields, value = _parsed(event)
+        if value is _DONE:
+            return [*self._closing(self._repair.close), event]
+        if self._closed or not isinstance(value, dict):
+            return [event]
+        chunks = self._repair.feed(value)
+        if len(chunks) == 1 and chunks[0] is value:
+            return [event]
+        return [fields + b"".join(map(_event, chunks))] if chunks else []  # an event without data is an error for some
+
+    def close(self) -> list[bytes]:
+        """Return the last bytes: what was still held."""
+        if self._kind != "object":
+            return self._end(self._repair.close)
+        (whole,) = self._all()
+        try:
+            answer = json.loads(whole)
+        except (ValueError, RecursionError):
+            return [whole]
+        clean = self._repair.whole(answer)
+        return [whole if clean is answer else _json(clean)]
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """Return the last bytes of an answer that broke off."""
+        return self._all() if self._kind == "object" else self._end(lambda: self._repair.fail(error))
+
+    def _end(self, end: Callable[[], list[Any]]) -> list[bytes]:
+        left = self._all()
+        if left and _parsed(left[0])[1] is not None:
+            return [*self._clean(left[0] + b"\n\n"), *self._closing(end)]
+        # The half of an event says nothing; a page without events has no half.
+        return self._closing(end) or left
+
+    def _closing(self, end: Callable[[], list[Any]]) -> list[bytes]:
+        """The last events, once."""
+        is_first, self._closed = not self._closed, True
+        return [*map(_event, end())] if is_first else []
+
+
+def _parsed(event: bytes) -> tuple[bytes, Any]:
+    """The lines of an event beside its data, and its JSON value: `_DONE` for the last one, None for any other."""
+    lines = _LINES.split(event.removeprefix(_BOM))
+    texts = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    fields = b"".join(line + b"\n" for line in lines if line and not line.startswith(b"data:"))
+    data = b"\n".join(texts).strip()
+    try:
+        return fields, _DONE if data == b"[DONE]" else json.loads(data)
+    except (ValueError, RecursionError):
+        return fields, None
+
+
+def _event(chunk: dict[str, Any]) -> bytes:
+    return b"data: " + _json(chunk) + b"\n\n"
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a pair of surrogates
+        return json.dumps(value, separators=(",", ":")).encode()
