@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from stream.checks import check_patterns
 from stream.events import InvalidToolCall, TaskStatus, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 __all__ = ["SERVER_TOOLS", "KnownInStream", "KnownTools", "is_server_tool"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from stream.errors import StreamTypeError
@@ -12,8 +12,6 @@ from stream.readers.formats.any_format import AnyReader
 from stream.readers.formats.failures import failed_by
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterator
-
     from stream.readers.formats.message_reader import MessageReader
     from stream.readers.options import Tools
 

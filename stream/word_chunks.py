@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from stream.errors import StreamTypeError
 from stream.events import ReasoningDelta, ServiceEvent, TextDelta, Usage
 from stream.request_bodies import sendable_text
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Sequence
 
 __all__ = ["words", "words_sync"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from stream.checks import check_choice
@@ -13,8 +14,6 @@ from stream.repairing.choice import Choice
 from stream.request_bodies import asks_for_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from stream.events import Event, ToolCallEnd
     from stream.readers.formats.chat_completions import OpenAIReader
     from stream.readers.options import Tools

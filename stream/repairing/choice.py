@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.events import Event, Finish, ReasoningDelta, TextDelta, ToolCallEnd, ToolCallStart, ToolResult
 from stream.readers.calls.values import dumps, fields_of, listed, text_of
@@ -15,9 +15,6 @@ from stream.readers.formats.message_reader import REASONING_FIELDS
 from stream.readers.options import MAX_ARGUMENT_CHARS
 from stream.readers.text.dialect import clean_name
 from stream.redaction import logged_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = ["Choice"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from stream.errors import StreamValueError
 from stream.readers.options import MAX_LINE_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stream.repairing.chat import ChatRepair
 
 __all__ = ["SseRepair"]

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from stream.errors import StreamValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["Behavior", "native_lines", "sse_events"]
 

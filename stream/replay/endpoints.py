@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from stream.events import ToolCallEnd
 from stream.reading import read_sync
 from stream.replay.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["PATHS", "api_of_path", "error_of", "json_answer", "pages", "served", "turn_index"]
 

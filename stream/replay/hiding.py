@@ -6,12 +6,10 @@ import contextlib
 import json
 import re
 from base64 import b64decode, b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 __all__ = ["Secrets"]
 

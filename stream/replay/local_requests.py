@@ -7,10 +7,7 @@ import ipaddress
 import os
 import re
 import socket
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence
 
 __all__ = ["cannot_listen", "is_loopback", "names_of", "refusal"]
 

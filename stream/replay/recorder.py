@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from stream.request_bodies import sendable
 from stream.urls import server_url, shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
     import httpx2

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from stream.errors import RecordingError
 from stream.readers.formats.any_format import format_of
 from stream.readers.formats.framing import MessageDecoder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "DEFAULT_TOKENS_PER_S",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.errors import StreamValueError
 from stream.replay.behavior import Behavior, native_lines, sse_events
 from stream.replay.endpoints import PATHS, api_of_path, turn_index
 from stream.replay.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = ["Scenario", "names", "scenario"]
 

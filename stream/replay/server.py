@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import h11
 
@@ -18,9 +18,6 @@ from stream.errors import StreamError, StreamValueError
 from stream.replay.endpoints import PATHS, api_of_path, error_of, json_answer, pages, served, turn_index
 from stream.replay.local_requests import cannot_listen, names_of, refusal
 from stream.replay.recording import DEFAULT_TOKENS_PER_S, SERVED_HEADERS, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["ReplayServer", "Script"]
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -29,8 +30,6 @@ from stream.request_bodies import sendable_text
 from stream.services.chat_request import present
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from stream.events import ServiceEvent
     from stream.services.chat_request import Message
     from stream.services.tool import Tool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -27,7 +28,6 @@ from stream.services.retrying import Retries, refused_part, with_retries
 from stream.services.tool import as_tools, tool_choice_field
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from stream.events import ServiceEvent

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from stream.errors import StreamValueError
 from stream.services.tool import Tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["FILESYSTEM_TOOLS", "filesystem_tools"]
 

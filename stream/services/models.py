@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 from stream.errors import StreamTypeError, StreamValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from stream.services.tool import Tool
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,8 +22,6 @@ from stream.services.tiers import ToolTiers
 from stream.services.tool import as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-
     from stream.events import ServiceEvent
     from stream.services.chat_request import ChatFields, Message
     from stream.services.source import ChatSource

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cues.extras import needed
@@ -14,7 +15,6 @@ from stream.repairing.chat import ChatRepair
 from stream.repairing.sources import repaired, repaired_sync
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from datetime import timedelta
 
 __all__ = ["PATH", "repair_of", "repairing_client", "repairing_client_sync", "repairing_hooks"]

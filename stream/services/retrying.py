@@ -7,6 +7,7 @@ import logging
 import random
 import re
 import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -15,8 +16,6 @@ from stream.errors import StreamValueError
 from stream.events import StreamFailed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-
     from stream.events import ServiceEvent
 
 __all__ = ["Retries", "refused_part", "with_retries"]

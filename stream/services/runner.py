@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
@@ -19,8 +20,6 @@ from stream.services.tool import as_tools
 from stream.services.validation import Strictness, Validator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Sequence
-
     from stream.events import ServiceEvent
     from stream.services.attempts import Attempts
     from stream.services.chat_request import ChatFields, Message

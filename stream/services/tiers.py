@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import tomllib
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +23,6 @@ from stream.services.source import Wrapper
 from stream.services.tool import as_tools, tool_choice_field
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
-
     from stream.events import ServiceEvent
     from stream.services.chat_request import ChatFields, Message
     from stream.services.source import ChatSource

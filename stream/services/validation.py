@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -25,8 +26,6 @@ from stream.redaction import logged_list, logged_name
 from stream.services.tool import Tool, as_tools
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
-
     from stream.events import ServiceEvent
     from stream.services.tool import ToolLike
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,6 @@ from stream.errors import SpeakerError, StreamTypeError, StreamValueError
 from stream.speech.speaker import SAMPLE_RATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from cues import Cue
     from cues.arrays import Samples
     from stream.speech.speaker import Speaker

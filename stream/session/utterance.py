@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +13,6 @@ import numpy as np
 from stream.errors import SpeakerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from cues import Pacer
     from stream.clock import Clock
     from stream.session.record import TurnRecord

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
 
 import cues
 from stream.clock import Clock, WallClock
@@ -26,10 +29,7 @@ from stream.speech.speaker import SAMPLE_RATE
 from stream.word_chunks import words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-
     import numpy as np
-    from numpy.typing import NDArray
 
     from stream.routing.router import CueRouter
     from stream.speech.speaker import Speaker

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stream.errors import SpeakerError, StreamValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from stream.speech.speaker import Speaker
 
 __all__ = ["SPEAKERS", "choose_speaker"]

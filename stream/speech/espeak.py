@@ -11,16 +11,14 @@ import contextlib
 import importlib.util
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import numpy as np
 
 from cues.extras import pip_install
 from stream.errors import SpeakerError
 from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 __all__ = ["EspeakSpeaker"]
 

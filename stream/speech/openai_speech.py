@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -13,9 +14,6 @@ from cues.extras import needed
 from stream.errors import SpeakerError
 from stream.speech.speaker import PhraseSpeaker, Speech
 from stream.urls import server_url, shown_url
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 __all__ = ["OpenAISpeaker"]
 

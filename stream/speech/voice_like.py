@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 from stream.speech.speaker import SAMPLE_RATE, PhraseSpeaker, Speech, Word
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 __all__ = ["VoiceLikeSpeaker"]
 
