@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.events import Event, ToolCallEnd
+from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import dumps, fields_of
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
-
-if TYPE_CHECKING:
-    from stream.readers.calls.order import CallOrder
 
 __all__ = ["CallAssembler", "complete_calls"]
 

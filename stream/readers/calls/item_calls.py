@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stream.events import CallStatus
+from stream.readers.calls.order import CallOrder
 from stream.readers.calls.values import text_of
 from stream.readers.text.dialect import Call, clean_name
 from stream.readers.text.scanner import JsonScanner, Pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from stream.events import CallStatus
-    from stream.readers.calls.order import CallOrder
 
 __all__ = ["ItemCall", "ItemCalls"]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar
 
 from stream.events import Usage
+from stream.readers.calls.item_calls import ItemCall
 from stream.readers.calls.values import fields_of, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.message_reader import usage_of
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
-    from stream.readers.calls.item_calls import ItemCall
-    from stream.readers.options import Tools
+from stream.readers.options import Tools
 
 __all__ = ["AnthropicReader"]
 

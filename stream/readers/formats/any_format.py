@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from stream.events import Event, StreamFailed
 from stream.readers.calls.values import fields_of
 from stream.readers.formats.anthropic import AnthropicReader
 from stream.readers.formats.chat_completions import OpenAIReader
 from stream.readers.formats.gemini import GeminiReader, LiveReader
+from stream.readers.formats.message_reader import MessageReader
 from stream.readers.formats.ollama import OllamaReader
 from stream.readers.formats.realtime import RealtimeReader
 from stream.readers.formats.responses import ResponsesReader
 from stream.readers.options import Tools, declared_names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stream.events import Event, StreamFailed
-    from stream.readers.formats.message_reader import MessageReader
 
 __all__ = ["FORMATS", "AnyReader", "format_of"]
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from stream.events import AudioDelta, TaskStatus, TranscriptDelta
 from stream.readers.calls.item_calls import ItemCalls
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import MessageReader
+from stream.readers.options import Tools
 from stream.readers.text.scanner import MOST_PIECES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
-
-    from stream.readers.options import Tools
 
 __all__ = ["BlockReader"]
 

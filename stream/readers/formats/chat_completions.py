@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.checks import check_choice
 from stream.events import Event, Usage
 from stream.readers.calls.values import fields_of, listed, number, plain
 from stream.readers.formats.failures import failure
 from stream.readers.formats.message_reader import REASONING_FIELDS, MessageReader, channel_of, usage_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stream.readers.options import Tools
-
+from stream.readers.options import Tools
 
 __all__ = ["OpenAIReader"]
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import codecs
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from stream.readers.options import MAX_LINE_CHARS
 from stream.readers.text.scanner import JsonScanner, Pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["MessageDecoder"]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from stream.events import Event, Interrupted, StreamFailed, ToolCallCancelled, TranscriptDelta, Usage
 from stream.readers.calls.arguments import PartialArguments
+from stream.readers.calls.item_calls import ItemCall
 from stream.readers.calls.values import fields_of, listed, text_of
 from stream.readers.formats.block_reader import BlockReader
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.message_reader import usage_of
+from stream.readers.options import Tools
 from stream.readers.text.dialect import Call
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stream.readers.calls.item_calls import ItemCall
-    from stream.readers.options import Tools
 
 __all__ = ["GeminiReader", "LiveReader"]
 

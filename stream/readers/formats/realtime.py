@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from stream.events import Interrupted, ServerError, TranscriptDelta
 from stream.readers.calls.values import count, fields_of, text_of
 from stream.readers.formats.failures import unwrap
 from stream.readers.formats.responses import ResponsesReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stream.readers.options import Tools
+from stream.readers.options import Tools
 
 __all__ = ["RealtimeReader"]
 

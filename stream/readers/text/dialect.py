@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from stream.events import CallStatus
 from stream.readers.text.patterns import Run, Shape, is_token, shape_of
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable, Generator
-
-    from stream.events import CallStatus
-    from stream.readers.text.scanner import JsonScanner
+from stream.readers.text.scanner import JsonScanner
 
 __all__ = [
     "Call",

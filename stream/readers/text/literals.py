@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.readers.text.dialect import CutOff, Draft, Reading, Unreadable
+from stream.readers.text.parser import Parser
 from stream.readers.text.scanner import JsonScanner, Pieces
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = ["WORDS", "json_arguments", "json_scalar", "json_value", "read_keywords"]
 

@@ -6,15 +6,12 @@ Each primitive is a generator that yields when it needs more text; at the end of
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Container
 
 from stream.known_tools import is_server_tool
 from stream.readers.text.dialect import CutOff, Dispatcher, Draft, NotACall, Reading, Sink, Unreadable, clean_name
 from stream.readers.text.patterns import Shape, normalize
 from stream.readers.text.scanner import MOST_PIECES, Pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 __all__ = ["Parser"]
 

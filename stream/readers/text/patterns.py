@@ -8,11 +8,9 @@ space.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import Self, TypeAlias
 
 __all__ = [
     "IDENTIFIER",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
 from stream.readers.text.dialects.pythonic import CODE
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import SPACE, Run, Shape, marker_pattern, normalize
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "CITATIONS",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, Draft, Reading, Unreadable
 from stream.readers.text.dialects.pythonic import code_body
 from stream.readers.text.dialects.reasoning import reasoning_block
 from stream.readers.text.literals import json_arguments
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "GLUED",

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stream.readers.text.dialect import Dialect, Reading, Unreadable
 from stream.readers.text.dialects.xml_calls import INVOKE, read_tags
 from stream.readers.text.literals import WORDS, json_arguments, json_scalar
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Run, Shape, marker_pattern
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "BRACES",

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.literals import json_scalar, json_value
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, shape_of
 from stream.readers.text.scanner import KEY, VALUE, JsonScanner
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "ARRAY",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.headed import CUT_IN_SEPARATOR
 from stream.readers.text.dialects.json_calls import ARRAY, call_array
 from stream.readers.text.literals import json_value, read_keywords
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import IDENTIFIER, NAME, SPACE, Part, Run, Shape, marker_pattern, shape_of
 from stream.readers.text.scanner import Pieces
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "BUILT_IN",

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from typing import TYPE_CHECKING
 
-from stream.readers.text.dialect import CutOff, Dialect, NotACall, Reading
+from stream.events import CallStatus
+from stream.readers.text.dialect import Call, CutOff, Dialect, NotACall, Reading
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import Run, Shape, is_token, marker_pattern, normalize, trie
 from stream.readers.text.tags import PAIR_ENDS, THOUGHT_ENDS, ends_thought
-
-if TYPE_CHECKING:
-    from stream.events import CallStatus
-    from stream.readers.text.dialect import Call
-    from stream.readers.text.parser import Parser
 
 __all__ = ["BLOCKS", "drop_end", "read_block", "reasoning_block", "template_block"]
 

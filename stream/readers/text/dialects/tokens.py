@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import CutOff, Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import json_block
 from stream.readers.text.dialects.reasoning import reasoning_block
 from stream.readers.text.dialects.xml_calls import Values
 from stream.readers.text.literals import json_arguments
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of
 from stream.readers.text.tags import AFTER, ANY, BEFORE, pair_of
-
-if TYPE_CHECKING:
-    from stream.readers.text.parser import Parser
 
 __all__ = ["BEGUN", "PAIRED", "drop_token", "read_begun", "read_mark", "read_message", "read_pair"]
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from stream.readers.text.dialect import Dialect, Draft, NotACall, Reading, Unreadable
 from stream.readers.text.dialects.json_calls import ARRAY, OBJECT, json_block
 from stream.readers.text.literals import json_arguments
+from stream.readers.text.parser import Parser
 from stream.readers.text.patterns import NAME, SPACE, Part, Run, Shape, marker_pattern, normalize, shape_of, trie
 from stream.readers.text.scanner import JsonScanner
 from stream.readers.text.tags import BLOCKS, PREFIX, SUFFIX, Tag, tag_of, words
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from stream.readers.text.parser import Parser
 
 __all__ = [
     "INSIDE",
