@@ -172,7 +172,8 @@ def test_the_lines_for_the_voice_pipeline_speak_an_answer():
 
 
 def test_the_lines_for_a_telephone_line_answer_a_call():
-    from tests.cues.adapters.test_telephony import MEDIA, START
+    from tests.cues.adapters.test_telephony import MEDIA
+    from tests.support.phone_calls import START
 
     names, heard = block("telephony"), []
 
@@ -208,7 +209,7 @@ def test_the_lines_for_a_telephone_line_answer_a_call():
 
 
 def test_the_lines_for_asterisk_answer_a_call():
-    from tests.cues.adapters.test_audiosocket import FRAME, OPENING
+    from tests.support.phone_calls import FRAME, OPENING
 
     names, heard = block("audiosocket"), []
 
