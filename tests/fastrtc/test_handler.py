@@ -1,8 +1,6 @@
 """FastRTC, the real package: its own emptying loop and resampler after a handler with cues."""
 
 import asyncio
-import heapq
-import itertools
 import threading
 
 import numpy as np
@@ -14,51 +12,9 @@ from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError, CueValueError
 from stream.events import ToolCallStart
 from tests.support.listening import RATE, first_sound, last_sound, new_clicks, steady_voice
+from tests.support.virtual_loop import LoopClock, run_virtually
 
 CHUNK = round(0.02 * RATE)
-
-
-class VirtualClock:
-    """A clock whose sleepers are woken in order of their time, after turns of the loop in which all else may run.
-
-    A loop in virtual time does not wait for FastRTC's threads.
-    """
-
-    speed = 1.0
-
-    def __init__(self, settling_turns=150):
-        self._now_s = 0.0
-        self._settling_turns = settling_turns
-        self._order = itertools.count()
-        self._sleepers = []
-
-    def now(self):
-        return self._now_s
-
-    async def sleep(self, duration_s):
-        woken = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now_s + max(duration_s, 0.0), next(self._order), woken))
-        await woken
-
-    async def sleep_until(self, at_s):
-        await self.sleep(at_s - self._now_s)
-
-    async def drive(self, main, limit_s=600.0):
-        """Run `main` to its end; fails after `limit_s` of virtual time, or if nobody waits for time."""
-        task = asyncio.ensure_future(main)
-        while not task.done():
-            for _ in range(self._settling_turns):
-                await asyncio.sleep(0)
-            if task.done():
-                break
-            while self._sleepers and self._sleepers[0][2].done():
-                heapq.heappop(self._sleepers)  # A sleeper that was cancelled.
-            assert self._sleepers, "everything waits, and nothing waits for time to pass"
-            at_s, _, woken = heapq.heappop(self._sleepers)
-            assert at_s <= limit_s, f"not done after {limit_s} s"
-            self._now_s = max(self._now_s, at_s)
-            woken.set_result(None)
-        return task.result()
 
 
 class Talker(AsyncStreamHandler):
@@ -106,12 +62,12 @@ def run(script, **options):
     """Run `script(handler, clock)` with FastRTC's loop emptying `emit`; what it got."""
 
     async def go():
-        clock, inner = VirtualClock(150), Talker()
+        clock, inner = LoopClock(), Talker()
         outer, heard = with_cues(inner, clock=clock, **options), Heard(clock)
         loop = asyncio.create_task(
             player_worker_decode(outer.emit, heard, asyncio.Event(), None, lambda _: None, False, RATE, CHUNK)
         )
-        await clock.drive(script(inner, clock))
+        await script(inner, clock)
         loop.cancel()
         await asyncio.gather(loop, return_exceptions=True)
         outer.shutdown()
@@ -119,7 +75,7 @@ def run(script, **options):
         assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         return heard
 
-    return asyncio.run(go())
+    return run_virtually(go)
 
 
 def attenuated(x):

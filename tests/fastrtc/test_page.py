@@ -15,7 +15,7 @@ import cues.adapters
 from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError
 from tests.fastrtc.test_handler import Talker
-from tests.fastrtc.test_reply_on_pause import Loudness, say_something
+from tests.fastrtc.test_reply_on_pause import Loudness, cues_of, hear, say_something
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "fastrtc_reply.py"
 TEXT = Path(cues.adapters.__file__).with_name("fastrtc.md").read_text(encoding="utf-8")
@@ -59,10 +59,9 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
         handler = names["with_cues"](ReplyOnPause(names["reply"], model=Loudness(), input_sample_rate=16000))
         handler._loop = asyncio.get_running_loop()
         await say_something(handler)
-        while not any(handler.router.spans):
-            await handler.emit()
+        await hear(handler, lambda _: cues_of(handler))
         handler.shutdown()
-        return [span.cue for span in handler.router.spans]
+        return cues_of(handler)
 
     assert asyncio.run(go())[0] == "tool_call"
 

@@ -108,7 +108,7 @@ def test_a_reply_that_ends_with_a_call_open_ends_the_call():
 
     async def script():
         await say_something(handler)
-        await hear(handler, lambda _: any(handler.router.spans) and not handler.router.waits)
+        await hear(handler, lambda _: cues_of(handler) and not handler.router.waits)
 
     converse(handler, script)
     assert cues_of(handler) == ["tool_call"]
