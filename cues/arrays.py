@@ -1,7 +1,5 @@
 """Checks of samples, shared by all public functions."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Optional extras: import of their modules, check of their versions, and the command that installs them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

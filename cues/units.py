@@ -1,7 +1,5 @@
 """Unit conversions and checks of numbers."""
 
-from __future__ import annotations
-
 import math
 import numbers
 import operator

@@ -1,7 +1,5 @@
 """Compile the kernels to one object file that needs nothing but CPython's public C functions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

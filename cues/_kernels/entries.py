@@ -5,8 +5,6 @@ is a tuple that `cues.mixing.backends.entries` makes. They reach objects by func
 `PyObject_Vectorcall`, public for longer, is part of it since 3.12.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -9,8 +9,6 @@ A speech ramp goes from `g0` to `g1` over `n` samples from absolute sample `t0`:
 another in mid-course. A negative `n` marks the equal-power law.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 

@@ -1,7 +1,5 @@
 """The look-ahead limiter's loop; `cues.mixing.limiter` describes the method and the layout of the state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The compiled loops that listen to the speech; `cues.mixing.level` describes the speech's level."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cues._kernels import layout

@@ -3,8 +3,6 @@
 All arithmetic is float32 in the order in which `cues.mixing.backends.numpy_loops` has it; every loop vectorizes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cues._kernels.layout import FULL_SCALE

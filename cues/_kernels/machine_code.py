@@ -1,7 +1,5 @@
 """Machine code in memory: loaded through llvmlite alone, which takes a tenth of the time of numba's import."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any

@@ -6,8 +6,6 @@ Each has a numpy twin that it is tested against: `cues.meters.kweighting.k_weigh
 
 # ruff: noqa: PLR0917  (words by position, as C takes them)
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

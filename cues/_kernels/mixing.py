@@ -3,8 +3,6 @@
 Every gain is a function of the absolute sample, so cutting the same input into other frames changes no bit.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ numba spends about 36 ns on each array argument, more than a frame costs. `error
 zero-division branch, which alone keeps loops from being vectorized. `building` compiles all kernels to one object file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -4,8 +4,6 @@ Read `_pipeline_cues` first, then `_paced` (for all but Pipecat). An adapter may
 packages; nothing imports an adapter.
 """
 
-from __future__ import annotations
-
 __all__ = [
     "agents_sdk",
     "agents_voice",

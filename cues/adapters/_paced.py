@@ -1,7 +1,5 @@
 """Pacing and mixing by a clock, for pipelines with an unbounded queue after the point where we mix."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from math import ceil

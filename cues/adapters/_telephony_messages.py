@@ -1,7 +1,5 @@
 """The messages of telephone providers: JSON in, events out, and back."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

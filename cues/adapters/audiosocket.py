@@ -4,8 +4,6 @@ Asterisk is the client, plays each frame as it comes and has no way to take one 
 of playback. The socket is yours: bytes go in by `AudioSocketLine.feed` and out by its `write`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Unpack
 from uuid import UUID

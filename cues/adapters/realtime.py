@@ -4,8 +4,6 @@ The model's audio comes faster than it plays. So it is queued here, before the m
 ahead of playback. At a barge-in the server learns what was heard: `conversation.item.truncate`.
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping

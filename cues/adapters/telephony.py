@@ -5,8 +5,6 @@ The far end buffers what it is sent and plays it in order. So speech is queued h
 `send`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable

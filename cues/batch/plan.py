@@ -1,7 +1,5 @@
 """Plans: the cues of each recording and their times, as CSV with a header or as JSON lines."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

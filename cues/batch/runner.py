@@ -1,7 +1,5 @@
 """One run of a batch: keep the rows that are in the table, run the other tasks, put the table in order."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

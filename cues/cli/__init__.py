@@ -3,8 +3,6 @@
 Each command is a file, imported only when it is called, so `cues --help` is instant.
 """
 
-from __future__ import annotations
-
 import importlib
 import io
 import logging

@@ -1,7 +1,5 @@
 """The machine's loudspeakers, through miniaudio or by a program of the system."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

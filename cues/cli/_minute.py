@@ -1,7 +1,5 @@
 """The same minute of a conversation in each profile, for the sound board: the real router and mixer, in no time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`cues batch`: measure thousands of recordings, or mix cues into them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`cues check`: every problem of a pack."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`cues demo`: from a model server's bytes to a WAV file, with this package alone."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

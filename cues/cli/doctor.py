@@ -1,7 +1,5 @@
 """`cues doctor`: what is installed, what would be used, and how to install the rest."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """`cues export`: every cue of the bank as an audio file with a JSON sidecar."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

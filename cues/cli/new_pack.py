@@ -1,7 +1,5 @@
 """`cues new-pack`: a pack to start from."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil

@@ -1,7 +1,5 @@
 """`cues page`: the sound board."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Sequence

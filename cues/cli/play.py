@@ -1,7 +1,5 @@
 """`cues play`: play cues on this machine's loudspeakers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

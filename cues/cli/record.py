@@ -1,7 +1,5 @@
 """`cues record`: record the stream of a model server, to inspect it, replay it, or report a bug."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`cues speak`: speak the answer of a live model server or of a recording, with cues."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

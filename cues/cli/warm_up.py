@@ -1,7 +1,5 @@
 """`cues warm-up`: fill the caches, so that a process starts without compiling or rendering."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

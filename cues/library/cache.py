@@ -4,8 +4,6 @@ An entry is one file: a digest of the rest, a line of JSON, the samples. It is w
 so two processes may write it at once. Damaged entries are ignored. Disk errors never raise: the cue is rendered again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

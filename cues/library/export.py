@@ -1,7 +1,5 @@
 """Export of cues: audio files with JSON sidecars (spec and levels), or the files that a player looks for."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

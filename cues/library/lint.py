@@ -1,7 +1,5 @@
 """Lint of a pack: its `pack.toml`, its sounds, and cues that sound alike."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator
 from itertools import combinations

@@ -4,8 +4,6 @@ A pack has a `pack.toml`, or only audio files named after cues. It is checked as
 the file, the key, its value and what is allowed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Mapping

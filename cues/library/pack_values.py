@@ -1,7 +1,5 @@
 """Values in a `pack.toml`: readers that check them; every error names the place and what is allowed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

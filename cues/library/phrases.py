@@ -1,7 +1,5 @@
 """Cues that are speech: phrases, made beforehand, of which one sounds each time, in turn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ A linear predictor follows speech and tones, but not a cut, a gain jump or a los
 error far above the errors before and after it.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

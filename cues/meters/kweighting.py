@@ -6,8 +6,6 @@ squared magnitude of a biquad is a ratio of quadratics in `x`, and the cascade h
 find them; each quadratic is then factored into the biquad with its roots inside the unit circle.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ Slot `k` holds the K-weighted energy (sum of squares) of the samples `k·rate //
 window is a whole number of slots, so one pass over the signal gives all levels.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Streaming meter, the twin of `cues.measure`."""
 
-from __future__ import annotations
-
 import copy
 from array import array
 

@@ -1,7 +1,5 @@
 """Notes of a sound, from its spectrum."""
 
-from __future__ import annotations
-
 from itertools import groupby, pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Similarity of two cues for a listener without absolute pitch: rhythm and shape of the melody."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Telephone simulation: 300 to 3400 Hz at 8 kHz, in the 8-bit µ-law of ITU-T G.711."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """True peak: the largest value of the interpolated signal (ITU-R BS.1770-5, annex 2)."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

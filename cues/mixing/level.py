@@ -1,7 +1,5 @@
 """The level of the passing speech, for cues that follow it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

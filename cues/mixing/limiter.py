@@ -6,8 +6,6 @@ The attack is 1.5 ms less the filters' delay; the release is exponential. At gai
 bit for bit.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

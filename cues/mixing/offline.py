@@ -1,7 +1,5 @@
 """Mixing of cues into a finished recording."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

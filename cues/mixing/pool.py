@@ -1,7 +1,5 @@
 """A pool of sessions mixed by one call."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from threading import Lock

@@ -5,8 +5,6 @@ for the interpreter. It applies them at the start of the next `mix`; it alone wr
 All changes happen at absolute samples, independent of the frame size; extra calls of `plan` change nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """A playing cue: the scheduler's record of it, and when a waiting sound is heard."""
 
-from __future__ import annotations
-
 import math
 import reprlib
 from dataclasses import InitVar, dataclass, field

@@ -1,7 +1,5 @@
 """Warm-up: loads the compiled mixing loops ahead of live sessions."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from threading import Lock

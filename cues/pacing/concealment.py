@@ -1,7 +1,5 @@
 """Underrun concealment: speech fades out at an underrun and fades in when it resumes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cues.arrays import Samples

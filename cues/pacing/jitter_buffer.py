@@ -1,7 +1,5 @@
 """Jitter-buffer depth: how far ahead of real time the pacer releases frames."""
 
-from __future__ import annotations
-
 __all__ = ["JitterBufferDepth"]
 
 _TRIAL_S = 30.0  # Of sound with a frame to spare: a few turns of a conversation.

@@ -4,8 +4,6 @@ Samples are in the page once, as 16-bit PCM: the speech, each cue, and the stret
 The browser puts them together, plays them and draws them (`templates/board.js`, with wavesurfer.js).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import secrets

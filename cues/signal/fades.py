@@ -4,8 +4,6 @@ A linear ramp and the usual sine law have a corner at silence, and a corner spla
 onset, the energy above 4 kHz is −76 dB for either and −110 dB for the raised cosine.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

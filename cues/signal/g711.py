@@ -1,7 +1,5 @@
 """µ-law and A-law of ITU-T G.711, as tables: one look-up a sample."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """Interpolation filters for the true-peak meters and the limiter."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

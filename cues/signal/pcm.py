@@ -1,7 +1,5 @@
 """Conversion between int16, as transports carry it, and float32, full scale ±1.0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The autocorrelation method, whose filters are stable: J. Makhoul, "Linear predic
 (1975), section II.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Sample-rate conversion of whole sounds and streams, by soxr."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Power spectra, for pictures and meters."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """The built-in cues: eight in C major, distinguished by rhythm and number of notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

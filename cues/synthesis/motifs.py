@@ -1,7 +1,5 @@
 """Motifs: distinct cues derived from tool names, for tools without a rule."""
 
-from __future__ import annotations
-
 import hashlib
 
 from cues.errors import CueTypeError

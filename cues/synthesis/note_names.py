@@ -1,7 +1,5 @@
 """Names of notes in equal temperament at A4 = 440 Hz."""
 
-from __future__ import annotations
-
 import math
 import re
 

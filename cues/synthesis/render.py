@@ -1,7 +1,5 @@
 """Rendering of a spec by additive synthesis, with flat ramps at all edges."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ It has voiced syllables with falling pitch and moving formants, fricatives, stop
 The same text gives the same signal on every machine.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Scripted turns: recordings of model servers, and what their tools answer."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
