@@ -245,7 +245,7 @@ def _pass(speech: Sequence[Stretch], mixer: cues.Mixer, router: stream.CueRouter
 
 @dataclass(slots=True)
 class Score:
-    """What a policy did on some turns."""
+    """The outcome of a policy on some turns."""
 
     silence_s: float  # over 1.5 s in one piece, a turn
     sounds: float  # a minute of conversation

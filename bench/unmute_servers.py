@@ -165,7 +165,7 @@ class Session:
     def now_s(self):
         return asyncio.get_running_loop().time() - self.start_s
 
-    # What the client got.
+    # Received by the client.
 
     def of(self, kind, key=None):
         """The events of a type, or one field of each."""
@@ -189,7 +189,7 @@ class Session:
         """The words that were heard."""
         return self.of("response.text.delta", "delta")
 
-    # What the handler shows.
+    # Shown by the handler.
 
     @property
     def history(self):

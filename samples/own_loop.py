@@ -66,7 +66,7 @@ class Loop:
 
 async def converse(base_url, model, pack, path):
     """Ask once; write what is heard."""
-    print("loading the mixing loops; a new machine compiles them once, which takes some ten seconds", flush=True)
+    print("loading the mixing loops; a new machine compiles them once, which takes 10 to 50 seconds", flush=True)
     cues.warm_up()
     loop, heard = Loop(cues.load_bank(pack), await choose_speaker()), []
     async with stream.connect(base_url, model) as service:

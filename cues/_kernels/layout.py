@@ -1,4 +1,4 @@
-"""What lies where in memory: the one table that kernels, numpy path and planner agree on.
+"""The layout in memory: the one table that kernels, numpy path and planner agree on.
 
 A session's row is 96 bytes of bus and 32 bytes for each voice, filled up to whole cache lines: eight voices and the
 slot for stolen tails are 384 bytes. Indices count items of the memory seen as int64 (`_I64`), int32 (`_I32`), int16

@@ -1,4 +1,4 @@
-"""What of a model's text LiveKit's agents may speak, with the calls in it as calls."""
+"""Split a model's text, for LiveKit's agents, into words to speak and calls to run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def guarded(model: llm.LLM) -> llm.LLM:
 async def guarded_node(
     chunks: AsyncIterable[llm.ChatChunk | str | FlushSentinel] | Awaitable[Any], tools: Sequence[Any] = ()
 ) -> AsyncIterator[llm.ChatChunk | str | FlushSentinel]:
-    """What an `Agent.llm_node` gives, guarded as by `guarded`, for agents with a node of their own.
+    """Guard the chunks of an `Agent.llm_node` as `guarded` does, for agents with a node of their own.
 
     Parameters
     ----------

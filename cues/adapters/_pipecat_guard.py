@@ -1,4 +1,4 @@
-"""What of a model's text Pipecat may speak, and the calls that the model wrote as text."""
+"""Split a model's text, for Pipecat, into words to speak and calls to run."""
 
 from __future__ import annotations
 

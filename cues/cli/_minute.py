@@ -29,7 +29,7 @@ _TURNS = (
 
 
 def _steps() -> tuple[dict[int, list[Callable[[CueRouter], object]]], list[int]]:
-    """What the router gets by frame, and the frames in which an answer begins."""
+    """The router's events by frame, and the frames in which an answer begins."""
     steps: dict[int, list[Callable[[CueRouter], object]]] = {}
     begins: list[int] = []
 

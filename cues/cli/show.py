@@ -131,7 +131,7 @@ def _dc(mean: float) -> str:
 
 
 def _converted(record: dict[str, Any]) -> str:
-    """What the file had, if it is not the same."""
+    """The file's own value, if it is not the same."""
     file = record["file"]
     if file is None or (file["sample_rate"], file["channels"]) == (record["sample_rate"], 1):
         return ""

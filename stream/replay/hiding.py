@@ -112,7 +112,7 @@ def _spellings(char: str) -> list[str]:
 
 
 def _codes(secret: str) -> Iterator[str]:
-    """What a secret is in base64, alone and inside of other text: its place there gives it three forms."""
+    """A secret in base64, alone and inside of other text: its place there gives it three forms."""
     data = secret.encode("utf-8", "replace")
     for code in (b64encode, urlsafe_b64encode):
         yield code(data).decode()

@@ -48,7 +48,7 @@ def check_cue_names(names: Iterable[object], bank: Mapping[str, Cue], rules: Cue
 
 
 def guesses_s(tools: Tools) -> dict[str, float]:
-    """What the declared tools usually take, where they say so (`Tool.expected_s`)."""
+    """The usual durations of the declared tools that tell them (`Tool.expected_s`)."""
     each: Iterable[Any] = tools.values() if isinstance(tools, Mapping) else tools or ()
     return {tool.name: tool.expected_s for tool in each if getattr(tool, "expected_s", None) is not None}
 

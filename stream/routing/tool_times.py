@@ -25,7 +25,7 @@ _LONGEST_S = 86400.0
 
 
 class Took(NamedTuple):
-    """What something took before: median and 90th percentile, seconds."""
+    """Earlier durations: median and 90th percentile, seconds."""
 
     median_s: float
     p90_s: float
@@ -42,7 +42,7 @@ def took(durations_s: Iterable[float]) -> Took | None:
 
 
 def left_s(usual: Took | None, elapsed_s: float) -> float | None:
-    """What is left after `elapsed_s`; `None` if nothing is known, or it took longer than nine times in ten.
+    """The time left after `elapsed_s`; `None` if nothing is known, or it took longer than nine times in ten.
 
     >>> usual = Took(median_s=2.0, p90_s=9.0)
     >>> [left_s(usual, elapsed_s) for elapsed_s in (0.5, 3.0, 10.0)]
@@ -54,7 +54,7 @@ def left_s(usual: Took | None, elapsed_s: float) -> float | None:
 
 
 class ToolTimes:
-    """What each tool took in its last 20 runs; of 512 tools at most, those used last. Any thread.
+    """The durations of each tool's last 20 runs; of 512 tools at most, those used last. Any thread.
 
     A router learns them by itself. One object for all sessions, kept as JSON between them, knows the tools from the
     first call on: `stream.CueRouter(bank, mixer, times=times)`.

@@ -24,7 +24,7 @@ FORMATS: dict[str, type[MessageReader]] = {
     "anthropic": AnthropicReader, "gemini": GeminiReader, "live": LiveReader,
 }  # fmt: skip
 """The readers."""
-# What decides: a type up to its first dot, or a whole one; then fields that are there and not null.
+# These decide: a type up to its first dot, or a whole one; then fields that are there and not null.
 _TYPES = {
     **dict.fromkeys(
         ("session", "conversation", "input_audio_buffer", "output_audio_buffer", "rate_limits"), "realtime"

@@ -67,7 +67,7 @@ def _steps(literal: str) -> list[str]:
 
 
 def _alternatives(node: dict[str, dict], after: dict[str, str]) -> str:  # type: ignore[type-arg]  # as above
-    # What is known letter by letter comes first, and what is only begun at the end of the text comes last.
+    # First the spellings that are known letter by letter, last those that are only begun at the end of the text.
     steps = sorted((step for step in node if step), key=lambda step: (step.endswith("\\Z"), isinstance(step, Run)))
     return "|".join(step + _rest(node[step], f"{after[step]}{step}" if step in after else "") for step in steps)
 

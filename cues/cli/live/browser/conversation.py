@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationOptions:
-    """What the conversations of all pages share: a model for each script, the cues, the speaker, the system prompt."""
+    """Shared by the conversations of all pages: a model for each script, the cues, the speaker, the system prompt."""
 
     targets: Sequence[Target]
     bank: Watched[Bank]

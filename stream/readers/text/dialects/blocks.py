@@ -45,7 +45,7 @@ ROLE_HEADERS = {
     "<|start_of_role|>": "<|end_of_role|>",
 }
 LABELS = ("**Tool Call:**", "Tool call:", "Function call:", "Action:", "-> tool/function_call")
-# What stands around the words to speak.
+# Decorations around the words to speak.
 WRAPPERS = {f"<{word}>": f"</{word}>" for word in ("response", "answer", "assistant")} | {
     "[BEGIN FINAL RESPONSE]": "[END FINAL RESPONSE]"
 }

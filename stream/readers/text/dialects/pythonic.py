@@ -26,7 +26,7 @@ __all__ = [
     "read_typed",
 ]
 
-# What a value can begin with: enough to tell `[f(x=1)]` from `[f(x=y)]`.
+# The first characters of a value: enough to tell `[f(x=1)]` from `[f(x=y)]`.
 _VALUE_STARTS = ("'", '"', "-", "[", "{", "(", Run(r"\d"), "True", "False", "None", "true", "false", "null")
 _VALUE: tuple[list[Part], ...] = tuple([start] for start in _VALUE_STARTS)
 _KEYWORD: list[Part] = [IDENTIFIER, SPACE, "=", SPACE, _VALUE]
