@@ -35,7 +35,7 @@ from stream.routing.player import FADE_MS, CuePlayer, Played, RouterStats
 from stream.routing.router_arguments import check_arguments, check_cue_names, guesses_s
 from stream.routing.rules import DEFAULT_RULES, CueRules
 from stream.routing.tool_times import Took, ToolTimes
-from stream.routing.turn_state import NEVER, Phase, TurnState
+from stream.routing.turn_state import Phase, TurnState
 from stream.routing.waiting_sound import WaitingSound
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ __all__ = ["DEFAULT_RULES", "CueRouter", "CueRules", "Played", "RouterStats"]
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
-_LONGEST_S = 1e6  # Of a wait, where there is no limit.
 _ALONE_S = 60.0  # Longest wait after an event, where no session or adapter watches the turn.
 
 
@@ -68,6 +67,7 @@ def _one_at_a_time(
     return alone
 
 
+# More than 250 lines and 20 methods: the public face of the cues' rules. Its methods are short, and documented.
 class CueRouter:
     """Plays cues for the events of a stream.
 
@@ -143,17 +143,15 @@ class CueRouter:
             times=self.times,
             silence=self._silence,
             expect=self._expect,
-            patience_s=self._working_after,
+            patience_s=lambda: self._waiting.patience_after_call_s,
         )
-        self._patience_s = min(rules.working_after_s, rules.profile_of().working_after_s)
-        self._in_gap = self._ends_by_call = False
         self._sounded_from: int | None = None
         self.limits = limits
         self._begin_on_mixer()
 
     def _begin_on_mixer(self) -> None:
         self._call_cues.prepare(self._declared or ())
-        self._waiting = WaitingSound(self._player.mixer, self._player.spans, self._rules.profile_of())
+        self._waiting = WaitingSound(self._player, self._turn, self._rules)
         self.alive()
 
     @_one_at_a_time
@@ -211,7 +209,7 @@ class CueRouter:
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
             case _:
-                if isinstance(event, ToolCallStart) and self._in_gap:
+                if isinstance(event, ToolCallStart) and self._waiting.covers_gap:
                     self._sounded_from = self._waiting.onset
                 return self._call_cues.handle(event, self._known)
         return None
@@ -431,7 +429,7 @@ class CueRouter:
     def _alone(self, then: Callable[[int], None], at: int) -> None:
         then(at)
 
-    # The waiting sound.
+    # The silence to come, and the sound that fills it.
 
     def _expect(self) -> Expected:
         """The silence to come; none while the waiting sound is heard."""
@@ -445,38 +443,8 @@ class CueRouter:
         guess_s = self._guesses_s.get(tool_name, self._rules.usual_s(tool_name))
         return self.times.usual(tool_name) or (None if guess_s is None else Took(guess_s, guess_s))
 
-    def _working_after(self) -> float:
-        """The patience of the waiting sound after a call, seconds."""
-        name = self._rules.working
-        sounds = name is not None and name in self._player.bank and not self._player.is_silent(name)
-        return self._patience_s if sounds else math.inf
-
     def _follow(self) -> None:
-        """Let the waiting sound follow the phase of the turn; limits need to know of speech without a sound, too."""
-        rules, turn, had_calls = self._rules, self._turn, self._turn.had_calls
-        # The answer has begun, and its model or voice has stopped. Without limits nobody need report an answer's end.
-        stalls = turn.phase == "done" and turn.is_open and turn.is_heard and self.limits is not None
-        name = rules.working if had_calls or rules.thinking is None else rules.thinking
-        covers_gap = stalls or not (had_calls or rules.thinking)
-        after_s = rules.silence_s if covers_gap else self._patience_s
-        never = after_s == math.inf
-        cue = None if name is None or never or self._player.is_silent(name) else self._player.bank.get(name)
-        if cue is not None and cue.phrases and turn.has_text and not (stalls or self._waiting.sounds):
-            cue = None  # words are to be heard, and a phrase is no bridge to them
-        if turn.phase == "done":
+        """Let the waiting sound follow the phase of the turn."""
+        if self._turn.phase == "done":
             self._player.drop()
-        needless = cue is None and (stalls or (self.limits is None and not self._player.puts_off))
-        if needless or (turn.phase == "done" and not stalls):
-            self._waiting.end()
-            return
-        if self._ends_by_call and not covers_gap and not self._waiting.sounds:
-            self._waiting.end()  # A call's patience begins with the call.
-        self._in_gap = covers_gap
-        self._ends_by_call = stalls or (covers_gap and self.limits is None)
-        self._waiting.go_on(
-            cue,
-            after_s=min(after_s, _LONGEST_S),
-            answer_from=NEVER if stalls or (turn.has_text and self._calls.has_tasks) else turn.answer_begins,
-            blind=not (stalls or any(call.is_complete for call in self._calls.awaited)),
-            limit_samples=round(min(self._limit(turn.is_open)[0], _LONGEST_S) * self._player.mixer.sample_rate),
-        )
+        self._waiting.follow(self._limit(self._turn.is_open)[0], has_limits=self.limits is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,15 @@ from cues.mixing.voice import WAIT_FADE_MS, Wait
 from stream.routing.turn_state import NEVER
 
 if TYPE_CHECKING:
-    from cues import Cue, Mixer, Voice
-    from stream.routing.rules import Profile
-    from stream.routing.spans import Span, Spans
+    from cues import Cue, Voice
+    from stream.routing.player import CuePlayer
+    from stream.routing.rules import CueRules
+    from stream.routing.spans import Span
+    from stream.routing.turn_state import TurnState
 
 __all__ = ["WaitingSound"]
 
+_LONGEST_S = 1e6  # Of a wait, where there is no limit.
 _AHEAD_S = 0.5  # A span whose start was put off is published again when the old start comes this near.
 
 
@@ -23,20 +27,23 @@ class WaitingSound:
     """The loop of a turn. It begins a while after anything was heard; the mixer starts, pauses and ends it.
 
     So no timer and no call is needed when speech begins: the mixer knows from which sample on speech is the answer.
-    The loop does not begin before the speech that is queued by then has ended. It grows fainter by the `profile`.
+    The loop does not begin before the speech that is queued by then has ended. It grows fainter by the rules' profile.
     """
 
-    def __init__(self, mixer: Mixer, spans: Spans, profile: Profile) -> None:
-        self._mixer, self._spans, self._profile = mixer, spans, profile
+    def __init__(self, player: CuePlayer, turn: TurnState, rules: CueRules) -> None:
+        self._player, self._turn, self._rules = player, turn, rules
+        self._mixer, self._spans, self._profile = player.mixer, player.spans, rules.profile_of()
+        self._patience_s = min(rules.working_after_s, self._profile.working_after_s)
+        self.covers_gap = self._ends_by_call = False
         self._patience = self._heard_before = 0
-        self._ahead = round(_AHEAD_S * mixer.sample_rate)
+        self._ahead = round(_AHEAD_S * self._mixer.sample_rate)
         self._cue: Cue | None = None
         self._voice: Voice | None = None
         self._published: list[Span] = []
         self._wait: Wait | None = None
         self._since = self.queued_until = self._settled_until = 0
         self._asked_from = NEVER
-        mixer.listens = True
+        self._mixer.listens = True
 
     @property
     def onset(self) -> int | None:
@@ -62,7 +69,45 @@ class WaitingSound:
         onset = stretches[-1][0]
         return onset <= self._mixer.position and heard >= onset
 
-    def go_on(self, cue: Cue | None, *, after_s: float, answer_from: int, blind: bool, limit_samples: int) -> None:
+    @property
+    def patience_after_call_s(self) -> float:
+        """The silence after a call in which it begins; infinite if it does not sound."""
+        name = self._rules.working
+        sounds = name is not None and name in self._player.bank and not self._player.is_silent(name)
+        return self._patience_s if sounds else math.inf
+
+    def follow(self, limit_s: float, *, has_limits: bool) -> None:
+        """Follow the phase of the turn; with limits it waits without a sound, too, as they need to know of speech.
+
+        `limit_s` is the longest wait from now.
+        """
+        rules, turn, player = self._rules, self._turn, self._player
+        # The answer has begun, and its model or voice has stopped. Without limits nobody need report an answer's end.
+        stalls = turn.phase == "done" and turn.is_open and turn.is_heard and has_limits
+        name = rules.working if turn.had_calls or rules.thinking is None else rules.thinking
+        covers_gap = stalls or not (turn.had_calls or rules.thinking)
+        after_s = rules.silence_s if covers_gap else self._patience_s
+        never = after_s == math.inf
+        cue = None if name is None or never or player.is_silent(name) else player.bank.get(name)
+        if cue is not None and cue.phrases and turn.has_text and not (stalls or self.sounds):
+            cue = None  # words are to be heard, and a phrase is no bridge to them
+        needless = cue is None and (stalls or not (has_limits or player.puts_off))
+        if needless or (turn.phase == "done" and not stalls):
+            self.end()
+            return
+        if self._ends_by_call and not covers_gap and not self.sounds:
+            self.end()  # A call's patience begins with the call.
+        self.covers_gap = covers_gap
+        self._ends_by_call = stalls or (covers_gap and not has_limits)
+        self._go_on(
+            cue,
+            after_s=min(after_s, _LONGEST_S),
+            answer_from=NEVER if stalls or (turn.has_text and turn.calls.has_tasks) else turn.answer_begins,
+            blind=not (stalls or any(call.is_complete for call in turn.calls.awaited)),
+            limit_samples=round(min(limit_s, _LONGEST_S) * self._mixer.sample_rate),
+        )
+
+    def _go_on(self, cue: Cue | None, *, after_s: float, answer_from: int, blind: bool, limit_samples: int) -> None:
         """Wait for speech with `cue`, or with none; a loop that has begun goes on, and does not change its cue.
 
         It begins `after_s` after anything was heard.
