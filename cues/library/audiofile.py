@@ -28,6 +28,7 @@ __all__ = [
     "WRITABLE",
     "Recording",
     "check_format",
+    "check_recording",
     "decoded",
     "default_subtype",
     "encoded",
@@ -122,7 +123,7 @@ def rate_and_channels(path: Path) -> dict[str, int]:
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     """A recording of at most 2 GB, read from a file of any format that libsndfile reads, called `name` in errors."""
-    samples, sample_rate, _ = read_channels(source, name or str(source), _check_recording)
+    samples, sample_rate, _ = read_channels(source, name or str(source), check_recording)
     return Recording(_averaged(samples), sample_rate, samples.shape[1])
 
 
@@ -145,14 +146,15 @@ def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
     """
     from cues.meters.loudness import measure
 
-    samples, sample_rate, _ = read_channels(Path(path), str(path), _check_recording)
+    samples, sample_rate, _ = read_channels(Path(path), str(path), check_recording)
     try:
         return measure(samples, sample_rate, dual_mono)
     except CueValueError as error:
         raise error.within(f"{path}: ") from None
 
 
-def _check_recording(name: str, file: Any) -> None:
+def check_recording(name: str, file: Any) -> None:
+    """Reject a recording whose samples would take more than 2 GB."""
     n_bytes = 4 * file.frames * file.channels
     if n_bytes > MAX_RECORDING_BYTES:
         raise AudioFileError(

@@ -84,3 +84,20 @@ def test_a_scheduler_that_is_not_there_is_an_error(folder, tmp_path, monkeypatch
     monkeypatch.setattr("cues.batch.runner._CONNECT_S", 0.2)
     with pytest.raises(CueError, match="no Dask scheduler at"):
         run_batch([Measure(find_sources(str(folder))[0])], tmp_path / "t.csv", COLUMNS, dask="tcp://127.0.0.1:9")
+
+
+def test_of_several_channels_the_loudness_is_that_of_all_and_peaks_and_clicks_are_the_worst_ones(tmp_path):
+    loud, quiet = soft(tone(600.0, 24000, level=0.5)), cut_in_the_middle()
+    stereo = np.stack([loud, np.concatenate([quiet, np.zeros(24000 - len(quiet))])], axis=1).astype(np.float32)
+    write(tmp_path / "stereo.wav", stereo)
+    write(tmp_path / "opposite.wav", np.stack([loud, -loud], axis=1))
+    row, opposite = (run_task(Measure(source)) for source in reversed(find_sources(str(tmp_path))))
+    levels = cues.measure(stereo)
+    assert (row["integrated_lufs"], row["m100_max_lufs"]) == (
+        round(levels.integrated_lufs, 4),
+        round(levels.m100_max_lufs, 4),
+    )
+    assert row["true_peak_dbtp"] == round(cues.true_peak_dbtp(stereo[:, 0]), 4)
+    assert (row["sample_peak_dbfs"], row["channels"]) == (round(levels.sample_peak_dbfs, 4), 2)
+    assert (row["n_clicks"], row["clicks_s"]) == (1, "0.1000")
+    assert opposite["integrated_lufs"] == round(cues.integrated_lufs(loud) + 10.0 * np.log10(2.0), 4)

@@ -102,7 +102,7 @@ def test_an_interrupt_ends_program_and_workers_at_once(tmp_path):
         out, err = program.communicate(timeout=30)  # ends when nobody holds the pipe any more
     assert (program.returncode, out) == (130, "")
     # Where no run has compiled them yet, it says so first.
-    told = err.removeprefix("compiling loops, once on this machine\n")
+    told = err.removeprefix("the first long recording compiles the kernels, once on this machine\n")
     assert told == "cues: interrupted; 0 of 1 are done and kept: the same command resumes\n"
 
 
