@@ -1,4 +1,7 @@
-"""Reads a client's stream; the only file that connects a reader with input and output."""
+"""Reads a client's stream; the only file that connects a reader with input and output.
+
+`stream.readers` says how a piece of the stream becomes events.
+"""
 
 from __future__ import annotations
 

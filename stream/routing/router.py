@@ -145,7 +145,7 @@ class CueRouter:
             expect=self._expect,
             patience_s=lambda: self._waiting.patience_after_call_s,
         )
-        self._sounded_from: int | None = None
+        self._sounded_from: int | None = None  # onset of the waiting sound that was heard when a call began
         self.limits = limits
         self._begin_on_mixer()
 
@@ -208,7 +208,7 @@ class CueRouter:
                 return self._player.play(self._rules.failed, event, priority=OUTCOME_PRIORITY)
             case _ if not isinstance(event, ServiceEvent):
                 raise StreamTypeError(f"event is {event!r}; it must be an event, as stream.read yields them")
-            case _:
+            case _:  # of a call, or without a cue
                 if isinstance(event, ToolCallStart) and self._waiting.covers_gap:
                     self._sounded_from = self._waiting.onset
                 return self._call_cues.handle(event, self._known)

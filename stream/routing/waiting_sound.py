@@ -34,7 +34,8 @@ class WaitingSound:
         self._player, self._turn, self._rules = player, turn, rules
         self._mixer, self._spans, self._profile = player.mixer, player.spans, rules.profile_of()
         self._patience_s = min(rules.working_after_s, self._profile.working_after_s)
-        self.covers_gap = self._ends_by_call = False
+        self.covers_gap = False  # no call explains the silence that it waits for
+        self._ends_by_call = False  # the first call ends this wait, unless the loop sounds
         self._patience = self._heard_before = 0
         self._ahead = round(_AHEAD_S * self._mixer.sample_rate)
         self._cue: Cue | None = None
@@ -43,7 +44,7 @@ class WaitingSound:
         self._wait: Wait | None = None
         self._since = self.queued_until = self._settled_until = 0
         self._asked_from = NEVER
-        self._mixer.listens = True
+        self._mixer.listens = True  # from now on every frame is read, also of an idle mixer
 
     @property
     def onset(self) -> int | None:
