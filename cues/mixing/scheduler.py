@@ -37,7 +37,7 @@ _NO_TURNS: Mapping[str, int] = MappingProxyType({})  # one for all sessions with
 # More than 20 methods: commands, their effects and the plan change one state, and a frame passes one object, not three.
 @dataclass(slots=True, eq=False)
 class Scheduler:
-    """Scheduler of one session on a row of `cues.mixing.state.new_table`."""
+    """Scheduler of one session on its row; `cues._kernels.layout` calls it the planner."""
 
     row: Row
     options: InitVar[MixerOptions]
@@ -59,8 +59,8 @@ class Scheduler:
     _planned_to: int = layout.NEVER
     _planned_at: int = 0
     _inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = field(default_factory=list)
-    _waiting: WaitingVoices = field(init=False)
-    _waits: Sequence[Playback] = ()  # the waiting sounds in slots
+    _waiting: WaitingVoices = field(init=False)  # of any cue that has not begun
+    _waits_in_slots: Sequence[Playback] = ()  # the waiting sounds that have begun
     _cues_end: int = 0  # of those that have ended
     _turns: Mapping[str, int] = field(default_factory=lambda: _NO_TURNS)  # phrases begun, by the name of their cue
 
@@ -104,7 +104,7 @@ class Scheduler:
     @property
     def active(self) -> bool:
         """Whether a cue sounds or is scheduled."""
-        sounds = self.slots.end > self.row.position or any(voice.again for voice in self._waits)
+        sounds = self.slots.end > self.row.position or any(voice.again for voice in self._waits_in_slots)
         if sounds or self.closed:
             return sounds
         return len(self._waiting) > 0 or any(command == self.schedule for command, _ in self._inbox.copy())
@@ -157,11 +157,15 @@ class Scheduler:
         heard = np.flatnonzero(bits > layout.SPEECH_BITS)
         if len(heard):
             words[layout.HEARD_I64] = position + int(heard[-1]) + 1
-            if self._waits:
+            if self._waits_in_slots:
                 self.wake()
 
     def plan(self) -> int:
-        """Apply what is due at the session's position; return the sample of the next change."""
+        """Apply what is due at the session's position; return the sample of the next change.
+
+        The end of a cue is no change: the loops know it, and the next plan frees the slot. The end of a waiting sound
+        is one, because the sound may wait again.
+        """
         waiting, bus, words = self._waiting, self.bus, self.row.words
         if self._inbox:
             self._apply()
@@ -174,7 +178,7 @@ class Scheduler:
                 self._start(voice, now)
             horizon = waiting.next_due(heard, quiet_from)
             flags |= layout.FLAG_LISTEN if waiting.listening else 0
-        if self._waits:
+        if self._waits_in_slots:
             change, yields = self._tend_waits(now, heard)
             horizon = min(horizon, change)
             flags |= layout.FLAG_YIELD if yields else 0
@@ -286,7 +290,7 @@ class Scheduler:
         """Keep the end of a voice that has left its slot; a waiting sound may wait again."""
         self.bus.ended(voice)
         if voice.wait is not None:
-            self._waits = tuple(other for other in self._waits if other is not voice)
+            self._waits_in_slots = tuple(other for other in self._waits_in_slots if other is not voice)
         self._cues_end = max(self._cues_end, voice.heard_until)
         voice.retire()
         if voice.state == "waiting":
@@ -300,9 +304,10 @@ class Scheduler:
         """Fade waiting sounds where speech begins, silence them under cues; next change, and if speech ends one."""
         horizon, yields = layout.NEVER, False
         cues_end = self._quiet_from(0)
-        for voice in self._waits:
+        for voice in self._waits_in_slots:
             wait = voice.wait
             assert wait is not None
+            # `heard` is after `now` if speech comes next: `frames` notes its first sample early, `hear` all of it.
             if not voice.ends and (heard > now or now >= wait.give_up_at):
                 answered = now >= wait.until_heard_from or not wait.begins_again
                 self._fade_out(voice, PHRASE_FADE_MS if voice.phrases else WAIT_FADE_MS)
@@ -337,7 +342,7 @@ class Scheduler:
         if voice.phrases:
             self._turns = {**self._turns, voice.cue.name: turn + 1}
         if voice.wait is not None:
-            self._waits = *self._waits, voice
+            self._waits_in_slots = *self._waits_in_slots, voice
         self.slots.begin(voice, slot, self._fitted_gain(voice, slot, now), now)
         self.started += 1
 

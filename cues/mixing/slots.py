@@ -31,7 +31,10 @@ _SLOT = struct.Struct("=qqiiff")  # as `layout` has a voice
 
 
 class Slots:
-    """The voice slots of one session; `voices` are those in slots, in order of their start."""
+    """The voice slots of one session; `voices` are those in slots, in order of their start.
+
+    A voice that has ended stays until the next plan: the loops know its end.
+    """
 
     __slots__ = ("_free", "_gain_ramp", "_n", "_row", "_steal_fade", "_tail", "_tail_start", "voices")
 
