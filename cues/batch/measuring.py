@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cues.arrays import channels_float32
-from cues.library.audiofile import check_recording, read_channels
+from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import integrated_lufs, m100_max_lufs, measure, true_peak_dbtp
 from cues.units import gain_to_db
@@ -45,7 +45,8 @@ class Measure:
 
     def run(self) -> Row:
         """Loudness over all channels by BS.1770, peaks and DC of the worst channel, and the clicks of any."""
-        samples, rate, _ = read_channels(self.source.open(), self.source.file, check_recording)
+        recording = read_recording(self.source.open(), self.source.file)
+        samples, rate = recording.channels, recording.sample_rate
         channels = channels_float32(samples)
         if len(channels) == 1:  # these two are faster
             integrated, m100 = integrated_lufs(channels[0], rate), m100_max_lufs(channels[0], rate)

@@ -15,7 +15,7 @@ from cues.cli import _options
 from cues.cli._files import save_picture, write_standard_output
 from cues.cli._records import STANDARD, bank_of, complete_cue, counted, cue_of, number, print_json, recording_of
 from cues.cli._terminal import harmless
-from cues.library.audiofile import WRITABLE, default_subtype, encoded, write_audio
+from cues.library.audiofile import WRITABLE, averaged, default_subtype, encoded, write_audio
 from cues.meters.telephone import RATE_HZ, over_telephone
 from cues.mixing.offline import Insert, mix_recording
 from cues.mixing.voice import MAX_GAIN_DB
@@ -102,7 +102,8 @@ def command(
 ) -> None:
     """Mix cues into the file SPEECH (- is standard input) as a live session does.
 
-    A cue may start anywhere up to the end of the speech; silence is added until the last cue ends.
+    A cue may start anywhere up to the end of the speech; silence is added until the last cue ends. The file's sample
+    rate and channels stay.
     """
     _options.one_standard_output("--out", out, as_json=as_json)
     bank = bank_of(pack)
@@ -112,7 +113,8 @@ def command(
     if target.exists() and speech.exists() and target.samefile(speech):
         raise click.BadParameter(f"{str(target)!r} is the speech itself; it is not overwritten", param_hint="'--out'")
     recording = recording_of(speech)
-    rate, length_s = recording.sample_rate, len(recording.samples) / recording.sample_rate
+    talk = recording.samples if recording.channels.shape[1] == 1 else recording.channels
+    rate, length_s = recording.sample_rate, len(talk) / recording.sample_rate
     for name, at_s in wanted:  # a time after the end is probably wrong
         if at_s > length_s:
             raise click.BadParameter(
@@ -120,12 +122,12 @@ def command(
                 param_hint="'--cue'",
             )
     inserts = [Insert(cue=bank[name], at_s=at_s, gain_db=gain_db, placement=placement) for name, at_s in wanted]  # type: ignore[arg-type]  # click has checked it
-    mixed = mix_recording(recording.samples, rate, inserts, limiter=limiter)
+    mixed = mix_recording(talk, rate, inserts, limiter=limiter)
     samples = mixed.samples
-    if telephone:
-        samples, rate = over_telephone(samples, rate), RATE_HZ
+    if telephone:  # which has one channel
+        samples, rate = over_telephone(averaged(samples), rate), RATE_HZ
     if png is not None:
-        save_picture(_picture(samples, rate, inserts), png)
+        save_picture(_picture(averaged(samples), rate, inserts), png)
     if str(target) == STANDARD:
         write_standard_output(encoded(samples, rate, "wav", default_subtype("wav")))
         return
@@ -144,6 +146,8 @@ def command(
         )
     else:
         click.echo(f"{harmless(str(target))}: {number(duration_s, 's', 2)} with {counted(len(wanted), 'cue')}")
+        if png is not None:
+            click.echo(f"picture: {harmless(str(png))}")
 
 
 def _picture(samples: NDArray[np.float32], sample_rate: int, inserts: Sequence[Insert]) -> Figure:

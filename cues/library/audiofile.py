@@ -27,8 +27,8 @@ __all__ = [
     "MAX_RECORDING_BYTES",
     "WRITABLE",
     "Recording",
+    "averaged",
     "check_format",
-    "check_recording",
     "decoded",
     "default_subtype",
     "encoded",
@@ -84,7 +84,7 @@ def decoded(data: bytes, name: str) -> tuple[NDArray[np.float32], int]:
             f"{name}: has a peak of {peak:g}; at most {_MAX_PEAK:g} is allowed, and full scale is 1",
             fix="divide its samples by full scale, or export it as 24-bit WAV",
         )
-    mono = _averaged(channels)
+    mono = averaged(channels)
     if float(np.abs(mono).max()) < _CANCELLED * peak:
         raise AudioFileError(
             f"{name}: its channels cancel each other; it must be mono, or have channels in phase",
@@ -106,11 +106,15 @@ def _check_cue(name: str, file: Any) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """Samples of a recording, float32, the average of its `channels`, full scale ±1.0, finite."""
+    """A recording: `channels` (float32, shape `(n_samples, n_channels)`, full scale ±1.0, finite), and its rate, Hz."""
 
-    samples: NDArray[np.float32]
+    channels: NDArray[np.float32]
     sample_rate: int
-    channels: int
+
+    @property
+    def samples(self) -> NDArray[np.float32]:
+        """The average of the channels."""
+        return averaged(self.channels)
 
 
 def rate_and_channels(path: Path) -> dict[str, int]:
@@ -123,8 +127,8 @@ def rate_and_channels(path: Path) -> dict[str, int]:
 
 def read_recording(source: Path | IO[bytes], name: str = "") -> Recording:
     """A recording of at most 2 GB, read from a file of any format that libsndfile reads, called `name` in errors."""
-    samples, sample_rate, _ = read_channels(source, name or str(source), check_recording)
-    return Recording(_averaged(samples), sample_rate, samples.shape[1])
+    channels, sample_rate, _ = read_channels(source, name or str(source), _check_recording)
+    return Recording(channels, sample_rate)
 
 
 def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
@@ -146,15 +150,14 @@ def measure_file(path: Path | str, *, dual_mono: bool = False) -> Measurement:
     """
     from cues.meters.loudness import measure
 
-    samples, sample_rate, _ = read_channels(Path(path), str(path), check_recording)
+    samples, sample_rate, _ = read_channels(Path(path), str(path), _check_recording)
     try:
         return measure(samples, sample_rate, dual_mono)
     except CueValueError as error:
         raise error.within(f"{path}: ") from None
 
 
-def check_recording(name: str, file: Any) -> None:
-    """Reject a recording whose samples would take more than 2 GB."""
+def _check_recording(name: str, file: Any) -> None:
     n_bytes = 4 * file.frames * file.channels
     if n_bytes > MAX_RECORDING_BYTES:
         raise AudioFileError(
@@ -163,7 +166,10 @@ def check_recording(name: str, file: Any) -> None:
         )
 
 
-def _averaged(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+def averaged(channels: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The average of channels, shape `(n_samples,)`; samples of that shape stay."""
+    if channels.ndim == 1:
+        return channels
     return channels[:, 0] if channels.shape[1] == 1 else channels.mean(axis=1, dtype=np.float64).astype(np.float32)
 
 

@@ -34,8 +34,11 @@ class Mixed:
 
 
 def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], *, limiter: bool = False) -> Mixed:
-    """`speech` with the cues mixed in, extended until the last cue ends; a limiter's delay is removed."""
-    mixer = Mixer(sample_rate, limiter=limiter)
+    """`speech` with the cues mixed in, extended until the last cue ends; a limiter's delay is removed.
+
+    `speech` has the shape `(n_samples,)` or `(n_samples, channels)`; each cue sounds in all channels.
+    """
+    mixer = Mixer(sample_rate, limiter=limiter, channels=speech.shape[1] if speech.ndim > 1 else 1)
     for insert in inserts:
         at = round(insert.at_s * sample_rate)
         mixer.play(insert.cue, at=at, gain_db=insert.gain_db, loop=False, placement=insert.placement)
@@ -44,5 +47,5 @@ def mix_recording(speech: Samples, sample_rate: int, inserts: Sequence[Insert], 
         frames.append(mixer.silence(_FRAME // 10))
     if mixer.latency_samples:
         frames.append(mixer.silence(mixer.latency_samples))
-    out = np.concatenate(frames) if frames else np.zeros(0, dtype=np.float32)
+    out = np.concatenate(frames) if frames else speech
     return Mixed(samples=out[mixer.latency_samples :], stats=mixer.stats)

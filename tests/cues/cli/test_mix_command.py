@@ -101,6 +101,18 @@ def test_a_limiters_delay_is_taken_off():
     assert len(mixed.samples) >= len(talk)
 
 
+@pytest.mark.parametrize("options", [[], ["--limiter"]], ids=["plain", "limiter"])
+def test_the_channels_of_a_recording_stay(tmp_path, options):
+    left = speech(48000)
+    soundfile.write(tmp_path / "opposite.wav", np.stack([left, -left], axis=1), 24000, "FLOAT")
+    out = tmp_path / "out.wav"
+    arguments = [str(tmp_path / "opposite.wav"), "--cue", "tool_call@1", "-o", str(out), *options]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    mixed, _ = soundfile.read(out, dtype="float32")
+    np.testing.assert_allclose(mixed[:24000], np.stack([left, -left], axis=1)[:24000], atol=1e-6)
+    assert np.abs(mixed[24000:28000].sum(axis=1)).max() > 0.05  # the cue is alike in both
+
+
 def piped(arguments, data=b""):
     """The command in a process of its own, with bytes on standard input: its standard output, and its errors."""
     program = [sys.executable, "-m", "cues", *arguments]
