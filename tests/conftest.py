@@ -13,6 +13,14 @@ def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/**/golden from what is measured now")
 
 
+LONG = ("test_docs.py", "test_faults.py", "test_warm_up.py", "test_samples.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Take the files with the longest tests first: at the end, they would let the other workers wait."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _own_surroundings(tmp_path_factory, request):
     """Users' settings stay out of the tests, and the tests out of the users' folders.

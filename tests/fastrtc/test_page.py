@@ -16,6 +16,7 @@ from cues.adapters.fastrtc import with_cues
 from cues.errors import CueTypeError
 from tests.fastrtc.test_handler import Talker
 from tests.fastrtc.test_reply_on_pause import Loudness, cues_of, hear, say_something
+from tests.support.turns import chunks_with_a_call
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "fastrtc_reply.py"
 TEXT = Path(cues.adapters.__file__).with_name("fastrtc.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ def test_the_lines_for_fastrtc_make_a_handler_with_cues():
             async def send(self, text):
                 sent.append(text)
 
-        await handler.inner.respond(_chunks(), Voice())
+        await handler.inner.respond(chunks_with_a_call(), Voice())
         item = await handler.emit()
         handler.shutdown()
         return sent, item
@@ -51,7 +52,7 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
     names = block("fastrtc-reply")
 
     async def ask_the_model(_audio):
-        return _chunks()
+        return chunks_with_a_call()
 
     names.update(ask_the_model=ask_the_model, speak=lambda _: np.full((1, 480), 0.1, dtype=np.float32))
 
@@ -64,15 +65,6 @@ def test_the_lines_for_a_reply_function_speak_an_answer_with_a_cue():
         return cues_of(handler)
 
     assert asyncio.run(go())[0] == "tool_call"
-
-
-async def _chunks():
-    """An answer with a call and with data for a program, as the openai package gives it in dictionaries."""
-    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-    data = {"content": '{"plan": [1, 2]}', "kind": "json"}
-    for delta in ({"content": "Let me look"}, {"tool_calls": [call]}, data, {"content": "Two files."}):
-        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 @pytest.mark.parametrize("name", ["ruels", "is_constant"])

@@ -111,7 +111,6 @@ async def in_pipecat(base_url, outcome, *, tool_s=1.0, interrupt_s=None, knows_l
         await params.result_callback(RESULT)
 
     schema = FunctionSchema("get_weather", "", {"city": {"type": "string"}}, ["city"], handler=get_weather)
-    llm.register_function("not_offered", get_weather)
     context = LLMContext([{"role": "user", "content": QUESTION}], ToolsSchema([schema]))
     pair = LLMContextAggregatorPair(context)
     mixer, tap = cues.adapters.pipecat.create(llm=llm if knows_llm else None, **options)

@@ -19,15 +19,26 @@ ALL = bank("tool_call", "agent", "error", "success", "working", "mine")
 class Pipeline:
     """A router with its mixer, and a way to let time pass."""
 
-    def __init__(self, bank=ALL, **options):
+    def __init__(self, bank=ALL, *, frame=480, **options):
         self.mixer = cues.Mixer(RATE)
         self.router = CueRouter(bank, self.mixer, **options)
+        self._frame, self._out = frame, []
 
     def handle(self, *events):
         return [played.cue for event in events if (played := self.router.handle(event)) is not None]
 
     def pass_s(self, seconds):
         """Let silence pass; the samples that came out."""
-        return np.concatenate(
-            [np.array(self.mixer.mix(np.zeros(480, dtype=np.float32))) for _ in range(round(seconds * RATE / 480))]
-        )
+        return self.say(np.zeros(round(seconds * RATE), dtype=np.float32))
+
+    def say(self, speech):
+        """Let speech pass; the samples that came out."""
+        n = len(self._out)
+        for start in range(0, len(speech), self._frame):
+            self._out.append(np.array(self.mixer.mix(speech[start : start + self._frame])))
+        return np.concatenate(self._out[n:])
+
+    @property
+    def out(self):
+        """All that was heard."""
+        return np.concatenate(self._out)

@@ -77,6 +77,15 @@ class Told:
         return [span for span in self.router.spans if span.cue == cue]
 
 
+async def chunks_with_a_call():
+    """An answer with a call and with data for a program, as the openai package gives it in dictionaries."""
+    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    data = {"content": '{"plan": [1, 2]}', "kind": "json"}
+    for delta in ({"content": "Let me look"}, {"tool_calls": [call]}, data, {"content": "Two files."}):
+        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+
 def barge_in(session, _turn):
     session.barge_in()
 

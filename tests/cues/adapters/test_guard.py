@@ -134,13 +134,6 @@ def test_in_the_agents_sdk_a_call_of_a_tool_that_was_not_offered_is_dropped():
     assert (told.spoken, told.ran, told.cues, told.failure) == (BEFORE.strip(), [], [], None)
 
 
-def test_in_pipecat_a_tool_that_is_registered_but_not_offered_does_not_run(caplog):
-    told = ask(in_pipecat, BEFORE + tagged("Oslo", "not_offered"))
-    assert told.spoken == BEFORE.strip()
-    assert told.ran == []
-    assert "does not run: 'not_offered' (not offered)" in caplog.text
-
-
 def test_in_pipecat_without_the_service_the_text_is_guarded_and_the_call_has_its_cue_and_a_warning(caplog):
     told = ask(in_pipecat, BEFORE + TAGGED, knows_llm=False)
     assert told.spoken == BEFORE.strip()

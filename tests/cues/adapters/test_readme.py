@@ -13,6 +13,7 @@ import cues.adapters
 import stream
 from stream.events import Finish, TextDelta, ToolCallStart
 from tests.support.livekit_session import ScriptedLLM, VoiceLikeTTS
+from tests.support.turns import chunks_with_a_call
 
 PAGES = sorted(Path(cues.adapters.__file__).parent.glob("*.md"))
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
@@ -236,21 +237,12 @@ def test_the_lines_for_asterisk_answer_a_call():
 
 def test_the_lines_for_a_loop_of_ones_own_speak_an_answer():
     history = stream.ChatHistory()
-    sink, journal = asyncio.run(block("session")["converse"](_chunks(), history))
+    sink, journal = asyncio.run(block("session")["converse"](chunks_with_a_call(), history))
     assert history.messages == [{"role": "assistant", "content": "Let me look Two files."}]
     assert [sounded.cue for sounded in journal.sounded] == ["tool_call"]
     assert sink.frames
     assert isinstance(journal.seen[-1].event, Finish)
     assert isinstance(journal.seen[0].event, TextDelta)
-
-
-async def _chunks():
-    """An answer with a call and with data for a program, as the openai package gives it in dictionaries."""
-    call = {"index": 0, "id": "1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-    data = {"content": '{"plan": [1, 2]}', "kind": "json"}
-    for delta in ({"content": "Let me look"}, {"tool_calls": [call]}, data, {"content": "Two files."}):
-        yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 def test_the_lines_for_a_voice_make_a_speaker_that_a_session_can_use():

@@ -13,9 +13,9 @@ from stream.replay.scenarios import Scenario, scenario
 from stream.replay.server import ReplayServer
 from stream.services.models import capabilities_of
 from stream.services.probe import Observer, probe
+from tests.support.model_server import BOTH
 
 WEATHER = [["call", "get_weather", {"city": "Oslo"}], ["call", "get_weather", {"city": "Lisbon"}]]
-BOTH = pytest.mark.parametrize("endpoint", ["chat", "ollama"])
 
 
 def says(*turns, **options):

@@ -123,16 +123,6 @@ def test_an_empty_variable_turns_the_disk_cache_off(monkeypatch, renders, folder
     assert not folder.exists()
 
 
-def test_two_processes_may_start_at_once(folder):
-    code = "import cues; print(*(f'{c.measured.m100_max_lufs:.4f}' for c in cues.load_bank().values()))"
-    command = [sys.executable, "-c", code]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    results = [process.communicate() for process in running]
-    assert results[0] == results[1]
-    assert all(error == b"" for _, error in results)
-    assert len(list(folder.iterdir())) == 8
-
-
 def test_the_folder_stays_small(folder, monkeypatch):
     monkeypatch.setattr(cache, "_MAX_ENTRIES", 5)
     bank_now = cues.load_bank()

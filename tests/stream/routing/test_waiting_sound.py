@@ -28,38 +28,20 @@ from stream.events import (
 from stream.routing.router import CueRouter, CueRules
 from stream.routing.rules import Limits
 from stream.routing.turn_state import NEVER
-from tests.support.listening import first_sound, new_clicks, steady_voice
+from tests.support.listening import first_sound, steady_voice
 from tests.support.model_server import TOOLS, chat, says
+from tests.support.routing import RATE, Pipeline
 from tests.support.threads import run_together
 
-RATE = 24000
 PATIENCE_S, PERIOD_S, SILENCE_S = 3.5, 2.4, 4.0
 SILENT = CueRules(tool_call=None, success=None, error=None, incomplete=None, malformed=None, invented=None, failed=None)
 
 
-class Line:
-    """A router and a mixer at work, frame by frame; `out` is all that was heard."""
+class Line(Pipeline):
+    """A pipeline with the built-in cues."""
 
-    def __init__(self, *, bank=None, frame=480, **options):
-        self.mixer = cues.Mixer(RATE)
-        self.router = CueRouter(cues.load_bank() if bank is None else bank, self.mixer, **options)
-        self.frame, self._out = frame, []
-
-    def handle(self, *events):
-        return [played.cue for event in events if (played := self.router.handle(event)) is not None]
-
-    def pass_s(self, seconds):
-        return self.say(np.zeros(round(seconds * RATE), dtype=np.float32))
-
-    def say(self, speech):
-        n = len(self._out)
-        for start in range(0, len(speech), self.frame):
-            self._out.append(np.array(self.mixer.mix(speech[start : start + self.frame])))
-        return np.concatenate(self._out[n:])
-
-    @property
-    def out(self):
-        return np.concatenate(self._out)
+    def __init__(self, *, bank=None, **options):
+        super().__init__(cues.load_bank() if bank is None else bank, **options)
 
     def working(self, cue="working"):
         """The waiting sounds that were begun: (start, end) in seconds."""
@@ -125,17 +107,6 @@ def test_the_sound_is_silent_while_a_cue_sounds_and_keeps_its_beat():
     later = line.pass_s(4.0)
     next_tick = line.mixer.position - len(later) + first_sound(later)
     assert (next_tick - ticks_from) / RATE % PERIOD_S == pytest.approx(0.0, abs=0.02)
-
-
-def test_no_click_where_the_sound_makes_way_for_a_cue_and_for_speech():
-    line = Line()
-    line.handle(*call())
-    line.pass_s(3.72)  # in the first tick
-    line.handle(*call("2"))
-    line.pass_s(2.36)  # in the second one
-    line.handle(result("1"), result("2"), TextDelta("Well"))
-    line.say(steady_voice(1.0))
-    assert new_clicks(line.out, np.zeros_like(line.out)) == []
 
 
 def test_text_does_not_end_the_sound_but_the_first_audible_sample_does():
