@@ -65,7 +65,8 @@ def format_of(fields: Mapping[str, Any]) -> str | None:
 class AnyReader:
     """Reads any format of `FORMATS`, as bytes, text, decoded messages or the packages' objects.
 
-    A stream that never decides is Chat Completions. See `MessageReader` for the parameters and methods.
+    A stream that never decides is Chat Completions. Once a message decides, `feed`, `close` and `fail` are those of the
+    format's reader. See `MessageReader` for the parameters and methods.
     """
 
     def __init__(self, tools: Tools = None, **options: Any) -> None:

@@ -145,7 +145,10 @@ class Draft:
 
 
 class Sink(Protocol):
-    """Takes what is read: a `CallOrder`, or the inside of a block of reasoning."""
+    """Takes what is read: a `CallOrder`, or the inside of a block of reasoning.
+
+    `begin` announces a call whose name is certain (`ToolCallStart`), `finish` ends it (`ToolCallEnd`).
+    """
 
     max_argument_chars: int
     silent: bool

@@ -132,6 +132,7 @@ class TextMachine:
         return row.weak
 
     def _main(self, start: str | None = None) -> Generator[None, None, None]:
+        """Read the text to its end: one generator for a round, which each `feed` resumes."""
         try:
             if start == "reasoning":
                 yield from reasoning.template_block(self._parser)

@@ -1,4 +1,7 @@
-"""The table of dialects, and the pattern that finds all their markers in one search."""
+"""The table of dialects, and the pattern that finds all their markers in one search.
+
+A marker with many spellings, such as `<tool_call>`, has no row in `ROWS`: `_family` makes one by its shape (`tags`).
+"""
 
 from __future__ import annotations
 
