@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import mono_float32
 from cues.errors import CueError
+from cues.meters.levels import Measurement
+from cues.synthesis.spec import Spec
 from cues.units import checked_whole_number
-
-if TYPE_CHECKING:
-    from cues.meters.loudness import Measurement
-    from cues.synthesis.spec import Spec
 
 __all__ = ["Cue"]
 

@@ -1,17 +1,12 @@
 """Atomic replacement of files, disk errors that name the file, and the folders of the user."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cues.errors import CueError, reason_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["explained", "replacing", "unfinished_name", "user_cache_dir", "user_config_dir"]
 

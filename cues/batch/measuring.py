@@ -1,26 +1,19 @@
 """Measurement of one recording of a batch."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cues.arrays import channels_float32
+from cues.batch.sources import Source
+from cues.batch.table import Row
 from cues.library.audiofile import read_recording
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import integrated_lufs, m100_max_lufs, measure, true_peak_dbtp
 from cues.units import gain_to_db
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from cues.batch.sources import Source
-    from cues.batch.table import Row
 
 __all__ = ["COLUMNS", "Measure"]
 

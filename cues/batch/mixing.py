@@ -1,27 +1,22 @@
 """Mix of cues into one recording of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cues.batch.sources import Source
+from cues.batch.table import Row
 from cues.errors import AudioFileError, CueValueError
 from cues.files import explained, replacing, unfinished_name
 from cues.library.audiofile import in_memory, read_channels
-from cues.library.bank import load_bank
+from cues.library.bank import Bank, load_bank
 from cues.mixing.offline import Insert, mix_recording
 from cues.signal.pcm import dithered_int16, int16_of_float
-
-if TYPE_CHECKING:
-    from cues.batch.sources import Source
-    from cues.batch.table import Row
-    from cues.library.bank import Bank
 
 __all__ = ["COLUMNS", "Mix", "replace_recording", "sweep"]
 

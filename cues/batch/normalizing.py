@@ -1,21 +1,16 @@
 """Loudness normalization of one recording of a batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cues.batch.mixing import replace_recording
+from cues.batch.sources import Source
+from cues.batch.table import Row
 from cues.errors import CueValueError
 from cues.library.audiofile import read_channels
 from cues.meters.loudness import measure
 from cues.units import db_to_gain
-
-if TYPE_CHECKING:
-    from cues.batch.sources import Source
-    from cues.batch.table import Row
 
 __all__ = ["COLUMNS", "Normalize"]
 

@@ -1,19 +1,15 @@
 """Table of a batch: a row per recording, as CSV or JSON lines; the rows that are there need not be made again."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cues.errors import CueError, CueValueError
 from cues.files import explained, replacing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["ENDINGS", "Row", "Table"]
 

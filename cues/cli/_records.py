@@ -1,7 +1,5 @@
 """Cues and sounds that are named on the command line, and their records, for tables and `--json`."""
 
-from __future__ import annotations
-
 import io
 import json
 import math
@@ -9,7 +7,7 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,13 +16,11 @@ import cues
 from cues.cue import Cue
 from cues.errors import AudioFileError
 from cues.library import audiofile
+from cues.library.bank import Bank
 from cues.library.pack import MOTIF, Override, find_pack_dir, read_pack
 from cues.meters.loudness import measure
 from cues.meters.pitch import heard_notes
 from cues.synthesis.catalog import CATALOG
-
-if TYPE_CHECKING:
-    from cues.library.bank import Bank
 
 __all__ = [
     "STANDARD",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import numpy as np
@@ -15,6 +15,7 @@ from cues.cli import _options
 from cues.cli._files import save_picture
 from cues.cli._records import bank_of, complete_cue, number, print_json, sound_of
 from cues.cli._terminal import NARROW, console, harmless, name_table
+from cues.cue import Cue
 from cues.meters.similarity import similarity
 from cues.show.plots import draw_spectrogram, new_figure
 from cues.signal.spectra import CENTERS_HZ, octave_levels_db
@@ -22,12 +23,10 @@ from cues.signal.spectra import CENTERS_HZ, octave_levels_db
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cues.cue import Cue
-
-    Pair = tuple[Cue, Cue]
 
 __all__ = ["command"]
 
+Pair: TypeAlias = tuple[Cue, Cue]
 _BUILT_IN = "built-in"
 _HEARD_DB = -40.0
 """A band with less is not heard."""

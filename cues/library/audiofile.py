@@ -1,23 +1,19 @@
 """Audio files: cues and recordings, checked when read, dithered when written with 16 bits."""
 
-from __future__ import annotations
-
 import io
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.errors import AudioFileError, CueValueError, reason_of
+from cues.meters.levels import Measurement
 from cues.signal.pcm import dithered_int16, float_of_int16
-
-if TYPE_CHECKING:
-    from cues.meters.levels import Measurement
 
 __all__ = [
     "ENDINGS",

@@ -9,9 +9,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
+from cues.arrays import Samples
 from cues.cue import Cue
 from cues.errors import AudioFileError, CueError, PackError, UnknownCueError, did_you_mean
 from cues.library import cache
@@ -19,23 +21,15 @@ from cues.library.audiofile import decoded, file_bytes
 from cues.library.pack import MOTIF, PACK_VARIABLE, Override, Pack, find_pack_dir, read_pack
 from cues.library.phrases import SPEECH_LU, spoken_cue
 from cues.library.shaping import Loop, leveled, looped, trimmed, with_soft_edges
+from cues.meters.levels import Measurement
 from cues.synthesis.catalog import CATALOG, DEFAULT_CUE, RULES, cue_by_rules, usual_lu, usually_loops
 from cues.synthesis.motifs import motif
+from cues.synthesis.spec import Spec
 from cues.units import checked_number, checked_sample_rate
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from cues.meters.levels import Measurement
-    from cues.synthesis.spec import Spec
-
-    Finished = tuple[NDArray[np.float32], Measurement]
 
 __all__ = ["Bank", "errors_in", "load_bank", "make_cue"]
 
+Finished: TypeAlias = tuple[Samples, Measurement]
 _SPEECH_LUFS = (-60.0, 0.0)
 _LOOP_PERIOD_MS = 2000.0
 _MAX_REMEMBERED = 256

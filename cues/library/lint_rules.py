@@ -1,25 +1,20 @@
 """Lint rules for one sound: problems and their fixes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.arrays import Samples
+from cues.cue import Cue
 from cues.library.shaping import SILENCE_LUFS, trimmed
 from cues.meters.clicks import find_clicks
 from cues.meters.loudness import measure
 from cues.meters.roughness import roughness_asper
 from cues.meters.telephone import BAND_HZ
 from cues.units import gain_to_db
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
-
 
 __all__ = ["Found", "Problem", "as_problems", "sound_problems", "wearing"]
 

@@ -1,20 +1,15 @@
 """Processing of sounds: trimming, edge fades, seamless loops, and loudness normalization by one gain."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues.errors import CueValueError
+from cues.meters.levels import Measurement
 from cues.signal.fades import MIN_FADE_MS, raised_cosine
 from cues.units import db_to_gain, ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.meters.levels import Measurement
 
 __all__ = ["CEILING_DBTP", "MAX_GAIN_DB", "SILENCE_LUFS", "Loop", "leveled", "looped", "trimmed", "with_soft_edges"]
 

@@ -1,9 +1,7 @@
 """Roughness of a sound, in asper: beating and fast modulation, 15 to 300 times a second, which tires a listener."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +9,9 @@ from numpy.typing import NDArray
 from cues.arrays import mono_float32
 from cues.signal.resample import resample
 
-if TYPE_CHECKING:
-    Array = NDArray[np.floating]
-
 __all__ = ["roughness_asper"]
 
+Array: TypeAlias = NDArray[np.floating]
 _RATE_HZ, _SIZE = 24000, 4800  # windows of 200 ms
 _BARK = np.arange(1, 48) / 2.0  # centers of the 47 channels, each 1 Bark wide
 _DECIBELS_OF_UNIT = 94.0  # sound pressure level of an RMS of 1.0 Pa

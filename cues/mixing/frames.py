@@ -1,8 +1,6 @@
 """The way of a frame through Python: it is checked, converted, cut where the plan changes, and mixed part by part."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,12 +9,9 @@ from cues._kernels import layout
 from cues.arrays import Samples
 from cues.errors import CueTypeError, CueValueError
 from cues.mixing.backends import selection
+from cues.mixing.scheduler import Scheduler
 from cues.mixing.state import speech_bits
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16, pcm16_of_float
-
-if TYPE_CHECKING:
-    from cues.mixing.scheduler import Scheduler
-
 
 __all__ = ["checked_frame", "mix_bytes", "mix_frame"]
 

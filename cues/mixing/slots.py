@@ -4,23 +4,18 @@ A slot is a part of the session's row (`cues._kernels.layout`). One extra slot h
 slot holds is known from its voice, in Python numbers: the row is written here, and read by the kernels alone.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues._kernels import layout
 from cues.mixing.sound import Sound
+from cues.mixing.state import Row
+from cues.mixing.voice import Playback
 from cues.signal.fades import smoothstep
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.mixing.state import Row
-    from cues.mixing.voice import Playback
 
 __all__ = ["STEAL_FADE_MS", "Slots"]
 

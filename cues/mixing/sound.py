@@ -3,26 +3,20 @@
 `play` prepares each cue once, in the caller's thread; the frame path only reads finished samples.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cues._kernels import layout
 from cues.arrays import Samples
+from cues.cue import Cue
 from cues.mixing.state import NotCopyable
 from cues.signal.fades import CROSSFADE_MS, MIN_FADE_MS, raised_cosine, smoothstep
 from cues.signal.resample import resample
 from cues.units import ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
-
 
 __all__ = ["Sound", "SoundCache", "prepare"]
 

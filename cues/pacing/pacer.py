@@ -4,28 +4,22 @@ A speech synthesizer runs ahead of real time. A cue mixed into queued speech wou
 comes first and the mixer second.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cues.arrays import Samples
 from cues.errors import CueTypeError, CueValueError, MixerClosedError
+from cues.mixing.mixer import Mixer
 from cues.mixing.voice import LONGEST_RELEASE_MS, checked_fade_ms
 from cues.pacing.concealment import Concealment
 from cues.pacing.jitter_buffer import JitterBufferDepth
 from cues.signal.pcm import bytes_of_pcm16, float_of_pcm16
 from cues.units import checked_number, checked_whole_number, ms_to_samples
-
-if TYPE_CHECKING:
-    from cues.mixing.mixer import Mixer
-
 
 __all__ = ["Pacer"]
 

@@ -1,17 +1,12 @@
 """Audition of cues: over speech, or one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cues.cue import Cue
 from cues.units import s_to_samples
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
 
 __all__ = ["LINE", "in_a_row", "over_speech", "stand_in_speech"]
 

@@ -1,20 +1,15 @@
 """A cue in a notebook: its player, its picture and its levels."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io
 from html import escape
-from typing import TYPE_CHECKING
 
+from cues.cue import Cue
 from cues.errors import MissingFeatureError
 from cues.library.audiofile import encoded
 from cues.show.plots import picture, turns
 from cues.units import MAX_SAMPLE_RATE, MIN_SAMPLE_RATE
-
-if TYPE_CHECKING:
-    from cues.cue import Cue
 
 __all__ = ["cue_html"]
 

@@ -5,8 +5,6 @@ have the signature of a C method; here they become built-in methods. They reach 
 them (`available`) mixers call `mix_tuple` through ctypes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import inspect
 import os
@@ -15,14 +13,12 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cues._kernels import layout
-
-if TYPE_CHECKING:
-    from cues.mixing.state import Row
+from cues.mixing.state import Row
 
 __all__ = ["available", "methods"]
 

@@ -4,22 +4,17 @@ It is the arithmetic of `cues._kernels.mixing`, in float32 and in the same order
 the row's are copies of.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cues._kernels import layout
 from cues.arrays import Samples
+from cues.mixing.scheduler import Scheduler
+from cues.mixing.slots import Slots
+from cues.mixing.speech_gain import SpeechBus
 from cues.mixing.state import speech_bits
 from cues.signal.fades import smoothstep
-
-if TYPE_CHECKING:
-    from cues.mixing.scheduler import Scheduler
-    from cues.mixing.slots import Slots
-    from cues.mixing.speech_gain import SpeechBus
-
 
 __all__ = ["mix_part"]
 

@@ -3,20 +3,15 @@
 Nothing here loads or compiles; `cues.mixing.warmup` hands the kernels in when they are ready.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cues._kernels import layout
 from cues.arrays import Samples
 from cues.mixing.backends import numpy_loops
-
-if TYPE_CHECKING:
-    from cues.mixing.scheduler import Scheduler
-    from cues.mixing.state import Row
-
+from cues.mixing.scheduler import Scheduler
+from cues.mixing.state import Row
 
 __all__ = ["install", "kernels", "mix_part", "try_to_mix"]
 
